@@ -1,5 +1,4 @@
-"""Raw rows for administrators. What the store's truth rests on is read-only here: every change goes through a verb that
-journals it."""
+"""Raw rows for administrators, read-only: every change goes through an operation that journals it."""
 
 from typing import Any
 
@@ -9,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django_q.models import Failure, OrmQ, Schedule, Success
 
 from memory import models
 
@@ -17,11 +17,11 @@ admin.site.index_title = "Raw rows"
 
 
 def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """Lead to the console's sign-in page: one place, one lockout, one way to be told what is wrong."""
+    """Redirect to the sign-in page of the console, which has the lockout."""
     if admin.site.has_permission(request):
         return redirect("admin:index")
     if request.user.is_authenticated:
-        # Signing in again would lead back here.
+        # A redirect to the sign-in page would come back here.
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
@@ -30,23 +30,28 @@ admin.site.login = _sign_in  # type: ignore[method-assign]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows can be looked at and nothing else."""
+    """Shows rows and allows no changes."""
 
-    # An exact count of a large table takes longer than the page; "show all" is not offered either.
+    # An exact count of a large table would take longer than the rest of the page.
     show_full_result_count = False
     list_per_page = 50
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
-        """Refuse: rows come from ingest."""
+        """Return False: rows are created by ingest."""
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse: changes are journaled by the verbs that make them."""
+        """Return False: changes must be journaled."""
         return False
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse: only purge removes a row."""
+        """Return False: only purge removes rows."""
         return False
+
+
+# The queue's own pages would let an administrator of the console run any function on the host.
+for queue_model in (Schedule, OrmQ, Success, Failure):
+    admin.site.unregister(queue_model)
 
 
 def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search: tuple[str, ...] = ()) -> None:
@@ -70,6 +75,7 @@ _register(models.Lexeme, "word", "documents", search=("word",))
 _register(models.CorpusTotals, "documents")
 _register(models.AccessLog, "at", "kind", "actor", "scope", "query", "folded_at", "counted", filters=("kind",))
 _register(models.AuditEvent, "at", "actor", "action", "topic_id", "scope", "reason", filters=("action",))
+_register(models.ForgetPause, "created_at", "scope", "actor", "until", "lifted_at", "lifted_by")
 _register(models.ForgetListing, "created_at", "verb", "scope", "actor", "count", "executed_at", filters=("verb",))
 _register(models.ErasureReceipt, "number", "at", "actor", "scope", "reason", "hash")
 _register(models.TopicMention, "topic", "scope", "identifiers")
@@ -94,3 +100,7 @@ _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))
 _register(models.ShadowHit, "at", "topic", "rank", "similarity")
+_register(Schedule, "name", "func", "args", "schedule_type", "minutes", "cron", "next_run", "repeats")
+_register(OrmQ, "id", "name", "func", "lock")
+_register(Success, "name", "func", "started", "stopped", filters=("func",))
+_register(Failure, "name", "func", "started", "stopped", "attempt_count", filters=("func",))

@@ -1,7 +1,4 @@
-"""Whether the store is well, one fact at a time: for `manage.py doctor`, for /readyz, and for the console.
-
-Each check looks at one thing and answers with a sentence that is worth reading whether or not all is well.
-"""
+"""Health checks for `manage.py doctor`, /readyz and the console. Each check returns a sentence."""
 
 from __future__ import annotations
 
@@ -27,23 +24,25 @@ from memory.embedding.status import embedder_summary
 from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models.identities import ids_doubled
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 
 # Before this version, an index scan with a filter could silently return too little.
 PGVECTOR_AT_LEAST = (0, 8, 4)
-# The worker reports every minute; scheduling and a busy queue may delay that.
+# The worker reports every minute, but a busy queue may delay the report.
 HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
-# What waits longer than this is not merely next in line.
+# A backlog is a problem if its oldest entry waits longer than this.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
-# What reads a whole table and changes seldom is looked at again after this long by those who ask all the time.
+# ``health_watch`` repeats checks that read a whole table only after this time, and those of other machines after the
+# second one.
 LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
 ELSEWHERE_WITHIN = dt.timedelta(minutes=2)
 
 
 class Finding(NamedTuple):
-    """What one check found."""
+    """The result of one check."""
 
     ok: bool
     sentence: str
@@ -53,7 +52,7 @@ Check = Callable[[dt.datetime], Finding]
 
 
 def database_check(_now: dt.datetime) -> Finding:
-    """Whether the database answers, and how fast. One query."""
+    """Check that the database answers, and measure how fast. One query."""
     started = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('server_version')")
@@ -63,7 +62,7 @@ def database_check(_now: dt.datetime) -> Finding:
 
 
 def pgvector_check(_now: dt.datetime) -> Finding:
-    """Whether the vector extension is there and new enough. One query."""
+    """Check that the vector extension is installed and new enough. One query."""
     wanted = ".".join(map(str, PGVECTOR_AT_LEAST))
     with connection.cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
@@ -78,7 +77,7 @@ def pgvector_check(_now: dt.datetime) -> Finding:
 
 
 def migrations_check(_now: dt.datetime) -> Finding:
-    """Whether the tables are what this version expects. Two queries."""
+    """Check that all migrations of this release are applied. Two queries."""
     applied = MigrationRecorder(connection).applied_migrations()
     missing = [f"{app}.{name}" for app, name in sorted(_migrations() - applied.keys())]
     if missing:
@@ -90,7 +89,7 @@ def migrations_check(_now: dt.datetime) -> Finding:
 
 
 def worker_check(now: dt.datetime) -> Finding:
-    """Whether a worker has run a scheduled job lately. One query."""
+    """Check that a worker has run a scheduled job recently. One query."""
     heartbeat = WorkerHeartbeat.objects.order_by("-seen_at").first()
     if heartbeat is None:
         return Finding(
@@ -104,8 +103,14 @@ def worker_check(now: dt.datetime) -> Finding:
     return Finding(True, f"The worker reported {_ago(age)}.")
 
 
+def worker_problem(now: dt.datetime, *, waits: bool) -> str | None:
+    """Return what is wrong with the worker, if a job ``waits`` for it. One query, none if no job waits."""
+    worker = worker_check(now) if waits else None
+    return None if worker is None or worker.ok else worker.sentence
+
+
 def embedder_check(_now: dt.datetime) -> Finding:
-    """Whether texts can be turned into vectors that fit the table. One query, and one small text is embedded."""
+    """Check that texts become vectors that fit the table. One query, and one short text is embedded."""
     try:
         embedder = embedder_get()
         started = time.perf_counter()
@@ -131,7 +136,7 @@ def embedder_check(_now: dt.datetime) -> Finding:
 
 
 def vectors_check(_now: dt.datetime) -> Finding:
-    """Whether all vectors come from the model in use; others are not compared. Reads the whole vector table."""
+    """Check that all vectors come from the model in use; search ignores others. Reads the whole vector table."""
     model = embedder_get().model_name
     others = TopicVector.objects.filter(embedding__isnull=False).exclude(model=model).count()
     if others:
@@ -143,8 +148,27 @@ def vectors_check(_now: dt.datetime) -> Finding:
     return Finding(True, f"All vectors were made by {model}.")
 
 
+def ids_check(_now: dt.datetime) -> Finding:
+    """Check that ids are unique and that the journal has the ids of runs. Reads all topics and the whole journal."""
+    with connection.cursor() as cursor:
+        topics, entries = ids_doubled(cursor)
+    if topics:
+        return Finding(
+            False,
+            f"{_number(topics, 'topic')} {'has' if topics == 1 else 'have'} an id that is also the id of something "
+            "else, such as a run; purge them and store them again under another id.",
+        )
+    if entries:
+        return Finding(
+            False,
+            f"In {entries:,} of the entries of the journal, the id of the run was masked by a purge. They are shown "
+            "without their run.",
+        )
+    return Finding(True, "Every id names one thing.")
+
+
 def reinforcement_check(now: dt.datetime) -> Finding:
-    """Whether retrievals are being folded into salience. Two queries over the index of what waits."""
+    """Check that retrievals are applied to salience. Two queries on the index of pending rows."""
     waiting = AccessLog.objects.filter(folded_at__isnull=True)
     return _backlog(
         now,
@@ -156,40 +180,40 @@ def reinforcement_check(now: dt.datetime) -> Finding:
 
 
 def embedding_backlog_check(now: dt.datetime) -> Finding:
-    """Whether topics get their vectors. Two queries over the index of what waits."""
+    """Check that topics get their vectors. Two queries on the index of pending rows."""
     waiting = TopicVector.objects.filter(embedding__isnull=True)
     oldest = Topic.objects.filter(pk__in=waiting.values("pk")).aggregate(oldest=Min("updated_at"))["oldest"]
     return _backlog(now, waiting.count(), oldest, "topic", "for a vector")
 
 
 def reasoner_check(now: dt.datetime) -> Finding:
-    """Whether what happened is answered by the reasoner. Two queries on a small table."""
+    """Check that the worker processes the events that may start forget runs. Two queries on a small table."""
     count, oldest = WakeUp.objects.count(), WakeUp.objects.aggregate(oldest=Min("first_at"))["oldest"]
-    return _backlog(now, count, oldest, "wake-up", "for the reasoner")
+    return _backlog(now, count, oldest, "event", "to be processed")
 
 
 def runs_check(now: dt.datetime) -> Finding:
-    """Whether forget runs come to their end. A held run is no illness, but is told of. Two queries."""
+    """Check that no forget run failed, and mention held runs. Two queries."""
     since = now - FAILURES_WITHIN
     failed = ForgetRun.objects.filter(status=ForgetRun.Status.FAILED, finished_at__gte=since, applied__gt=0).count()
     held = ForgetRun.objects.filter(status=ForgetRun.Status.HELD).count()
     waiting = f" {_number(held, 'run')} {'waits' if held == 1 else 'wait'} for approval." if held else ""
     if failed:
         return Finding(
-            False, f"{_number(failed, 'forget run')} failed within a day; Runs in the console says why.{waiting}"
+            False, f"{_number(failed, 'forget run')} failed within a day. Runs in the console shows why.{waiting}"
         )
     return Finding(True, f"No forget run failed within a day.{waiting}")
 
 
 def policies_check(_now: dt.datetime) -> Finding:
-    """Whether what policies and environment put in force holds together; the environment may change after a save."""
+    """Check that policies and environment do not contradict each other: the environment may change after a save."""
     policies = policies_current()
     try:
         draft_check(policies, ROOT)
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        return Finding(True, f"A new half-life is on its way to the topics of {', '.join(policies.rekeying[:3])}.")
+        return Finding(True, f"A new half-life is being applied to the topics of {', '.join(policies.rekeying[:3])}.")
     count = len(policies.policies)
     return Finding(
         True, "No policy is set; the defaults are in force." if not count else f"Policies in force: {count}."
@@ -197,14 +221,14 @@ def policies_check(_now: dt.datetime) -> Finding:
 
 
 def queue_check(now: dt.datetime) -> Finding:
-    """Whether jobs are taken from the queue. Two queries on a small table."""
-    # A job in hand has its lock in the future; what is due carries the moment since which it is.
+    """Check that jobs are taken from the queue. Two queries on a small table."""
+    # The lock of a running job lies in the future; that of a due job is the time since when it is due.
     due = OrmQ.objects.filter(lock__lte=now)
     return _backlog(now, due.count(), due.aggregate(oldest=Min("lock"))["oldest"], "job", "in the queue")
 
 
 def failure_check(now: dt.datetime) -> Finding:
-    """Whether jobs failed lately. One query."""
+    """Check that no job failed recently. One query."""
     failures = list(
         Failure.objects.filter(Q(stopped__gte=now - FAILURES_WITHIN))
         .order_by("-stopped")
@@ -219,20 +243,21 @@ def failure_check(now: dt.datetime) -> Finding:
 
 
 def model_check(_now: dt.datetime) -> Finding:
-    """Whether the language model answers, if one is configured. One small request to it, which sends no text."""
+    """Check that the language model answers, if one is configured. One small request, which sends no text."""
     return Finding(*model_reach())
 
 
-# What a request needs: without these no answer can be right.
+# The checks of /readyz: without these no request can succeed.
 READY_CHECKS: dict[str, Check] = {"database": database_check, "migrations": migrations_check}
 
-# In the order in which one thing depends on another.
+# Each check comes after those that it depends on.
 ALL_CHECKS: dict[str, Check] = {
     "database": database_check,
     "pgvector": pgvector_check,
     "migrations": migrations_check,
     "embedder": embedder_check,
     "vectors": vectors_check,
+    "ids": ids_check,
     "model": model_check,
     "worker": worker_check,
     "queue": queue_check,
@@ -246,7 +271,7 @@ ALL_CHECKS: dict[str, Check] = {
 
 
 def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, Finding]:
-    """Run the checks in order. A check that cannot be made is a finding too, never an exception."""
+    """Run the checks in order and return their findings. A check that fails becomes a finding, not an exception."""
     findings: dict[str, Finding] = {}
     for name, check in checks.items():
         try:
@@ -255,46 +280,57 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
             reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
             findings[name] = Finding(False, f"The {name} could not be checked: {reason}")
             if name == "database":
-                # Everything else would only say the same.
+                # All other checks need the database.
                 break
     return findings
 
 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
-    """Run all checks for a page that asks every few seconds: what reads a whole table and was well, and models that are
-    elsewhere, are looked at every few minutes only. Some twenty queries on small tables, whatever the store holds."""
-    seldom: dict[str, Check] = {"embedder": _embedder_check_seldom, "vectors": _vectors_check_seldom}
+    """Run all checks for a page that polls every few seconds. Results of checks that read a whole table or call another
+    machine are cached for a few minutes. Some twenty queries on small tables."""
+    seldom: dict[str, Check] = {
+        "embedder": _embedder_check_seldom,
+        "vectors": _vectors_check_seldom,
+        "ids": _ids_check_seldom,
+    }
     return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 
 
 def outside_check() -> Finding:
-    """Whether anything of the store leaves this machine, in a sentence; well if nothing does. No query."""
+    """Check whether texts of the store are sent to other machines. No query."""
     embedder, model = embedder_summary(), model_summary()
-    said = [embedder.sentence] if embedder.address or not embedder.local else []
+    sentences = [embedder.sentence] if embedder.address or not embedder.local else []
     if model.configured:
-        said.append(model.sentence)
+        sentences.append(model.sentence)
     if embedder.local and model.local:
-        return Finding(True, " ".join(["Nothing leaves this machine.", *said]))
-    return Finding(False, " ".join(said))
+        return Finding(True, " ".join(["Nothing leaves this machine.", *sentences]))
+    return Finding(False, " ".join(sentences))
 
 
 def _embedder_check_seldom(now: dt.datetime) -> Finding:
-    told = embedder_summary()
-    if not told.address:
+    embedder = embedder_summary()
+    if not embedder.address:
         return embedder_check(now)
-    # A question to an endpoint costs time and perhaps money, and much time where it does not answer.
-    key = f"health-embedder-{told.address}-{told.model}".replace(" ", "-")
+    # A request to an endpoint takes time, and perhaps money.
+    key = f"health-embedder-{embedder.address}-{embedder.model}".replace(" ", "-")
     found: Finding = cache.get(key) or embedder_check(now)
     cache.add(key, found, ELSEWHERE_WITHIN.total_seconds())
     return found
 
 
 def _vectors_check_seldom(now: dt.datetime) -> Finding:
-    key = f"health-vectors-{embedder_get().model_name}"
+    return _seldom(f"health-vectors-{embedder_get().model_name}", vectors_check, now)
+
+
+def _ids_check_seldom(now: dt.datetime) -> Finding:
+    return _seldom("health-ids", ids_check, now)
+
+
+def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
     kept: str | None = cache.get(key)
     if kept is not None:
         return Finding(True, kept)
-    found = vectors_check(now)
+    found = check(now)
     if found.ok:
         cache.set(key, found.sentence, LOOKED_AT_WITHIN.total_seconds())
     return found
@@ -302,14 +338,14 @@ def _vectors_check_seldom(now: dt.datetime) -> Finding:
 
 @functools.cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """Every migration this version knows; the files do not change while a process runs."""
+    """Return all migrations of this release; the files do not change while a process runs."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
 def vector_column_dimension() -> int | None:
-    """Return how many numbers a stored vector has, or None before the first migration. One query."""
+    """Return the length of the stored vectors, or None before the first migration. One query."""
     with connection.cursor() as cursor:
-        # to_regclass follows the search path, so this finds the table of the tenant that is being asked about.
+        # to_regclass follows the search path, so it finds the table of the present schema.
         cursor.execute(
             "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'embedding'",
             [TopicVector._meta.db_table],
@@ -323,7 +359,7 @@ def _backlog(now: dt.datetime, count: int, oldest: dt.datetime | None, noun: str
         return Finding(True, f"No {noun} waits {why}.")
     age = now - oldest
     verb = "waits" if count == 1 else "wait"
-    sentence = f"{_number(count, noun)} {verb} {why}, the oldest since {_span(age)}."
+    sentence = f"{_number(count, noun)} {verb} {why}, the oldest for {_span(age)}."
     return Finding(age <= BACKLOG_WITHIN, sentence)
 
 

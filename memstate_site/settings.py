@@ -6,6 +6,8 @@ environment. DATABASE_URL is the one variable without the prefix.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +40,10 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
+# Processor time of embedding: what one request may take of it before the rest of its topics waits for the worker, and
+# what all requests of one key may take in a minute.
+MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
+MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
 # A chat model that puts old revisions into words. Without a name, nothing is asked and nothing leaves the machine.
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
@@ -247,6 +253,9 @@ LOGIN_REDIRECT_URL = "console:overview"
 # Name and address together: a guesser is stopped without locking out everyone behind the same proxy.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
+# Guesses over many names are stopped by a second lock, of the address alone.
+AXES_HANDLER = "memory.access.sign_in.SignInHandler"
+MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS = envint("MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS", 50, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
@@ -257,8 +266,11 @@ AXES_LOCKOUT_TEMPLATE = "console/locked.html"
 _SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
 SESSION_COOKIE_SECURE = _SECURE
 CSRF_COOKIE_SECURE = _SECURE
-SESSION_COOKIE_NAME = "memstate_session"
-CSRF_COOKIE_NAME = "memstate_csrf"
+# Browsers send the cookies of a host to each of its ports. Two stores on one host would overwrite each other's, so the
+# names differ by the secret key, which all hosts of one store share.
+_INSTALLATION = hmac.digest(SECRET_KEY.encode(), b"memstate.cookies", hashlib.sha256).hex()[:8]
+SESSION_COOKIE_NAME = f"memstate_session_{_INSTALLATION}"
+CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
 # The token stands in every form; no script has to read it from the cookie.
 CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None

@@ -1,13 +1,20 @@
-"""What MemState asks of django-q2's cluster beyond its own care: that no process of it is ever left behind or stuck."""
+"""What MemState asks of django-q2's cluster beyond its own care: no process of it is left behind or stuck, and it runs
+only registered jobs."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import structlog
-from django_q import cluster
+from django.db.models.signals import post_save
+from django.utils.module_loading import import_string
+from django_q import cluster, worker
+from django_q.models import Task
+from django_q.signals import call_hook
 
 from memstate_site.processes import dies_with_parent
 
@@ -35,8 +42,26 @@ class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has n
         os._exit(1)
 
 
+def task_locate(name: str) -> Callable[..., object] | None:
+    """Return the function of a registered job; None for any other name, which the queue reports as a failed job."""
+    from memory.jobs.tasks import TASKS
+
+    return import_string(name) if name in TASKS else None
+
+
+def tasks_only() -> None:
+    """Let this process and its children run registered jobs only, and no hook that a row of the queue names.
+
+    A row in the table of schedules would otherwise run any function of any module.
+    """
+    worker.pydoc = SimpleNamespace(locate=task_locate)
+    post_save.disconnect(call_hook, sender=Task)
+
+
 def cluster_guard() -> None:
-    """Make every process that the cluster forks end with the one that forked it, and use the sentinel above."""
+    """Make every process that the cluster forks end with the one that forked it, use the sentinel above, and run
+    registered jobs only."""
+    tasks_only()
     ask = None
 
     def before() -> None:

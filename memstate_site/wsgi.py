@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from django.core.wsgi import get_wsgi_application
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
 # Settings read this: a web process shares connections between its threads and ends slow statements early.
 os.environ.setdefault("MEMSTATE_PROCESS", "web")
 
-application = get_wsgi_application()
+_django = get_wsgi_application()
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer a request. HTTP/1.1 requires a Host (RFC 9112, section 3.2); without it Django would take its own name,
+    and static files would not ask for one."""
+    if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and not environ.get("HTTP_HOST"):
+        start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "0")])
+        return []
+    return _django(environ, start_response)

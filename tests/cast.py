@@ -18,6 +18,7 @@ from django.apps import apps
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from memory.access.keys import PREFIX_LENGTH, secret_hash
 from memory.access.principal import SYSTEM, Principal
@@ -256,6 +257,12 @@ def principal_like(role: str = "agent", scope: str = "/") -> Principal:
 def worker_turn() -> dict[str, int]:
     """Do what the worker would do now: fold accesses, count words, embed waiting topics."""
     return tasks.upkeep()
+
+
+def enqueued(task: str) -> list[str]:
+    """Return the first argument of every entry of the queue for a task of ``memory.jobs.tasks``, in order."""
+    entries = [each.task for each in OrmQ.objects.order_by("id")]
+    return [each["args"][0] for each in entries if each["func"] == f"memory.jobs.tasks.{task}"]
 
 
 def store_rows() -> dict[str, int]:

@@ -11,7 +11,7 @@ from django.db.models import Q
 from memory.access.accounts import account_role
 from memory.access.principal import ROLES, Principal
 from memory.core.scopes import ROOT, scope_within
-from memory.models import ApiKey, ExtractionJob, StudyJob
+from memory.models import ApiKey, Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | 
     return replace(principal, role=ROLES[min(found, ROLES.index(principal.role))])
 
 
-def job_writer(job: ExtractionJob | StudyJob, *, now: dt.datetime) -> Principal | None:
+def job_writer(job: Job, *, now: dt.datetime) -> Principal | None:
     """Return the principal in whose name a job writes, as ``principal_recheck``; None also if it may no longer write.
     At most two queries."""
-    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
+    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.writer_scope)
     found = principal_recheck(asked, now=now)
-    return found if found is not None and found.covers("agent") else None
+    return found if found is not None and found.covers(job.least_role) else None
 
 
 def owner_lost_access(actor: str) -> str:

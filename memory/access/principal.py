@@ -19,7 +19,7 @@ class Principal:
     scope: str = ROOT
 
     def covers(self, role: str) -> bool:
-        """Tell whether the caller may do what ``role`` may."""
+        """Return whether the caller may do what ``role`` may."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def require(self, role: str) -> None:
@@ -43,7 +43,7 @@ class Principal:
         return chosen
 
     def sees(self, scope: str) -> bool:
-        """Tell whether a topic in ``scope`` is visible to the caller."""
+        """Return whether a topic in ``scope`` is visible to the caller."""
         return scope_within(scope, self.scope)
 
 

@@ -22,6 +22,7 @@ from memory.api import (
     evidence,
     extract,
     ingest,
+    pause,
     policies,
     query,
     receipts,
@@ -32,7 +33,7 @@ from memory.api import (
 )
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
-from memory.api.problems import problem_response, problems_register
+from memory.api.problems import not_stored, problem_response, problems_register
 from memory.api.responses import REFUSALS
 from memory.core.problem_codes import ProblemCode
 
@@ -80,7 +81,7 @@ def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
         except Http404:
             return _nothing_here(request)
         if response.status_code != 405:
-            return response
+            return not_stored(response)
         allowed = ", ".join(sorted(response["Allow"].split(", ")))
         sentence = f"This URL does not support {request.method}. Use {allowed}."
         return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": allowed})
@@ -146,6 +147,7 @@ for module in (
     receipts,
     duplicates,
     runs,
+    pause,
     evidence,
     policies,
     service,

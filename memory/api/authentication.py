@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security import APIKeyHeader, HttpBearer
@@ -9,13 +10,20 @@ from ninja.security import APIKeyHeader, HttpBearer
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
+from memory.api.parsing import body_length_check
 from memory.core.problem_codes import ProblemCode
+from memory.embedding.allowance import allowance_identify
 
 
-def _principal(secret: str) -> Principal:
+def _principal(request: HttpRequest, secret: str) -> Principal:
     now = timezone.now()
     principal = key_authenticate(secret, now=now)
     request_count(principal, now=now)
+    # Ninja reads the whole body before it calls the parser, which would be too late.
+    batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
+    limit = settings.MEMSTATE_MAX_BATCH_BYTES if batch else settings.MEMSTATE_MAX_BODY_BYTES
+    body_length_check(request, limit=limit)
+    allowance_identify(principal.identity)
     return principal
 
 
@@ -25,9 +33,9 @@ class ApiKeyAuth(APIKeyHeader):
     param_name = "X-API-Key"
     openapi_name = "ApiKey"
 
-    def authenticate(self, _request: HttpRequest, key: str | None) -> Any:
-        """Return the caller, or None if the header is missing. Raises ``KeyRefused``."""
-        return None if key is None else _principal(key)
+    def authenticate(self, request: HttpRequest, key: str | None) -> Any:
+        """Return the caller, or nothing if the header is missing. Raises as ``request_authenticate`` does."""
+        return None if key is None else _principal(request, key)
 
 
 class BearerAuth(HttpBearer):
@@ -40,15 +48,15 @@ class BearerAuth(HttpBearer):
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
-    def authenticate(self, _request: HttpRequest, token: str) -> Any:
-        """Return the caller with the key ``token``."""
-        return _principal(token)
+    def authenticate(self, request: HttpRequest, token: str) -> Any:
+        """Return the caller that ``token`` stands for."""
+        return _principal(request, token)
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
     """Return the caller of a request to a view outside the API, and count the request. Costs the queries of a route.
 
-    Raises ``KeyRefused`` or ``TooManyRequests``.
+    Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before anything of the body is read.
     """
     caller = ApiKeyAuth().authenticate(request, request.headers.get(ApiKeyAuth.param_name))
     principal: Principal = BearerAuth()(request) if caller is None else caller

@@ -19,7 +19,7 @@ from memory.agents.chat.request import ChatRequest
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import IdempotencyKey
-from memory.api.problems import failure_told, problem_response, refusal_response
+from memory.api.problems import failure_of, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
 from memory.core.errors import MemoryProblem
@@ -127,4 +127,4 @@ def _event(named: tuple[str, Any]) -> str:
 def _problem(problem: Exception) -> HttpResponse:
     if isinstance(problem, MemoryProblem):
         return refusal_response(problem)
-    return problem_response(*failure_told(problem))
+    return problem_response(*failure_of(problem))

@@ -18,9 +18,11 @@ from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.replies import ExtractAccepted, ExtractionOut, ExtractReply
 from memory.extraction.request import extract
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
+from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
+from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
@@ -46,20 +48,17 @@ Background = Annotated[bool, Query(description="Answer 202 with the id of a job 
     response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
-    """Take a text apart into atomic facts, and with `store: true` remember those that are not known yet.
+    """Extract atomic facts from a text, and with `store: true` store those that are new.
 
-    A language model is asked if one is configured; what it tells is checked against the text, and where it is of no
-    help the text's own sentences are taken apart by rules: `method` and `note` say which it was. Text that gives orders
-    is only text. Reader keys may look; agent keys may store.
+    A configured language model extracts the facts, which are checked against the text. Without a model, or if it fails,
+    rules divide the sentences of the text; `method` and `note` state which was used. Instructions in the text are not
+    followed. Reader keys may extract; agent keys may also store.
     """
     principal = principal_of(request, "agent" if payload.store else "reader")
     now = timezone.now()
     if background:
         if not payload.store:
-            raise RequestRefused(
-                "In the background facts are stored; send store: true, or leave background out.",
-                code=ProblemCode.CONTRADICTORY_REQUEST,
-            )
+            raise RequestRefused("`background` requires `store: true`.", code=ProblemCode.CONTRADICTORY_REQUEST)
         job = extraction_start(
             payload.content,
             scope=payload.scope,
@@ -104,7 +103,7 @@ _JOB = problems(401, 403, 404, 422, 429, 503)
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
-    job = extraction_get(job_id, principal=principal)
+    job = job_get(ExtractionJob, job_id, principal=principal)
     return json_reply(extraction_as_json(job))
 
 
@@ -116,5 +115,5 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
-    job = extraction_cancel(job_id, principal=principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))

@@ -13,7 +13,7 @@ from memory.health import READY_CHECKS, health_findings
 @csrf_exempt
 @require_safe
 def livez(_request: HttpRequest) -> HttpResponse:
-    """Answer that the process serves requests; asks nothing of the database."""
+    """Answer that the process serves requests. No query."""
     return JsonResponse({"status": "ok"})
 
 
@@ -22,7 +22,7 @@ def livez(_request: HttpRequest) -> HttpResponse:
 def readyz(_request: HttpRequest) -> HttpResponse:
     """Answer 200 if requests can be served, else 503 with the names of the checks that failed.
 
-    Whoever asks has no key, so the sentences, which may name hosts and accounts, are left to ``manage.py doctor``.
+    The caller has no key, so sentences, which may name hosts and accounts, are shown only by ``manage.py doctor``.
     """
     findings = health_findings(READY_CHECKS, now=timezone.now())
     failed = [name for name, finding in findings.items() if not finding.ok]

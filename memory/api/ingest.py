@@ -22,7 +22,9 @@ from memory.jobs import tasks
 
 router = Router(tags=["ingest"])
 
-Defer = Annotated[bool, Query(description="Answer before the topic can be found by meaning; the worker embeds it.")]
+Defer = Annotated[
+    bool, Query(description="Reply before the topic can be found by meaning; the worker embeds it later.")
+]
 
 
 @router.post(
@@ -33,9 +35,9 @@ Defer = Annotated[bool, Query(description="Answer before the topic can be found 
 def ingest(
     request: HttpRequest, payload: IngestItem, defer: Defer = False, idempotency_key: IdempotencyKey = None
 ) -> HttpResponse:
-    """Remember one observation: a new topic, more about a topic, or a new version of one field.
+    """Store one observation: a new topic, more fields of a topic, or a new revision of one field.
 
-    All of it is written or nothing is. Once this has answered, the next query finds the topic, by word and by meaning.
+    The item is written whole or not at all. After the reply, queries find the topic by word and by meaning.
     """
     principal = principal_of(request, "agent")
 
@@ -87,10 +89,10 @@ def ingest(
     },
 )
 def ingest_batch(request: HttpRequest, defer: Defer = False, idempotency_key: IdempotencyKey = None) -> HttpResponse:
-    """Remember many observations at once, given as a list or as JSON Lines.
+    """Store many observations at once, as a JSON list or as JSON Lines.
 
-    Each is accepted or refused by itself and answered in its place, with the status that it would have had alone. Later
-    ones may name topics that earlier ones create.
+    Each item is accepted or refused individually, with the status that it would have as a single request. Later items
+    may refer to topics that earlier items create. The results are in the order of the items.
     """
     principal = principal_of(request, "agent")
     status, body = batch_ingest(

@@ -1,5 +1,7 @@
-"""What monitoring can ask for at /metrics: requests, stages of queries, the worker's backlog."""
+"""Metrics for /metrics: requests, stages of queries, the worker's backlog."""
 
+import select
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -8,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from prometheus_client import REGISTRY, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from memory.embedding.allowance import allowance_begin, allowance_end
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
@@ -27,7 +31,7 @@ SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
 
 
 class RequestMetrics:
-    """Middleware that counts and times every request by its route, never by its full address: ids are no labels."""
+    """Middleware that counts and times every request by its route; URLs contain ids, so they are not labels."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -35,17 +39,35 @@ class RequestMetrics:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer the request and count it."""
         started = time.perf_counter()
-        response = self._get_response(request)
+        allowance_begin(lambda: _client_gone(request))
+        try:
+            response = self._get_response(request)
+        finally:
+            allowance_end()
         route = request.resolver_match.route if request.resolver_match else "unknown"
-        # Anything may stand where the method stands; a label for each would let strangers fill the memory.
-        method = request.method if request.method in _METHODS else "other"
+        # A client may send any method; a label for each, or for each method that a route refuses, would let clients
+        # exhaust the memory.
+        method = request.method if request.method in _METHODS and response.status_code != 405 else "other"
         spent = time.perf_counter() - started
         SECONDS.labels(method, route).observe(spent)
-        # Beside the stages that a route tells: the whole, as the server sees it.
+        # Added to the stages of a route: the total time in the server.
         stages = [response["Server-Timing"]] if response.has_header("Server-Timing") else []
         response["Server-Timing"] = ", ".join([*stages, f"total;dur={spent * 1000:.2f}"])
         REQUESTS.labels(method, route, str(response.status_code)).inc()
         return response
+
+
+def _client_gone(request: HttpRequest) -> bool:
+    """Tell whether the client has closed its connection; no, where the web server does not show it."""
+    connected = request.META.get("gunicorn.socket")
+    if connected is None:
+        return False
+    try:
+        waiting = select.poll()
+        waiting.register(connected, select.POLLIN)
+        return bool(waiting.poll(0)) and connected.recv(1, socket.MSG_PEEK) == b""
+    except OSError:
+        return True
 
 
 def stages_observe(milliseconds: Mapping[str, float]) -> None:
@@ -55,21 +77,21 @@ def stages_observe(milliseconds: Mapping[str, float]) -> None:
 
 
 class _Backlog(Collector):
-    """Asks the database when it is asked itself: the numbers belong to the store, not to a process."""
+    """Counts the backlog at each scrape, because it is a number of the store and not of a process."""
 
     def describe(self) -> Iterable[Metric]:
-        """Name nothing in advance, so that registering needs no database."""
+        """Return nothing, so that registering needs no database."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Count what waits for the worker. One query over partial indexes; nothing if the database is away."""
+        """Count the worker's backlog. One query over partial indexes; nothing if the database is unavailable."""
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_BACKLOG)
                 row = cursor.fetchone()
         except DatabaseError:
             return
-        gauge = GaugeMetricFamily("memstate_backlog", "What waits for the worker.", labels=["what"])
+        gauge = GaugeMetricFamily("memstate_backlog", "Rows that wait for the worker, by type.", labels=["what"])
         for what, count in zip(_WAITING, row, strict=True):
             gauge.add_metric([what], count)
         yield gauge

@@ -1,4 +1,4 @@
-"""Pages: what routes with a list take, and how many rows one may hold."""
+"""Parameters of routes that return a page, and the limit of its rows."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from memory.api.parsing import AddressText
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
+Cursor = Annotated[AddressText | None, Query(max_length=300, description="`next` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 
@@ -17,7 +17,7 @@ def limit_checked(limit: int) -> int:
     """Return ``limit``. Raises ``ValueRefused`` if it is more than a page may hold."""
     if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
         raise ValueRefused(
-            f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.",
+            f"`limit` must be at most {settings.MEMSTATE_MAX_PAGE_SIZE}; it is {limit}.",
             code=ProblemCode.LIMIT_TOO_LARGE,
         )
     return limit

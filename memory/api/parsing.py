@@ -19,11 +19,11 @@ JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/js
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("must not contain a NUL character, which nothing stored can hold")
+        raise ValueError("must not contain a NUL character, because the database cannot store it")
     return text
 
 
-# Text from an address or a header, where the guard of the bodies does not look.
+# Text from a URL or a header, which the checks of request bodies do not cover.
 AddressText = Annotated[str, AfterValidator(_without_nul)]
 IdempotencyKey = Annotated[
     AddressText | None,
@@ -31,7 +31,7 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=MAX_KEY_LENGTH,
-        description="A request sent again with the same key has its effect once.",
+        description="A request that is sent again with the same key takes effect only once.",
     ),
 ]
 
@@ -48,7 +48,7 @@ class BodyInChunks(RequestRefused):
     code = ProblemCode.BODY_IN_CHUNKS
 
     def __init__(self) -> None:
-        super().__init__("The body was sent in chunks; send it in one piece, with a Content-Length.")
+        super().__init__("The body was sent in chunks. Send it with a Content-Length.")
 
 
 def body_in_chunks(request: HttpRequest) -> bool:
@@ -60,14 +60,19 @@ def body_read(request: HttpRequest, *, limit: int) -> bytes:
     """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
     if body_in_chunks(request):
         raise BodyInChunks
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit() or int(length) > limit:
-        raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
+    body_length_check(request, limit=limit)
     return request.body
 
 
+def body_length_check(request: HttpRequest, *, limit: int) -> None:
+    """Raise ``BodyTooLarge`` if the request says that its body is longer than ``limit``. Nothing is read."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit() or int(length) > limit:
+        raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
+
+
 class GuardedParser(Parser):
-    """Parses what Ninja hands to schemas."""
+    """Parses request bodies for Ninja's schemas."""
 
     def parse_body(self, request: HttpRequest) -> DictStrAny:
         """Return the JSON of the body. Raises ``BodyTooLarge``, ``RequestRefused`` or ``ValueRefused``."""
@@ -79,8 +84,8 @@ class GuardedParser(Parser):
 def batch_parse(request: HttpRequest) -> list[Any]:
     """Return the items of a batch: a JSON list, or JSON Lines if the content type says so.
 
-    A line that cannot be read is its own problem and not that of the others, so it comes back as a problem in its
-    place. Raises as ``GuardedParser`` does, with the larger limit of batches.
+    An invalid line is returned as a problem in its place, so that the other lines are still accepted. Raises as
+    ``GuardedParser`` does, with the larger limit of batches.
     """
     raw = body_read(request, limit=settings.MEMSTATE_MAX_BATCH_BYTES)
     depth = settings.MEMSTATE_MAX_JSON_DEPTH
@@ -89,7 +94,7 @@ def batch_parse(request: HttpRequest) -> list[Any]:
     body = json_guarded(raw, max_depth=depth)
     if not isinstance(body, list):
         raise RequestRefused(
-            "A batch is a JSON list of items, or JSON Lines with one item per line.", code=ProblemCode.NOT_A_BATCH
+            "A batch must be a JSON list of items, or JSON Lines with one item per line.", code=ProblemCode.NOT_A_BATCH
         )
     return body
 

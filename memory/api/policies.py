@@ -1,7 +1,7 @@
-"""Policies: /v1/policies/ for the root, and the path of a scope after it for every other.
+"""Policies: /v1/policies/ is the policy of the root; other scopes append their path.
 
-The last segment ``versions`` or ``rollback`` asks for the history or goes back in it. An address that ends in a slash
-names a scope whatever its last segment is, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
+A final segment ``versions`` or ``rollback`` reads the history or rolls back. A URL that ends in a slash always names a
+scope, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
 """
 
 from typing import Annotated, Any, Self
@@ -26,12 +26,12 @@ router = Router(tags=["policies"])
 
 
 class ScopePathConverter:
-    """A scope in an address, in front of a further segment: any text."""
+    """A scope in a URL, followed by another segment: any text."""
 
     regex = r"[\s\S]+"
 
     def to_python(self, value: str) -> str:
-        """Return the path as it was sent."""
+        """Return the path unchanged."""
         return value
 
     def to_url(self, value: str) -> str:
@@ -40,7 +40,7 @@ class ScopePathConverter:
 
 
 class PolicyPathConverter(ScopePathConverter):
-    """A scope at the end of an address: any text but those that mean a route of their own."""
+    """A scope at the end of a URL: any text except the names of other routes."""
 
     regex = r"(?!(?:[\s\S]*/)?(?:versions|rollback)\Z)(?!(?:preview|backtest)\Z)[\s\S]+"
 
@@ -48,8 +48,8 @@ class PolicyPathConverter(ScopePathConverter):
 register_converter(ScopePathConverter, "scopepath")
 register_converter(PolicyPathConverter, "policypath")
 
-ScopePath = Annotated[AddressText, Path(description="The path of the scope, without its first slash.")]
-Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="The next of the page before.")]
+ScopePath = Annotated[AddressText, Path(description="The path of the scope without its first slash.")]
+Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="`next` of the previous page.")]
 
 _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
@@ -59,15 +59,17 @@ _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
 class PolicyDraft(BaseModel, extra="forbid"):
-    """The whole policy of a scope: what is left out is inherited."""
+    """The whole policy of a scope. Omitted values are inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
-    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null is inherited.")
+    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null inherits.")
     rules: list[Any] | None = Field(
-        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+        default=None, description="Rules of this scope, or names of included rule sets; if omitted, the rules stay."
     )
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
-    base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
+    base_version: int | None = Field(
+        default=None, description="The version that the draft is based on; 409 if there is a newer one."
+    )
 
     @model_validator(mode="after")
     def _something_is_said(self) -> Self:
@@ -78,9 +80,9 @@ class PolicyDraft(BaseModel, extra="forbid"):
 
 
 class PolicyRollback(BaseModel, extra="forbid"):
-    """Which version to go back to, and why."""
+    """The version to roll back to, and the reason."""
 
-    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 for nothing set.")
+    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 removes the policy.")
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
 
 
@@ -119,13 +121,13 @@ def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) 
 
 @router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ})
 def root_policy(request: HttpRequest) -> HttpResponse:
-    """The policy of the whole store, in force wherever no policy below overrides it."""
+    """Return the policy of the whole store, which applies unless a policy below overrides it."""
     return _shown(request, ROOT)
 
 
 @router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version. Operator keys that see the whole store."""
+    """Make a new version. Requires an operator key for the whole store."""
     return _saved(request, ROOT, payload)
 
 
@@ -133,11 +135,11 @@ def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
     "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
 )
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """All versions, newest first, with what each changed, by whom and why."""
+    """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, ROOT, cursor, limit)
 
 
-@router.post("/policies/rollback", summary="Go back in the root's policy", response={200: PolicyOut, **_WRITE})
+@router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE})
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, ROOT, payload)
@@ -151,11 +153,11 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:
-    """All versions, newest first, with what each changed, by whom and why."""
+    """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, scope, cursor, limit)
 
 
-@router.post("/policies/{scopepath:scope}/rollback", summary="Go back in a policy", response={200: PolicyOut, **_WRITE})
+@router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **_WRITE})
 def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, scope, payload)
@@ -163,11 +165,11 @@ def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: Polic
 
 @router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
 def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
-    """What is set at a scope, and every value in force there with where it comes from."""
+    """Return what is set at a scope, and every value in force there with its source."""
     return _shown(request, scope)
 
 
 @router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version: ``values`` is the whole set, and what is left out is inherited. Takes effect at once."""
+    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited."""
     return _saved(request, scope, payload)

@@ -1,15 +1,16 @@
-"""Errors as RFC 9457 problem documents: one place where a problem becomes a status."""
+"""Errors as RFC 9457 problem documents, and the status of each problem."""
 
 import json
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import IntegrityError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
@@ -21,12 +22,14 @@ from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.embedding import EmbeddingFailed
+from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
 
 logger = structlog.get_logger(__name__)
+
+Reply = TypeVar("Reply", bound=HttpResponseBase)
 
 STATUSES: dict[type[MemoryProblem], int] = {
     RequestRefused: 400,
@@ -37,16 +40,17 @@ STATUSES: dict[type[MemoryProblem], int] = {
     BodyTooLarge: 413,
     ValueRefused: 422,
     TooManyRequests: 429,
+    EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
-    # Whoever asks a model has an answer without it; this is for one who forgot.
+    # Callers of a model handle its failure; this is for those that do not.
     ModelProblem: 503,
 }
 
-# Of a model that is rate-limiting requests without saying for how long.
-UNTOLD_SECONDS = 30
+# Seconds for Retry-After if a model is rate limited and gives no time.
+RATE_LIMITED_SECONDS = 30
 
-# Where versions of Python have different phrases for a status.
+# Phrases that differ between versions of Python.
 TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
@@ -66,12 +70,23 @@ def problem_response(
     """Return a problem document with ``sentence`` as its detail, ``code`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
     body = {"type": code.urn, "title": title, "status": status, "detail": sentence, **(members or {})}
-    return HttpResponse(
-        json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
-        status=status,
-        content_type="application/problem+json",
-        headers=headers,
+    return not_stored(
+        HttpResponse(
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            status=status,
+            content_type="application/problem+json",
+            headers=headers,
+        )
     )
+
+
+def not_stored(response: Reply) -> Reply:
+    """Tell caches to keep no copy of ``response``, unless it says itself what they may do.
+
+    A cache knows that replies to ``Authorization`` are private, but not that those to ``X-API-Key`` are.
+    """
+    response.setdefault("Cache-Control", "no-store")
+    return response
 
 
 def refusal_response(problem: MemoryProblem) -> HttpResponse:
@@ -86,11 +101,11 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 
 def _wait(problem: MemoryProblem) -> float | None:
-    """Return in how many seconds it is worth trying again, where anybody knows."""
-    if isinstance(problem, TooManyRequests | TooManyConversations | MessageAtWork):
+    """Return the seconds after which to retry, None if unknown."""
+    if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
-        return problem.wait or UNTOLD_SECONDS
+        return problem.wait or RATE_LIMITED_SECONDS
     return problem.wait if isinstance(problem, ModelProblem) else None
 
 
@@ -102,8 +117,8 @@ class Failure(NamedTuple):
     code: ProblemCode
 
 
-# What the database says no to, by the cause. The word for the log is the code.
-_DATABASE_TOLD = {
+# Replies to errors of the database, by cause. The code is also logged.
+_DATABASE_FAILURES = {
     (LockNotAvailable, DeadlockDetected): Failure(
         503, "Other requests are writing to the same topics. Retry shortly.", ProblemCode.DATABASE_BUSY
     ),
@@ -120,21 +135,23 @@ _BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive complete
 _MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
-def failure_told(problem: Exception) -> Failure:
+def failure_of(problem: Exception) -> Failure:
     """Return the reply to an unexpected error: a database failure or a bug.
 
-    The sentence says nothing of the inside; the log says the rest.
+    The sentence reveals no internals; the log has the details.
     """
     cause = problem.__cause__
     if isinstance(problem, UnreadablePostError):
-        # The client is gone or too slow.
+        # The client closed the connection or is too slow.
         return _BODY_INCOMPLETE
     if isinstance(problem, OperationalError):
-        told = next((told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)), _DATABASE_AWAY)
-        logger.warning(told.code.replace("-", "_"), problem=str(problem))
-        return told
+        failure = next(
+            (found for causes, found in _DATABASE_FAILURES.items() if isinstance(cause, causes)), _DATABASE_AWAY
+        )
+        logger.warning(failure.code.replace("-", "_"), problem=str(problem))
+        return failure
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
-        # Nothing but a purge takes a row away.
+        # Only a purge deletes rows.
         return _PURGED_MEANWHILE
     logger.error("request_failed", exc_info=problem)
     return _MISTAKE
@@ -170,7 +187,7 @@ def problems_register(api: NinjaAPI) -> None:
         return problem_response(413, "The body is larger than any request may be.", ProblemCode.BODY_TOO_LARGE)
 
     def on_failure(_request: HttpRequest, problem: Exception) -> HttpResponse:
-        return problem_response(*failure_told(problem))
+        return problem_response(*failure_of(problem))
 
     handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
         MemoryProblem: on_problem,

@@ -22,8 +22,8 @@ router = Router(tags=["query"])
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """Return the topics that answer a question, best first, each with its fields and neighbours.
 
-    What is returned gains salience a moment later. Without the semantic stage nothing is searched; ``topic_ids``
-    choose.
+    Returned topics gain salience shortly afterwards. Without the semantic stage nothing is searched, and ``topic_ids``
+    selects the topics.
     """
     principal = principal_of(request, "reader")
     answer = query_answer(payload, principal=principal, now=timezone.now())

@@ -22,7 +22,7 @@ _READ = problems(401, 404, 422, 429, 503)
 
 
 class ReceiptOut(TypedDict):
-    """That something was erased: ids and keyed hashes, no word of it. Receipts form a chain."""
+    """A record of a purge: ids and keyed hashes, but no erased text. Receipts form a chain."""
 
     receipt_id: str
     number: int
@@ -34,13 +34,13 @@ class ReceiptOut(TypedDict):
     content_hashes: Annotated[
         list[str], Field(description="HMAC-SHA-256 of each erased text that no other topic contains.")
     ]
-    identifier_hashes: Annotated[list[str], Field(description="The same of each identifier that nothing else names.")]
+    identifier_hashes: Annotated[
+        list[str], Field(description="HMAC-SHA-256 of each erased identifier that no other topic contains.")
+    ]
     counts: dict[str, int]
     previous_hash: Annotated[str, Field(description="Empty for the first receipt.")]
-    reason_hash: Annotated[
-        str, Field(description="HMAC-SHA-256 of the reason as it was given; a later purge may mask it.")
-    ]
-    hash: Annotated[str, Field(description="SHA-256 over all other members but the reason.")]
+    reason_hash: Annotated[str, Field(description="HMAC-SHA-256 of the original reason, which a later purge may mask.")]
+    hash: Annotated[str, Field(description="SHA-256 over all other members except the reason.")]
 
 
 class ReceiptPage(TypedDict):
@@ -52,19 +52,19 @@ class ReceiptPage(TypedDict):
 
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
 def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """List what was purged within the scope of the key, newest first."""
+    """List receipts within the scope of the key, newest first."""
     principal = principal_of(request, "reader")
     found, following = receipts_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply(ReceiptPage(items=[_told(receipt) for receipt in found], next=following))
+    return json_reply(ReceiptPage(items=[_receipt_as_dict(receipt) for receipt in found], next=following))
 
 
 @router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **_READ})
 def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
     """Read the receipt of one purge."""
-    return json_reply(_told(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
+    return json_reply(_receipt_as_dict(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
 
 
-def _told(receipt: ErasureReceipt) -> ReceiptOut:
+def _receipt_as_dict(receipt: ErasureReceipt) -> ReceiptOut:
     return {
         "receipt_id": str(receipt.pk),
         "number": receipt.number,

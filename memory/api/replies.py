@@ -1,5 +1,5 @@
-"""Replies as JSON. What a route returns is built as plain values by the rooms, so it is encoded once and not copied
-into schema objects first; that it fits the schemas is proved by the tests over the whole API."""
+"""Replies as JSON. Routes return plain values, which are encoded directly and not copied into schema objects first.
+Tests over the whole API check that replies fit the schemas."""
 
 import datetime as dt
 import json

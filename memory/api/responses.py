@@ -1,15 +1,15 @@
-"""The statuses a route can answer with besides success."""
+"""The error statuses of routes."""
 
 from memory.api.schemas import Problem
 
-# What each refusal means, in the words of the OpenAPI document.
+# The meaning of each error status, for the OpenAPI document.
 REFUSALS = {
     400: "The request is not JSON, contradicts itself, or names a topic that does not exist.",
     401: "The key is missing, unknown, revoked or expired.",
     403: "The role of the key does not cover this.",
     404: "What the request names does not exist, or lies outside the scope of the key.",
-    409: "The request collides with the present state, or with one that is still in progress.",
-    413: "The body is larger than the limit that the answer names.",
+    409: "The request conflicts with the present state, or with another request in progress.",
+    413: "The body is larger than the limit, which `detail` states.",
     422: "A member is missing, of the wrong type or out of range, or the Idempotency-Key belongs to another request.",
     429: "The key is rate limited; Retry-After states the seconds to wait.",
     500: "Internal server error; see the server log.",

@@ -1,4 +1,4 @@
-"""What the routes of runs and previews take and answer, for OpenAPI."""
+"""Request and reply schemas of runs and previews."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
@@ -10,13 +10,13 @@ from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import ActionOut
 from memory.models import ForgetRun
 
-# A policy may ask for what was unused for a hundred years before; beyond these years dates are mistakes.
+# Policies subtract up to a hundred years from a time; years outside this range are mistakes.
 Moment = Annotated[
     AwareDatetime, Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), le=dt.datetime(9999, 1, 1, tzinfo=dt.UTC))
 ]
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
-# What a run may be for: an event, a change by hand, or a merge of duplicates.
+# The event of a run, including manual changes and merges of duplicates.
 RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
@@ -39,7 +39,7 @@ class EventRequest(BaseModel, extra="forbid"):
 
 
 class EventReply(TypedDict):
-    """The event has been noted; the worker answers within about a second."""
+    """The event is stored; the worker answers it within about a second."""
 
     event: str
     scope: str
@@ -57,7 +57,7 @@ class RunOut(TypedDict):
     policy_version: int
     policy_versions: dict[str, int]
     counts: dict[str, int]
-    results: NotRequired[Annotated[list[str] | None, Field(description="Left out of lists.")]]
+    results: NotRequired[Annotated[list[str] | None, Field(description="Omitted in lists.")]]
     held_because: str | None
     gate: Annotated[
         str | None,
@@ -71,8 +71,8 @@ class RunOut(TypedDict):
     planned: int
     applied: int
     skipped: int
-    left_over: Annotated[int, Field(description="Due, but beyond max_topics_for_forget_scan.")]
-    progress: Annotated[float, Field(description="Share of the planned actions that have been taken, 0 to 1.")]
+    left_over: Annotated[int, Field(description="Due topics beyond max_topics_for_forget_scan.")]
+    progress: Annotated[float, Field(description="Share of the planned actions that are done, 0 to 1.")]
     actor: str
     approved_by: str | None
     undone_by: str | None
@@ -105,7 +105,7 @@ class ConflictOut(TypedDict):
 
 
 class UndoReply(TypedDict):
-    """What an undo did. ``conflicts`` lists the first thousand."""
+    """The result of an undo. ``conflicts`` has at most 1,000 items."""
 
     run_id: str
     restored: int
@@ -119,10 +119,10 @@ class PreviewRequest(BaseModel, extra="forbid"):
     scope: ScopeText | None = None
     preset: Annotated[str, StringConstraints(max_length=50)] | None = None
     values: dict[str, Any] | None = Field(
-        default=None, description="The whole set of values; without values, preset and rules, the policy in force."
+        default=None, description="The whole set of values. Without values, preset and rules: the policy in force."
     )
     rules: list[Any] | None = Field(
-        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+        default=None, description="Rules of this scope, or names of included rule sets; if omitted, the rules stay."
     )
     at: list[Moment] | None = Field(default=None, max_length=12, description="Default: in 30 and 90 days.")
     event: EventName = "cron"
@@ -142,7 +142,7 @@ class StepOut(TypedDict):
 
 
 class ProjectionOut(TypedDict):
-    """What a run at that time would do without further use."""
+    """What a run at that time would do if no topic is used until then."""
 
     at: dt.datetime
     rungs: Annotated[dict[str, int], Field(description="Under the draft.")]
@@ -158,7 +158,7 @@ class HistogramOut(TypedDict):
 
 
 class AffectedOut(TypedDict):
-    """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not."""
+    """A topic that a run under the draft would change; ``new``: not under the policy in force."""
 
     topic_id: str
     title: str

@@ -1,4 +1,4 @@
-"""Runs, events and previews: /v1/runs, /v1/events, /v1/policies/preview. Operators only, but for reading runs."""
+"""Runs, events and previews: /v1/runs, /v1/events, /v1/policies/preview. Reading runs needs no operator key."""
 
 import uuid
 from typing import Annotated
@@ -89,7 +89,7 @@ def run_list(
 ) -> HttpResponse:
     """List the runs of a scope and of everything below it, newest first.
 
-    Changes by hand (`by_hand`) and merges of duplicates (`revise`) are shown to who asks for their event.
+    Manual changes (`by_hand`) and merges of duplicates (`revise`) are listed only with that `event`.
     """
     principal = principal_of(request, "reader")
     wanted = RunFilter(scope=principal.scope_chosen(scope), status=status, event=event)
@@ -97,11 +97,11 @@ def run_list(
     return json_reply(RunPage(items=[_run(run, results=False) for run in runs], next=following))
 
 
-@router.post("/runs", summary="Plan a run, or make one", response={200: RunOut, **_CHANGE})
+@router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
 def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
-    """Plan what forgetting would do now, or with ``dry_run: false`` do it.
+    """Plan a run; with ``dry_run: false`` also apply it.
 
-    A long run goes on in the background: read it again for its progress. A run that would archive too much is held.
+    A long run continues in the background; read the run for its progress. A run that would archive too much is held.
     """
     principal = principal_of(request, "operator")
     run = run_start(
@@ -118,7 +118,7 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
 
 @router.get("/runs/{topicid:run_id}", summary="Read a run", response={200: RunOut, **_READ})
 def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Read one run, with its progress while it works."""
+    """Return one run with its progress."""
     return json_reply(_run(run_get(run_id, principal=principal_of(request, "reader"))))
 
 
@@ -126,7 +126,7 @@ def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 def run_action_list(
     request: HttpRequest, run_id: uuid.UUID, state: StateName | None = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:
-    """Read what a run did or would do to each topic, and why."""
+    """Return the action of a run on each topic, with the reason."""
     principal = principal_of(request, "reader")
     items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=limit_checked(limit), state=state)
     return json_reply(ActionPage(items=items, next=following))
@@ -134,7 +134,7 @@ def run_action_list(
 
 @router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **_CHANGE})
 def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Do exactly what a dry run has planned; 409 if the policy or one of its topics has changed since."""
+    """Apply exactly the plan of a dry run. 409 if the policy or one of its topics has changed since."""
     run = run_apply(
         run_id,
         principal=principal_of(request, "operator"),
@@ -147,7 +147,7 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
 
 @router.post("/runs/{topicid:run_id}/approve", summary="Approve a held run", response={200: RunOut, **_CHANGE})
 def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped."""
+    """Approve and apply a held run. Topics that have changed since the plan are skipped and listed."""
     run = run_approve(
         run_id,
         principal=principal_of(request, "operator"),
@@ -160,7 +160,7 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
 
 @router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **_CHANGE})
 def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Put every topic back that is still as the run left it, byte for byte; the others are listed with the reason."""
+    """Restore all topics that have not changed since the run, byte for byte. The others are listed with the reason."""
     undone = run_undo(
         run_id,
         principal=principal_of(request, "operator"),
@@ -178,16 +178,16 @@ def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | Non
 
 @router.post("/events", summary="Raise memory pressure", response={202: EventReply, **_CHANGE})
 def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
-    """Have the worker forget what is due in a scope, however few topics there are. Operator keys."""
+    """Let the worker forget all due topics of a scope, even below the soft limit. Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     event_raise(scope, event=payload.event, now=timezone.now())
     tasks.upkeep_nudge()
     return json_reply(EventReply(event=payload.event, scope=scope, accepted=True), status=202)
 
 
-@router.post("/policies/preview", summary="Try a policy out", response={200: PreviewReply, **_CHANGE})
+@router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **_CHANGE})
 def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
-    """Count what a draft of a policy would forget on the live data, now and later, and list the topics."""
+    """Count what a draft of a policy would forget, now and later, and list the topics. Read only."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     now, limit = timezone.now(), limit_checked(payload.limit)
     present = draft = policies_current()

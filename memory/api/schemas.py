@@ -12,20 +12,20 @@ class Problem(Schema):
     """An error according to RFC 9457. ``type`` identifies the problem, ``detail`` is a sentence to show."""
 
     type: str = Field(
-        description="urn:memstate:problem: and a code that no release changes, such as still-in-progress where a "
-        "request with the same Idempotency-Key is at work: sent again later, it gets the reply of the first. "
-        "docs/errors.md lists them all."
+        description="urn:memstate:problem: followed by a stable code, such as still-in-progress: another request with "
+        "the same Idempotency-Key is running; sent again later, the request gets the reply of the first one. "
+        "docs/errors.md lists all codes."
     )
     title: str
     status: int
     detail: str
 
 
-# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON text has a ``title``.
+# Requests are plain models: Ninja's schemas read attributes of the input, and a str has an attribute ``title``.
 
 
 class TopicPatch(BaseModel):
-    """Members to change; those left out stay. ``salience`` needs an operator key."""
+    """Members to change; omitted members stay. ``salience`` needs an operator key."""
 
     title: str | None = Field(default=None, max_length=1000)
     summary: LongText | None = None
@@ -36,6 +36,6 @@ class TopicPatch(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why something is done, for the journal."""
+    """The reason for the journal."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""

@@ -16,7 +16,9 @@ from memory.recall.stats import stats_collect
 router = Router(tags=["service"])
 
 
-@router.get("/stats", summary="Count what is there", response={200: Stats, **problems(401, 404, 422, 429, 503)})
+@router.get(
+    "/stats", summary="Count topics, fields and links", response={200: Stats, **problems(401, 404, 422, 429, 503)}
+)
 def stats(
     request: HttpRequest, scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
 ) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Explicit lookup and upkeep: /v1/topics and the paths below it."""
+"""Lookup and editing: /v1/topics and the paths below it."""
 
 import uuid
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ router = Router(tags=["topics"])
 
 
 class TopicIdConverter:
-    """A topic id in an address: a UUID, in capitals too, which Django's own converter takes for no UUID."""
+    """A topic id in a URL: a UUID, also in capitals, which Django's own converter does not match."""
 
     regex = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -42,7 +42,7 @@ class TopicIdConverter:
 
 
 class FieldNameConverter:
-    """A field name in an address: any text, slashes and line breaks included, since a name may hold them."""
+    """A field name in a URL: any text, since a name may contain slashes and line breaks."""
 
     regex = r"[\s\S]+"
 
@@ -62,7 +62,7 @@ RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
 class PurgeReply(TypedDict):
-    """What a purge erased. Kept elsewhere, number and hash prove later that no receipt was taken out since."""
+    """The result of a purge. A copy of number and hash later proves that no receipt was removed."""
 
     receipt_id: str
     number: int
@@ -91,7 +91,7 @@ def topic_list(
 ) -> HttpResponse:
     """List topics, newest first.
 
-    Archived ones are shown when ``rung`` asks for them; released and merged ones never.
+    Archived topics are listed only with ``rung``; released and merged topics never.
     """
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
@@ -101,7 +101,7 @@ def topic_list(
 
 @router.get(
     "/topics/{topicid:topic_id}",
-    summary="Look one topic up",
+    summary="Look up a topic",
     response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
 )
 def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
@@ -125,7 +125,7 @@ def field_history_page(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """All revisions of a field, newest first, warm and cold."""
+    """Return all revisions of a field, warm and cold, newest first."""
     page = field_history(
         topic_id,
         name,
@@ -169,7 +169,7 @@ def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None 
 
 @router.post("/topics/{topicid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
 def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """End a topic's protection."""
+    """Remove the protection of a topic."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
     topics_pin([topic_id], pinned=False, principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
@@ -177,7 +177,7 @@ def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | Non
 
 @router.post("/topics/{topicid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **_MOVE})
 def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Take one topic out of retrieval. Operator keys; forgetting as a whole is the policy's work."""
+    """Archive one topic, so that queries no longer return it. Operator keys."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
     topics_archive([topic_id], principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
@@ -185,7 +185,7 @@ def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | N
 
 @router.post("/topics/{topicid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **_MOVE})
 def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Bring one archived topic back. Operator keys."""
+    """Restore one archived topic. Operator keys."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
     topics_restore([topic_id], principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
@@ -199,12 +199,14 @@ def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | N
 def topic_purge(
     request: HttpRequest,
     topic_id: uuid.UUID,
-    reason: Annotated[AddressText | None, Query(max_length=500, description="Why; or as a member of the body.")] = None,
+    reason: Annotated[
+        AddressText | None, Query(max_length=500, description="The reason; it may also be sent in the body.")
+    ] = None,
     payload: Reason | None = None,
 ) -> HttpResponse:
-    """Erase a topic for good, with its history, its links and its traces in logs. Operator keys; there is no undo.
+    """Erase a topic with its history, its links and its text in logs. Operator keys; there is no undo.
 
-    Topics that were merged into it go too. What stays is a receipt, which says that something was erased and not what.
+    Topics that were merged into it are erased too. A receipt proves the erasure without the erased text.
     """
     principal = principal_of(request, "operator")
     why = payload.reason if payload is not None and payload.reason else reason or ""

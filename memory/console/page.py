@@ -27,6 +27,7 @@ from memory.access.principal import Principal
 from memory.console.people import may, principal_of
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
+from memory.forgetting.pause import pauses_active
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
@@ -109,7 +110,8 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """Render a page. Every template finds ``now``, ``role``, ``may_operate`` and ``may_administer``."""
+    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer`` and ``pauses``, the
+    pauses of forgetting, which whole pages show by one query."""
     role = getattr(request, "role", None)
     common = {
         "now": timezone.now(),
@@ -117,6 +119,7 @@ def show(
         "may_operate": may(role, OPERATOR),
         "may_administer": may(role, ADMINISTRATOR),
         "is_part": bool(getattr(request, "htmx", False)),
+        "pauses": functools.partial(pauses_active, timezone.now()),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
     # What is the console's own may take the place of a part of a page, an error too.

@@ -8,15 +8,24 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
+from django.http import HttpRequest
 
 from memory.access.accounts import OPERATORS
 from memory.access.principal import Principal
+from memory.access.sign_in import hashing_turn
 
 ROLES = ("reader", "operator", "administrator")
 
 
 class AccountBackend(ModelBackend):
     """Django's own accounts, read together with whether they belong to the operators: one query per request."""
+
+    def authenticate(self, request: HttpRequest | None, *args: Any, **more: Any) -> User | None:
+        """Return the account of a name and its password, or None. Only two passwords are compared at a time."""
+        with hashing_turn():
+            found = super().authenticate(request, *args, **more)
+        assert found is None or isinstance(found, User)
+        return found
 
     def get_user(self, user_id: Any) -> User | None:
         """Return the account of a session, or None if it is gone or no longer active. One query."""

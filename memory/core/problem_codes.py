@@ -106,6 +106,7 @@ class ProblemCode(StrEnum):
         "invalid-created-at",
         "The time of creation lies in the future, or before the last change of the topic.",
     )
+    INVALID_LAST_USED_AT = "invalid-last-used-at", "The time of the last use is in the future, or before the creation."
     TOO_MANY_FIELDS = "too-many-fields", "The topic would have too many fields."
     TOO_MANY_CATEGORIES = "too-many-categories", "The topic would have too many categories."
     LINK_TO_ITSELF = "link-to-itself", "A topic cannot be linked to itself."
@@ -136,6 +137,9 @@ class ProblemCode(StrEnum):
     RUN_OF_ANOTHER_MOMENT = "run-of-another-moment", "The run was planned for another time than now."
     RUN_NOT_UNDOABLE = "run-not-undoable", "The run cannot be undone, or not from here."
     WRONG_STATUS = "wrong-status", "The status of what the request names does not allow this."
+    FORGETTING_PAUSED = "forgetting-paused", "Forgetting is paused there."
+    ALREADY_PAUSED = "already-paused", "Forgetting is already paused there."
+    NOT_PAUSED = "not-paused", "Forgetting is not paused there."
     UNKNOWN_EVENT = "unknown-event", "The event does not exist, or cannot be raised by hand."
     TOO_MANY_MOMENTS = "too-many-moments", "The request asks for more times than can be projected at once."
 
@@ -212,6 +216,7 @@ class ProblemCode(StrEnum):
     MODEL_UNAVAILABLE = "model-unavailable", "The language model cannot be reached."
     MODEL_UNUSABLE = "model-unusable", "The language model gave no usable answer."
     EMBEDDER_UNAVAILABLE = "embedder-unavailable", "The embedder could not be reached or gave no usable answer."
+    EMBEDDING_TIME_USED = "embedding-time-used", "Embedding has used the processor time of the key."
     WRONG_DIMENSION = "wrong-dimension", "The vectors of the embedder differ in length from those of the store."
 
     # Schedules and jobs.

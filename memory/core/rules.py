@@ -21,7 +21,7 @@ ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
 
 
 class RuleOut(TypedDict):
-    """A rule as it is stored."""
+    """A stored rule."""
 
     name: str
     events: list[str]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # The title of a topic that was stored without one.
 UNTITLED = "untitled"
-# An embedder reads a text in windows of about 512 tokens, and each window costs time. The first few are enough to
-# recognize the subject of a topic.
+# The beginning of a text is enough to recognize the subject of a topic. Embedders have limits of their own besides; the
+# packaged one reads 512 tokens.
 MAX_EMBEDDED_CHARS = 4_000
 # PostgreSQL holds at most a megabyte of lexemes in one document, and stores a hyphenated word whole and in parts.
 MAX_DOCUMENT_BYTES = 250_000

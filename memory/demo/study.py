@@ -16,10 +16,10 @@ from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
-from memory.agents.study.control import study_keep
-from memory.agents.study.link_step import Placing
-from memory.agents.study.queue import turn_over
-from memory.agents.study.work import StudyStep, study_forward
+from memory.agents.study.control import study_start
+from memory.agents.study.link_step import LinkStep
+from memory.agents.study.queue import turn_release
+from memory.agents.study.work import StudyStep, study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
@@ -61,15 +61,16 @@ def study_load(*, now: dt.datetime) -> None:
         talk = conversation_begin(scope=SCOPE, channel=Channel.CONSOLE, principal=WRITER, now=clock())
         turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
         turn_intend(turn, intent="ingest", source="model")
-        job = study_keep(
+        job = study_start(
             text,
             conversation_id=talk.pk,
             scope=SCOPE,
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            enqueue=turn_over,
+            enqueue=turn_release,
             job_id=STUDY_ID,
+            needs_model=False,
         )
         reply = study_sentence(len(text), job.segments)
         Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
@@ -77,7 +78,7 @@ def study_load(*, now: dt.datetime) -> None:
         taker = _Taker(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:
             clock.at = max(clock.at, job.not_before or clock.at)
-            study_forward(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
+            study_step(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
             job.refresh_from_db()
         # The reasoner hears of it only now; to have kept it waiting since then would be a sign of trouble.
         late = WakeUp.objects.filter(scope__path=SCOPE, first_at__gte=now - BEFORE, first_at__lt=now)
@@ -110,7 +111,7 @@ class _Taker:
 
     def __call__(self, _job: StudyJob, step: StudyStep) -> LoopEnd:
         box = step.toolbox()
-        if isinstance(step, Placing):
+        if isinstance(step, LinkStep):
             for name, told in self._places(set(step.own)):
                 _checked(box.call(name, told))
         else:

@@ -1,4 +1,4 @@
-"""What an embedder is."""
+"""The protocol of embedders and their exceptions."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class EmbeddingFailed(MemoryProblem):
 
 
 class WrongDimension(EmbeddingFailed):
-    """The embedder works, and makes vectors of another length than the store is set to hold."""
+    """The vectors of the embedder differ in length from those of the store."""
 
     code = ProblemCode.WRONG_DIMENSION
 
@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
     @property
     def unrelated(self) -> float:
-        """The cosine that two texts about different things usually have."""
+        """The usual cosine similarity of two texts about different things."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts to be found: shape ``(len(texts), dimension)``, float32, rows of length 1.
@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
 
 def text_hash(text: str) -> str:
-    """Return the SHA-256 by which a vector is known to belong to a text."""
+    """Return the SHA-256 of a text, stored with its vector."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

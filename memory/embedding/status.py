@@ -1,4 +1,4 @@
-"""What people are shown of the embedder: where texts become vectors, and what leaves this machine for that."""
+"""The embedder as people see it: where texts become vectors, and what is sent to other machines."""
 
 from dataclasses import dataclass
 
@@ -7,28 +7,28 @@ from django.conf import settings
 from memory.core.endpoints import endpoint_address
 
 OPENAI_URL = "https://api.openai.com/v1"
-# What an embedder is given, whichever it is.
+# The texts that every embedder receives, and when.
 SENT = (
-    ("Title, summary and values of every topic, the beginning of long ones", "a topic is written or changes"),
-    ("Every question", "somebody asks"),
+    ("Title, summary and values of every topic; of long topics the beginning", "a topic is written or changed"),
+    ("The text of every query", "a query runs"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSummary:
-    """The embedder in words; ``address`` is empty where texts stay in the process."""
+    """The configured embedder; ``address`` is empty if it runs in the process."""
 
     name: str
     model: str
     address: str
     key_set: bool
-    # Whether texts stay on this machine; of a class that is not ours nobody can say so.
+    # Whether texts stay on this machine. For a custom class this is unknown and therefore False.
     local: bool
     sentence: str
 
 
 def embedder_summary() -> EmbedderSummary:
-    """Return what is configured, in words. Reads settings alone: no query, no request, no model is loaded."""
+    """Return the configured embedder. It reads only settings: no query, no request, no model is loaded."""
     name = settings.MEMSTATE_EMBEDDER
     if name == "openai":
         place, model = (

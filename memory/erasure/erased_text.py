@@ -27,6 +27,7 @@ from memory.erasure.redact_text import (
     strings_of,
 )
 from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
+from memory.models.identities import ids_of_others
 from memory.text.names import words_index
 
 # A topic with all words of a passage may state it whole; of more topics than these, one is assumed to.
@@ -121,7 +122,7 @@ def removed_rows_read(
 
 
 def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: Sequence[str]) -> ErasedContent:
-    """Return what to search for once the rows are deleted: what no other topic states or names. Five statements."""
+    """Return what to search for once the rows are deleted: what no other topic states or names. Six statements."""
     weights = {passage: passage_weight(passage) for passage in map(passage_of, {*found.texts, *request_texts})}
     asked = {word for text in request_texts for word in distinctive_words(text)}
     removed_words = {word for passage in map(passage_of, found.texts) for word in passage}
@@ -140,12 +141,14 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     named = {each for each in named if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE}
     others = _still_named(cursor, {key for each in named for key in each.sought})
     erased = {key for each in named if each.sought.isdisjoint(others) for key in each.stored}
+    # The rows of the topics are gone; an id that is still there is that of a run, a job or another topic's field.
+    ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
     everything = {passage for passage in weights if sum(map(len, passage)) >= 4 and _has_letter(passage)}
     everything |= {passage_of(text) for text in request_texts} | names | parts
     return ErasedContent(
-        eraser=Eraser(passages | (names - held), erased, found.ids),
+        eraser=Eraser(passages | (names - held), erased, ids),
         strict=Eraser(
-            {passage for passage in everything if passage}, {key for each in named for key in each.stored}, found.ids
+            {passage for passage in everything if passage}, {key for each in named for key in each.stored}, ids
         ),
         passages=passages,
         identifiers=erased,

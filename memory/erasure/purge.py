@@ -21,7 +21,7 @@ from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask
 from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unnoted
 from memory.erasure.related_rows import belongings, columns_of, cuts
 from memory.erasure.sources import sources_of
-from memory.forgetting.manual_actions import MOST_AT_ONCE
+from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_states
 from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.access_fold import fold_wait
 from memory.recall.corpus import documents_erase
@@ -80,6 +80,10 @@ def topics_purge(
             f"At most {MOST_AT_ONCE:,} topics can be purged at once; the request names {len(set(ids)):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
+    # Before any lock or search: the time of the refusal must not depend on what lies outside the caller's scope.
+    seen = {row.id for row in topics_states(ids, principal=principal)}
+    if missing := [topic_id for topic_id in ids if topic_id not in seen]:
+        raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()

@@ -5,14 +5,18 @@ looked up. A match is known by the words it has in the text, so it can be masked
 """
 
 import datetime as dt
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+
+from django.db import connection
 
 from memory.erasure.erased_text import parts_of
 from memory.erasure.receipts import identifier_hasher, text_hasher
 from memory.erasure.redact_text import Eraser, Passage, Weight, identifiers_strong, passage_of, passage_weight
 from memory.models import ErasureReceipt
+from memory.models.identities import ids_of_others
 
 _BATCH = 1_000
 
@@ -26,7 +30,7 @@ class ErasedHashes:
     identifiers: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.ids)
+        return bool(self.ids or self.texts or self.identifiers)
 
     def of_type(self, match_type: str) -> dict[str, tuple[int, dt.datetime]]:
         """Return the entries of one type: id, text or identifier."""
@@ -47,13 +51,17 @@ MatchFinder = Callable[[str, bool], tuple[ErasedMatch, ...]]
 
 
 def erased_hashes() -> ErasedHashes:
-    """Return the ids and hashes of all receipts. One query."""
+    """Return the ids and hashes of all receipts, without ids that are also those of other things. Two queries."""
     hashes = ErasedHashes()
     for receipt in ErasureReceipt.objects.order_by("number").iterator(chunk_size=_BATCH):
         source = (receipt.number, receipt.at)
         hashes.ids.update(dict.fromkeys(receipt.topic_ids, source))
         hashes.texts.update(dict.fromkeys(receipt.content_hashes, source))
         hashes.identifiers.update(dict.fromkeys(receipt.identifier_hashes, source))
+    with connection.cursor() as cursor:
+        for other in ids_of_others(cursor, [uuid.UUID(each) for each in hashes.ids]):
+            # A topic once had this id too. What has it now is no trace of the topic.
+            del hashes.ids[str(other)]
     return hashes
 
 

@@ -41,9 +41,11 @@ FROM (
     FROM memory_accesslog WHERE EXISTS (SELECT 1 FROM unnest(topic_ids) t WHERE t = ANY(%(ids)s::uuid[]))
 ) x WHERE a.id = x.id RETURNING a.id::text
 """
+# Only within the scope of the caller: a row of another scope tells of another topic that once had the id.
 _AUDITS = """
 UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
 WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
+  AND (%(within)s = '/' OR scope = %(within)s OR starts_with(scope, %(within)s || '/'))
 RETURNING id::text
 """
 # A request that is sent again must not store the erased content once more: its key stays in use, and the reply is 410.
@@ -140,7 +142,7 @@ def logs_redact(
     touched: dict[str, set[str]] = {}
     # Ids of fields and revisions need no search of their own: their rows also hold the id of the topic.
     fields = [uuid.UUID(each) for each in eraser.ids]
-    parameters: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns)}
+    parameters: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns), "within": within}
     for table, statement in _BY_ID.items():
         cursor.execute(statement, parameters)
         touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())

@@ -53,6 +53,12 @@ detail error excerpt failure impact_expected note pin_reason q query question re
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
+# Members that hold the id of something other than a topic, in which no id is masked: programs follow it.
+_IDS_OF_OTHERS = """
+conversation conversation_id extraction job job_id key_id list receipt receipt_id run run_id study study_id task task_id
+token
+"""
+IDS_OF_OTHERS = frozenset(_IDS_OF_OTHERS.split())
 
 # Words of requests and titles that identify nobody.
 _COMMON = """
@@ -183,6 +189,8 @@ class Eraser:
         return _mapped(value, self._masked_member, member)
 
     def _masked_member(self, text: str, member: str | None) -> str:
+        if member in IDS_OF_OTHERS and _UUID.fullmatch(text):
+            return text
         if member in STRUCTURE:
             return self._masked_ids(text)
         return self.masked(text, short=member in SENTENCES)

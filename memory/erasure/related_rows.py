@@ -61,7 +61,7 @@ KEPT: dict[str, str] = {
     "memory_policyversion.diff": "the changes of the above",
     "memory_duplicatepair.differences": "words of the two topics of the pair, which stay",
     "memory_studyjob.phase": "a constant that a study resumes by",
-    "memory_studyjob.told": "constants and numbers that a study resumes by",
+    "memory_studyjob.steps": "constants and numbers that a study resumes by",
     "memory_studyjob.model": "the name of a model",
     "memory_vitality.kind": "a kind",
     "memory_duplicatepair.kind": "a kind",

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from memory.erasure.encoded_columns import ENCODINGS
 from memory.erasure.receipt_search import ErasedHashes, erased_hashes, match_finder
 from memory.erasure.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours
-from memory.erasure.redact_text import strings_of
+from memory.erasure.redact_text import Eraser, strings_of
 from memory.erasure.related_rows import (
     DOCUMENTS,
     IDS_KEPT,
@@ -164,7 +164,8 @@ class _Search:
             return
         if column.label not in IDS_KEPT and "-" in value:
             for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
-                self._note(column, key, written, "id", found)
+                if not _names_another(column, value, found):
+                    self._note(column, key, written, "id", found)
         if column.data_type in ("uuid", "uuid[]") or (
             column.label.startswith(_RECEIPT) and column.label not in _RECEIPT_TEXTS
         ):
@@ -268,6 +269,14 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
             yield text or "", True
     else:
         yield value, True
+
+
+def _names_another(column: Column, value: str, found: str) -> bool:
+    """Tell whether every place of the id ``found`` in a value is one where a purge leaves it: the id of a run, say."""
+    if column.data_type not in DOCUMENTS:
+        return False
+    document = json.loads(value)
+    return Eraser(ids={found}).masked_value(document) is document
 
 
 def _read(reader: Callable[[str], Any], value: str) -> Any:

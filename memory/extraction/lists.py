@@ -13,9 +13,9 @@ from memory.extraction.replies import ExtractionOut, KnownFact
 from memory.extraction.segments import note_of
 from memory.extraction.store import source_text
 from memory.extraction.work import method_of
+from memory.jobs.resumable import jobs_visible
 from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.newest_first import newest_page
-from memory.predicates.binding import path_q
 
 STORED, KNOWN = "stored", "known"
 # The most characters shown of the text of a known fact.
@@ -29,14 +29,9 @@ def extractions_list(
 
     Each with ``stored_count`` and ``known_count``, without the lists that they count.
     """
-    rows = ExtractionJob.objects.filter(path_q(principal.scope)).defer("stored", "skipped", "methods")
+    rows = jobs_visible(ExtractionJob, principal).defer("stored", "skipped", "methods")
     rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
     return newest_page(rows, cursor=cursor, limit=limit)
-
-
-def extractions_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many jobs there are, or one more than ``at_most``. One query."""
-    return ExtractionJob.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
 def extraction_facts(

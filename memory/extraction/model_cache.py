@@ -8,13 +8,13 @@ import threading
 import time
 from collections import OrderedDict
 
-from memory.llm.facts import FactsTold
+from memory.llm.facts import CheckedFacts
 
 SECONDS = 600.0
 MOST = 64
 
 _lock = threading.Lock()
-_answers: OrderedDict[str, tuple[float, FactsTold]] = OrderedDict()
+_answers: OrderedDict[str, tuple[float, CheckedFacts]] = OrderedDict()
 
 
 def key_of(*parts: str) -> str:
@@ -22,14 +22,14 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def answer_get(key: str) -> FactsTold | None:
+def answer_get(key: str) -> CheckedFacts | None:
     """Return the cached answer to a question, if it is recent."""
     with _lock:
         at, answer = _answers.get(key, (0.0, None))
         return answer if answer is not None and time.monotonic() - at < SECONDS else None
 
 
-def answer_keep(key: str, answer: FactsTold) -> None:
+def answer_keep(key: str, answer: CheckedFacts) -> None:
     """Cache an answer for ``SECONDS``; beyond ``MOST`` the oldest is dropped."""
     with _lock:
         now = time.monotonic()

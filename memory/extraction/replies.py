@@ -6,7 +6,6 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 
 from memory.core.replies import TypedDict, one_of
-from memory.models import ExtractionJob
 
 Method = Literal["llm", "extractive"]
 
@@ -54,7 +53,7 @@ class ExtractionOut(ExtractReply):
     """An extraction in the background, and what it has come to so far."""
 
     job_id: str
-    status: Annotated[str, one_of(ExtractionJob.Status.values)]
+    status: Annotated[str, one_of(("working", "done", "cancelled", "failed"))]
     scope: str
     kind: str
     segments: int

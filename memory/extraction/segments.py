@@ -10,7 +10,7 @@ from django.conf import settings
 from memory.extraction.known import fact_key
 from memory.extraction.model_cache import answer_get, answer_keep, key_of
 from memory.llm.client import model_configured
-from memory.llm.facts import FactsTold, facts_ask
+from memory.llm.facts import CheckedFacts, facts_ask
 from memory.llm.wire import ModelProblem
 from memory.text.sentences import sentences_find
 from memory.text.statements import Reading, facts_read, segments_cut
@@ -77,7 +77,7 @@ class Segments:
         # Omissions are counted for the whole text and reported with the first segment.
         return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
 
-    def _by_model(self, number: int, seconds: float) -> FactsTold:
+    def _by_model(self, number: int, seconds: float) -> CheckedFacts:
         start, end = self.spans[number]
         units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]

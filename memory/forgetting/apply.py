@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
 from memory.forgetting.field_summaries import Fold, folds_prepare, folds_write
+from memory.forgetting.pause import pauses_active
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
@@ -101,15 +102,22 @@ class _Action:
 def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
     """Apply the next actions of a run and return whether more are left; the last step ends the run.
 
-    One transaction of at most 25 statements. Summaries are prepared before it begins, because a language model may take
-    long: until ``until`` (monotonic clock), after which the step applies the actions that are ready. Does nothing for
-    a run that is not applying.
+    One transaction of at most 26 statements. A pause of forgetting there ends the run before its next batch. Summaries
+    are prepared before the transaction begins, because a language model may take long: until ``until`` (monotonic
+    clock), after which the step applies the actions that are ready. Does nothing for a run that is not applying.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
     ahead, size, folds = _folds_ahead(run_id, size, until)
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
+            return False
+        # The plan leaves out what was paused before. What is done stays, and can be undone; the rest is dropped.
+        pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= (run.started_at or now)]
+        if pauses:
+            run.status, run.finished_at = ForgetRun.Status.FAILED, now
+            run.failure = f"Stopped, because forgetting was paused in {pauses[0].scope}."
+            run.save(update_fields=["status", "finished_at", "failure"])
             return False
         actions = _take(cursor, run_id, size)
         if not actions:

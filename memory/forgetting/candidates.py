@@ -8,7 +8,7 @@ half-life scan the whole of Vitality.
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.db import connection
 from psycopg import sql
 
 from memory.core.rules import RELEASED
+from memory.forgetting.gate import OPEN, Gate
 from memory.forgetting.judge import Judge, RulesSql
 from memory.models import Rung
 from memory.models.expressions import number_sql
@@ -47,14 +48,14 @@ def candidates_sql(
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
-    without: Collection[str] = (),
+    gate: Gate = OPEN,
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
     used, because the rows may have another half-life than these policies. ``topics`` limits the query to these ids (or
-    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``without`` names partitions to
-    leave out, by path.
+    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names partitions and
+    scopes to leave out.
     """
     bound = bound or Bound()
     parts = [
@@ -67,8 +68,8 @@ def candidates_sql(
             topics=topics,
             subset=subset,
         )
-        for partition in partitions_of(policies, scope)
-        if partition.path not in without
+        for partition in partitions_of(policies, scope, paused=gate.paused)
+        if partition.path not in gate.without
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
 

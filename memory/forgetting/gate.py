@@ -10,7 +10,7 @@ from django.db import connection
 
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import ROOT, scope_within
-from memory.policy.partition import partitions_of
+from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
@@ -35,11 +35,15 @@ class SoftLimit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The partitions that a run skips, by path, and a sentence that says why. ``closed``: the run skips all of them."""
+    """What a run skips: partitions by path, and paused scopes; and a sentence that says why. ``closed``: all of it."""
 
     without: frozenset[str] = frozenset()
+    paused: tuple[str, ...] = ()
     sentence: str = ""
     closed: bool = False
+
+
+OPEN = Gate()
 
 
 def limit_scope(policy: EffectivePolicy) -> str:
@@ -77,19 +81,32 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
     ]
 
 
-def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
-    """Return the partitions that a run over ``scope`` for ``event`` skips. One query for a gated event, else none."""
-    partitions = partitions_of(policies, scope)
-    if not partitions:
+def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ...] = ()) -> Gate:
+    """Return what a run over ``scope`` for ``event`` leaves alone: partitions below their soft limit, and scopes in
+    which forgetting is ``paused``. One query for a gated event, else none."""
+    if not partitions_of(policies, scope):
         return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
+    paused = tuple(path for path in paused if scope_within(path, scope) or scope_within(scope, path))
+    partitions = partitions_of(policies, scope, paused=paused)
+    pauses = f"Forgetting is paused in {', '.join(paused)}." if paused else ""
+    limits = _below_limit(policies, scope, event, partitions) if partitions else OPEN
+    return Gate(
+        limits.without,
+        paused,
+        " ".join(filter(None, (pauses, limits.sentence))),
+        closed=len(limits.without) == len(partitions),
+    )
+
+
+def _below_limit(policies: Policies, scope: str, event: str, partitions: list[PolicyPartition]) -> Gate:
     if event not in GATED_EVENTS:
-        return Gate()
+        return OPEN
     gated = {p.path: limit_scope(p.policy) for p in partitions if p.policy.knobs.topic_count_soft_limit}
     limits = soft_limits(policies, sorted(set(gated.values())), exact=False)
     below = {limit.scope: limit for limit in limits if not limit.open}
     without = frozenset(path for path, setter in gated.items() if setter in below)
     if not without:
-        return Gate()
+        return OPEN
     # Counts of other scopes are not shown.
     named = [
         f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
@@ -101,11 +118,7 @@ def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
     if len(below) > _NAMED:
         named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")
     sentence = "; ".join(named)
-    return Gate(
-        without,
-        f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.",
-        closed=len(without) == len(partitions),
-    )
+    return Gate(without, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.")
 
 
 def _why_none(policies: Policies, scope: str) -> str:

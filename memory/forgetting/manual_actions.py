@@ -28,13 +28,14 @@ RESTORED_SALIENCE = 1.0
 # So many topics may be changed at once: it is one transaction, and whoever writes to one of them waits for it.
 MOST_AT_ONCE = 10_000
 
+# Rows outside the scope of the caller are not locked.
 _READ = """
 SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        v.pinned, v.salience, v.reinforced_at, t.updated_at, {state}
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
-WHERE t.id = ANY(%s)
+WHERE t.id = ANY(%(ids)s) AND (%(within)s = '/' OR s.path = %(within)s OR starts_with(s.path, %(within)s || '/'))
 ORDER BY t.id
 """
 _LOCK = _READ.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
@@ -133,7 +134,7 @@ def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal)
     """
     _bound(ids)
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK, [list(ids)])
+        cursor.execute(_LOOK, {"ids": list(ids), "within": principal.scope})
         return _sort(verb, ids, cursor.fetchall(), principal=principal)
 
 
@@ -144,8 +145,8 @@ def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Top
     """
     _bound(ids)
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK, [list(ids)])
-        known = {row.id: row for row in itertools.starmap(TopicState, cursor.fetchall()) if principal.sees(row.scope)}
+        cursor.execute(_LOOK, {"ids": list(ids), "within": principal.scope})
+        known = {row.id: row for row in itertools.starmap(TopicState, cursor.fetchall())}
     return [known[topic_id] for topic_id in dict.fromkeys(ids) if topic_id in known]
 
 
@@ -169,7 +170,7 @@ def topics_move(
     principal.require("operator")
     _bound(ids)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, [list(ids)])
+        cursor.execute(_LOCK, {"ids": list(ids), "within": principal.scope})
         found = _sort(verb, ids, cursor.fetchall(), principal=principal)
         rows, late = [], []
         for row in found.touched:
@@ -191,8 +192,8 @@ def _all_move(
     if not ids:
         raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, [list(ids)])
-        rows = [row for row in itertools.starmap(TopicState, cursor.fetchall()) if principal.sees(row.scope)]
+        cursor.execute(_LOCK, {"ids": list(ids), "within": principal.scope})
+        rows = list(itertools.starmap(TopicState, cursor.fetchall()))
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
             raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)

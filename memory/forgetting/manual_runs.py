@@ -18,6 +18,7 @@ from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT
 from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
+from memory.models.identities import uuid_sql
 
 # The event of these runs. No policy and no rule knows it, and no list of runs shows it unless it is asked for.
 BY_HAND = "by_hand"
@@ -92,9 +93,10 @@ def by_hand_sql(alias: str) -> str:
 
 def undone_sql(event: str) -> str:
     """Return the condition that an undo took back what the AuditEvent ``event`` tells, a change by hand."""
+    run = uuid_sql(f"{event}.after->>'run'")
     return f"""EXISTS (
         SELECT 1 FROM memory_forgetaction u
-        WHERE u.topic_id = {event}.topic_id AND u.run_id = ({event}.after->>'run')::uuid AND u.state = 'undone'
+        WHERE u.topic_id = {event}.topic_id AND u.run_id = {run} AND u.state = 'undone'
     )"""
 
 

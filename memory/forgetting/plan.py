@@ -12,6 +12,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
 from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, candidates_possible, candidates_sql, live_count
 from memory.forgetting.gate import Gate, gate_of
+from memory.forgetting.pause import paused_scopes
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
@@ -74,7 +75,8 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        gate = gate_of(policies, scope, event=event)
+        # A dry run shows what would be due without the pause; it cannot be applied before the pause is lifted.
+        gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
             _finish_empty(run)
@@ -91,10 +93,10 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     """Return whether a run would do anything: a topic is due and its gate is open. One query if nothing is due."""
     if not candidates_possible(policies, scope, event=event, now=now):
         return False
-    gate = gate_of(policies, scope, event=event)
+    gate = gate_of(policies, scope, event=event, paused=paused_scopes(now))
     if gate.closed:
         return False
-    query = candidates_sql(policies, scope, event=event, now=now, without=gate.without)
+    query = candidates_sql(policies, scope, event=event, now=now, gate=gate)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
         return bool(cursor.fetchone()[0])
@@ -120,7 +122,7 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
     """Store the plan. Return how many topics are due, the counts of the planned actions, and how many due topics would
     be archived or released, by policy; that includes topics beyond ``max_topics_for_forget_scan``, which later runs
     would take."""
-    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, without=gate.without)
+    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, gate=gate)
     sql = _WRITE.format(candidates=query.text, state=STATE, counted=COUNTED)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.candidates import live_count
 from memory.forgetting.manual_runs import MERGED
+from memory.forgetting.pause import pause_refuse
 from memory.forgetting.plan import ALWAYS_ALLOWED, overlap_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
 from memory.forgetting.undo import merge_conflicts
@@ -109,9 +111,12 @@ def plan_preview(run: ForgetRun) -> Preview | None:
 
 
 def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
-    """Raise ``Conflict`` if a plan cannot begin: it has another status, was judged for another moment, another run is
-    at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
-    plan is not asked here. It holds for as long as the planner's lock is held."""
+    """Raise ``Conflict`` if a plan cannot begin.
+
+    Reasons: forgetting is paused there, the run has another status or was planned for another time, another run is at
+    work there, or the policy has another version by now. At most four queries. Whether topics of the plan have changed
+    is not checked here. The answer holds for as long as the planner's lock is held.
+    """
     if run.status != status:
         raise Conflict(
             f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
@@ -121,6 +126,7 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
             f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
             code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
         )
+    pause_refuse(run.scope, now=timezone.now())
     overlap_refuse(run.scope, but=run.id)
     if run.policy_versions != policies_current().versions_touching(run.scope):
         raise Conflict(

@@ -7,9 +7,9 @@ stopped; a run counts as undone once every action has been looked at.
 import datetime as dt
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -18,7 +18,7 @@ from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
-from memory.forgetting.manual_runs import BY_HAND, MERGED, undone_journal
+from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, undone_journal
 from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
@@ -30,34 +30,47 @@ WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY plac
 
 _LOCK = f"""
 WITH {HELD}
-SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.after, held.state, a.before
+SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.before, a.after, held.state, a.action,
+       a.changes
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
 """
 
 _FROM = "FROM memory_forgetaction a WHERE a.id = ANY(%(actions)s)"
 
-# A half-life that was changed after the run stays; the keys follow from it.
-_KEY = fade_key_sql(
-    "(a.before->>'salience')::float8",
-    reinforced_at="(a.before->>'reinforced_at')::timestamptz",
-    half_life="v.half_life",
-)
+USE = ("salience", "reinforced_at", "retrieval_count", "last_retrieved_at")
+
+
+def fading_sql(row: str, *, used: str, floor: str) -> str:
+    """Return what gives ``row`` the use and the salience of ``b``. If the condition ``used`` holds, it keeps what it
+    has, with ``floor`` as its floor. A half-life that was changed since stays; the keys follow from it."""
+    key = fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life=f"{row}.half_life")
+    same = f"WHEN {row}.half_life = b.half_life THEN b"
+    return ",\n    ".join(
+        (
+            *(f"{name} = CASE WHEN {used} THEN {row}.{name} ELSE b.{name} END" for name in USE),
+            f"fade = CASE WHEN {used} THEN {row}.fade {same}.fade ELSE {key} END",
+            f"fade_floor = CASE WHEN {used} THEN {floor} {same}.fade_floor ELSE {key} END",
+        )
+    )
+
+
+# Only a merge is undone although a topic was used since.
+_USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
 _VITALITY = f"""
 UPDATE memory_vitality v
-SET rung = (a.before->>'rung')::int, live = (a.before->>'live')::boolean,
-    salience = (a.before->>'salience')::float8, reinforced_at = (a.before->>'reinforced_at')::timestamptz,
-    pinned = (a.before->>'pinned')::boolean, pin_reason = a.before->>'pin_reason',
-    fade = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade')::float8 ELSE {_KEY} END,
-    fade_floor = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade_floor')::float8
-                      ELSE {_KEY} END
-{_FROM} AND v.topic_id = a.topic_id
+SET rung = b.rung, live = b.live, pinned = b.pinned, pin_reason = b.pin_reason,
+    {fading_sql("v", used=_USED, floor="CASE WHEN b.rung > 0 THEN v.fade ELSE v.fade_floor END")}
+FROM memory_forgetaction a CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.before) b
+CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.after) w
+WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 """
 
 # A change by hand says when it was, a run does not; what was written to the topic since has a moment of its own.
 _TOPIC = f"""
 UPDATE memory_topic t
 SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
+    merged_into_id = (a.before->>'merged_into')::uuid,
     updated_at = CASE WHEN t.updated_at = (a.after->>'updated_at')::timestamptz
                       THEN (a.before->>'updated_at')::timestamptz ELSE t.updated_at END
 {_FROM} AND t.id = a.topic_id
@@ -66,12 +79,11 @@ SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::t
 _EDITS = f"""
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
-FROM memory_topic t JOIN (SELECT * {_FROM} AND a.changes ? 'categories') a ON a.topic_id = t.id
+FROM memory_topic t JOIN (SELECT * {_FROM}) a ON a.topic_id = t.id AND to_jsonb(t.categories) <> a.before->'categories'
 """
-
 _CATEGORIES = f"""
 UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.before->'categories'))
-{_FROM} AND t.id = a.topic_id AND a.changes ? 'categories'
+{_FROM} AND t.id = a.topic_id AND to_jsonb(t.categories) <> a.before->'categories'
 """
 
 # A field that was written to since keeps what is cold by now; whether it is detached was the run's doing alone.
@@ -84,23 +96,20 @@ FROM (SELECT * {_FROM} AND a.before ? 'fields') a CROSS JOIN LATERAL jsonb_each(
 WHERE f.id = b.key::uuid AND f.topic_id = a.topic_id
 """
 
-# A journal that came with a file may name anything; taking back changes what is the topic's, and nothing else.
-_OWN_FIELD = "EXISTS (SELECT 1 FROM memory_field f WHERE f.id = s.field_id AND f.topic_id = named.topic_id)"
 _SUMMARIES = f"""
-WITH named AS (SELECT a.topic_id, a.changes {_FROM}), away AS (
+WITH named AS (SELECT a.changes {_FROM}), away AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
     FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'summaries') x (id)
-    WHERE s.id = x.id::bigint AND s.withdrawn_at IS NULL AND {_OWN_FIELD}
+    WHERE s.id = x.id::bigint AND s.withdrawn_at IS NULL
 )
 UPDATE memory_fieldsummary s SET withdrawn_at = NULL
 FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'withdrawn') x (id)
-WHERE s.id = x.id::bigint AND {_OWN_FIELD}
+WHERE s.id = x.id::bigint
 """
 
 # A link that a change by hand has made goes with it; every other link stays for good.
 _LINKS = f"""
-DELETE FROM memory_link l USING (SELECT a.topic_id, a.changes {_FROM}) a
-WHERE l.id = (a.changes->>'link_made')::bigint AND a.topic_id IN (l.source_id, l.target_id)
+DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
 """
 
 _MARK = """
@@ -117,10 +126,29 @@ MOST_CONFLICTS = 1000
 # The topics that are not as the run left them, each with what happened to it.
 Conflicts = list[tuple[uuid.UUID, str]]
 
-# Actions of a run that are undone together or not at all, and what does so: with the cursor, the run, whose row is
-# locked, the actor and the time it returns the actions undone, or none and the conflicts. ``memory.apps`` fills it,
-# because what undoes a merge belongs to a higher layer.
-TOGETHER: dict[str, Callable[[CursorWrapper, uuid.UUID, str, dt.datetime], tuple[list[int], Conflicts]]] = {}
+
+class LockedAction(NamedTuple):
+    """An action with the state of its topic, locked: ``before`` and ``after`` the action, and now. All as JSON."""
+
+    id: int
+    topic_id: uuid.UUID
+    same: bool
+    before: str
+    after: str
+    present: str
+    action: str
+    changes: str
+
+
+# What undoes the part of a merge that is not the state of a topic, or returns why it cannot be undone. Both actions are
+# undone or none. ``memory.apps`` fills it, because merges belong to a higher layer.
+TOGETHER: dict[str, Callable[[CursorWrapper, Sequence[LockedAction]], Conflicts]] = {}
+
+
+class _MergeConflicts(Exception):
+    def __init__(self, conflicts: Conflicts) -> None:
+        super().__init__()
+        self.conflicts = conflicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +180,13 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
             f"Run {run_id} has changed nothing, so there is nothing to undo.", code=ProblemCode.RUN_NOT_UNDOABLE
         )
     after = 0
-    told: dict[str, Any] = {"actor": actor, "reason": reason, "now": now}
-    if run.counts.get(MERGED) and (conflicts := _merge_undo(run_id, **told)):
-        return Undone(0, conflicts, len(conflicts))
-    while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, **told)):
-        after = last
+    try:
+        while run.status != ForgetRun.Status.UNDONE and (
+            last := _batch_undo(run_id, after, actor=actor, reason=reason, now=now)
+        ):
+            after = last
+    except _MergeConflicts as left:
+        return Undone(0, left.conflicts, len(left.conflicts))
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
@@ -180,23 +210,14 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
 
 
 def merge_conflicts(run: ForgetRun) -> Conflicts:
-    """Return what prevents the undo of a merge. The undo is tried and rolled back; about twenty statements."""
+    """Return what prevents the undo of a merge. The undo is tried and rolled back; about thirty statements."""
     with transaction.atomic():
-        conflicts = _merge_undo(run.pk, actor=run.actor, reason="", now=run.created_at)
+        try:
+            _batch_undo(run.pk, 0, actor=run.actor, reason="", now=run.created_at)
+        except _MergeConflicts as left:
+            return left.conflicts
         transaction.set_rollback(True)
-    return conflicts
-
-
-def _merge_undo(run_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> Conflicts:
-    """Take apart what a run has merged; return what is in the way, and then nothing has been changed."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        if run.status == ForgetRun.Status.UNDONE:
-            return []
-        back, conflicts = TOGETHER[MERGED](cursor, run_id, actor, now)
-        undone_journal(cursor, back, actor=actor, reason=reason, now=now)
-        cursor.execute(_MARK, {"actions": back, "states": ["undone"] * len(back), "notes": [""] * len(back)})
-        return conflicts
+    return []
 
 
 def undo_outcome(run_id: uuid.UUID) -> Undone:
@@ -222,21 +243,25 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
         if not taken:
             return 0
         cursor.execute(_LOCK, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
+        actions = [LockedAction(*row) for row in cursor.fetchall()]
+        merged = bool(run.counts.get(MERGED))
+        if merged and (conflicts := TOGETHER[MERGED](cursor, actions)):
+            raise _MergeConflicts(conflicts)
         states: dict[int, tuple[str, str]] = {}
         back: list[int] = []
         revived: list[uuid.UUID] = []
         hidden: list[uuid.UUID] = []
-        for action, topic_id, same, left, present, before in cursor.fetchall():
-            if not same:
-                states[action] = ("conflict", drift_words(json.loads(left), json.loads(present)))
+        for each in actions:
+            before, present = json.loads(each.before), json.loads(each.present)
+            if not each.same and not merged:
+                states[each.id] = ("conflict", drift_words(json.loads(each.after), present))
                 continue
-            states[action] = ("undone", "")
-            back.append(action)
-            was, is_now = json.loads(before)["live"], json.loads(present)["live"]
-            if was != is_now:
-                (revived if was else hidden).append(topic_id)
+            states[each.id] = ("undone", "")
+            back.append(each.id)
+            if before["live"] != present["live"]:
+                (revived if before["live"] else hidden).append(each.topic_id)
         _restore(cursor, back, revived, hidden, actor=actor, now=now)
-        if run.event == BY_HAND:
+        if run.event in (BY_HAND, REVISE):
             undone_journal(cursor, back, actor=actor, reason=reason, now=now)
         cursor.execute(
             _MARK,

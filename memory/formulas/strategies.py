@@ -1,11 +1,11 @@
-"""The four strategies: what score a topic has at a moment, and when it may be archived; and the decay of ranks.
+"""The four strategies: what score a topic has at a time, and when it may be archived; and the decay of ranks.
 
 Every formula here exists a second time as SQL (``memory/models/expressions.py``); ``tests/properties`` proves the two
 equal. Sources: ``half_life`` is the published importance-decay design, ``active_forgetting`` and ``relevance`` are the
 published designs of these names, with one correction each told where it is made.
 
 Units: epochs and half-lives are seconds, epochs count from 1970 UTC; scores are plain numbers. Times never run
-backwards: a moment before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
+backwards: a time before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
 """
 
 from dataclasses import dataclass

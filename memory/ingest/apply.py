@@ -15,7 +15,7 @@ from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
 from memory.ingest.nearest import NearPair, topics_near
-from memory.ingest.plan import ItemOutcome, ItemReply, WritePlan, ingest_plan, item_topic_ids
+from memory.ingest.plan import ItemOutcome, ItemReply, WritePlan, ingest_plan, item_id_chosen, item_topic_ids
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.models import Topic
 from memory.policy.effective import policies_current
@@ -29,12 +29,14 @@ MOST_SIMILAR = 5
 @dataclass(frozen=True, slots=True)
 class PreparedItems:
     """Items with what was computed before any lock was taken: vectors by the hash of their text, and the plan if it
-    is valid without a lock. ``policies`` are those in force when the request arrived."""
+    is valid without a lock. ``policies`` are those in force when the request arrived. ``incomplete``: embedding would
+    have taken more processor time than the request may use, so some topics wait for the worker."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
     policies: Policies
     plan: WritePlan | None = None
+    incomplete: bool = False
 
 
 def ingest_prepare(
@@ -45,23 +47,24 @@ def ingest_prepare(
     defer: bool,
     vectors: dict[str, Vectors] | None = None,
 ) -> PreparedItems:
-    """Plan and embed the items outside any transaction. At most four queries.
+    """Plan and embed the items outside any transaction. At most six queries.
 
     ``vectors`` are known vectors by the hash of their text; those of the items are added.
 
     Embedding takes far longer than writing, so it happens before the locks are taken. The write embeds again only
     what another writer changed in between.
     """
-    known = _load(items, lock=False)
+    known = _load(items, principal, lock=False)
     policies = policies_current()
     plan = ingest_plan(items, known=known, policies=policies, principal=principal, now=now)
     vectors = {} if vectors is None else vectors
+    complete = True
     if not defer:
-        _vectors_complete(vectors, _texts(plan))
+        complete = _vectors_complete(vectors, _texts(plan))
     # New topics need no lock. If another writer takes one of their ids, the database refuses the write, and the plan
     # is made again.
     only_new = not any(item_topic_ids(item)[0] for item in items)
-    return PreparedItems(items, vectors, policies, plan if only_new else None)
+    return PreparedItems(items, vectors, policies, plan if only_new else None, incomplete=not complete)
 
 
 def ingest_apply(
@@ -89,7 +92,7 @@ def _apply(
     prepared: PreparedItems, plan: WritePlan | None, *, principal: Principal, now: dt.datetime, defer: bool
 ) -> list[ItemOutcome]:
     if plan is None:
-        known = _load(prepared.items, lock=True)
+        known = _load(prepared.items, principal, lock=True)
         plan = ingest_plan(prepared.items, known=known, policies=policies_current(), principal=principal, now=now)
     if not plan.scopes:
         return plan.outcomes
@@ -111,25 +114,29 @@ def _changed(plan: WritePlan) -> dict[uuid.UUID, str]:
     return {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
 
 
-def _load(items: Sequence[IngestItem], *, lock: bool) -> Known:
+def _load(items: Sequence[IngestItem], principal: Principal, *, lock: bool) -> Known:
     changed: set[uuid.UUID] = set()
+    chosen: set[uuid.UUID] = set()
     read: set[uuid.UUID] = set()
     for item in items:
         item_changed, item_read = item_topic_ids(item)
         changed |= item_changed
         read |= item_read
-    return known_load(changed=changed, read=read, lock=lock)
+        chosen |= item_id_chosen(item)
+    return known_load(changed=changed, read=read, lock=lock, within=principal.scope, chosen=chosen)
 
 
 def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
     return {topic_id: topic.text() for topic_id, topic in plan.texts.items()}
 
 
-def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> None:
+def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> bool:
+    """Add the vectors that are missing, as far as the request may use processor time; tell whether that was enough."""
     needed = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
     missing = {digest: embedded for digest, embedded in needed.items() if digest not in vectors}
     if missing:
-        vectors.update(zip(missing, embedder_get().embed_passages(list(missing.values())), strict=True))
+        vectors.update(zip(missing, embedder_get().embed_affordable(list(missing.values())), strict=False))
+    return all(digest in vectors for digest in missing)
 
 
 def _similar_add(plan: WritePlan, policies: Policies) -> None:

@@ -53,16 +53,13 @@ def topic_edit(
     if change.salience is not None:
         principal.require("operator")
     vectors = {} if vectors is None else vectors
-    known = known_load(changed=[topic_id], read=[], lock=False)
-    if (change.title is not None or change.summary is not None) and topic_id in known.topics:
-        topic = known.topics[topic_id]
+    # Before any work or lock: the time of the refusal must not depend on what lies outside the caller's scope.
+    topic = _topic_read(topic_id, principal, lock=False)
+    if change.title is not None or change.summary is not None:
         _text_change(topic, change)
         _embed(topic.text().embedded(), vectors)
     with transaction.atomic():
-        known = known_load(changed=[topic_id], read=[], lock=True)
-        stored = known.topics.get(topic_id)
-        if stored is None or not principal.sees(stored.scope):
-            raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        stored = _topic_read(topic_id, principal, lock=True)
         if stored.released or stored.merged:
             raise RequestRefused(
                 f"Topic {topic_id} is released or merged. Restore it before changing it.", code=ProblemCode.TOPIC_GONE
@@ -110,6 +107,14 @@ def topic_edit(
                 before=before,
                 after=after,
             )
+
+
+def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> KnownTopic:
+    known = known_load(changed=[topic_id], read=[], lock=lock, within=principal.scope)
+    topic = known.topics.get(topic_id)
+    if topic is None or not principal.sees(topic.scope):
+        raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+    return topic
 
 
 def _edit_time(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:

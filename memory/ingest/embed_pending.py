@@ -1,7 +1,10 @@
 """Embeds topics that have no vector of the present model: after ``?defer=1``, and for ``reembed``."""
 
+import contextlib
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 import structlog
 from django.db import connection, transaction
@@ -14,17 +17,28 @@ from memory.ingest.load import known_load
 logger = structlog.get_logger(__name__)
 
 TOPICS_PER_STEP = 64
-# After so many failures in a row, the embedder is taken to be down, and not the texts to be at fault.
-TRIED_SINGLY = 8
+# What is embedded is committed about this often, so that a killed worker has lost little and nothing is tried for ever.
+COMMIT_SECONDS = 5.0
+# The first texts of a step, as long as nothing is known of their cost. The number doubles while they are quick.
+TEXTS_AT_FIRST, QUICK_SECONDS = 8, 1.0
+# If the first texts of a step fail, so many, the embedder is taken to be down, and not the texts to be at fault.
+TRIED_SINGLY = TEXTS_AT_FIRST
 
-# By id, each step after the one before, so that a topic that cannot be embedded is skipped for the rest of the run.
-_PENDING = """
+# In turns over the scopes, so that a scope with many or long texts does not hold up the others. What was tried in vain
+# is left out for the rest of the run.
+_WAITING = """
+SELECT topic_id, text_hash FROM (
+    SELECT topic_id, text_hash, row_number() OVER (PARTITION BY scope_id ORDER BY topic_id) AS turn
+    FROM memory_topicvector WHERE embedding IS NULL AND topic_id <> ALL(%(tried)s::uuid[])
+) waiting
+ORDER BY turn, topic_id LIMIT %(limit)s
+"""
+# By id, each step after the one before: here every topic may be pending.
+_FOREIGN = """
 SELECT topic_id, text_hash FROM memory_topicvector
-WHERE ({lacking}) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
+WHERE (embedding IS NULL OR model <> %(model)s) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
 """
-_WAITING = "embedding IS NULL"
-_FOREIGN = "embedding IS NULL OR model <> %(model)s"
 
 # A topic whose text has changed since it was read has another hash and stays pending. So does a locked one: waiting
 # for two writers could deadlock. The old vector stays until it is replaced.
@@ -39,42 +53,66 @@ FROM unnest(%(ids)s::uuid[], %(vectors)s::text[], %(old)s::text[], %(new)s::text
      AS d (id, embedding, old_hash, new_hash)
 JOIN held ON held.topic_id = d.id
 WHERE v.topic_id = d.id AND v.text_hash = d.old_hash
+RETURNING v.topic_id
 """
 
 _COUNT = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
 def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
-    """Embed pending topics in steps; yield how many vectors each step wrote.
+    """Embed pending topics; yield how many vectors each commit wrote.
 
-    With ``foreign``, also topics whose vector is of another model. A step is five queries on ``TOPICS_PER_STEP`` topics
-    and is committed by itself: it can be stopped and repeated at any time, and several processes may run at once, at
-    worst embedding some texts twice. A text that the embedder refuses is skipped and logged. Raises ``EmbeddingFailed``
-    if it refuses every text of a step.
+    With ``foreign``, also topics whose vector is of another model. A step reads ``TOPICS_PER_STEP`` topics with four
+    queries and commits about every ``COMMIT_SECONDS``, a query each. It can be stopped and repeated at any time, and
+    several processes may run at once, at worst embedding some texts twice. A text that the embedder refuses is skipped
+    and logged. Raises ``EmbeddingFailed`` if it refuses every text of a step; with ``foreign``, also after others.
     """
     embedder = embedder_get()
     after: uuid.UUID | None = None
+    tried: list[uuid.UUID] = []
+    any_written = False
     while True:
-        hashes = _pending(after, foreign=foreign, model=embedder.model_name)
+        if foreign:
+            hashes = _rows(_FOREIGN, {"after": after, "model": embedder.model_name})
+        else:
+            hashes = _rows(_WAITING, {"tried": tried})
         if not hashes:
             return
         after = max(hashes)
         known = known_load(changed=hashes, read=[], lock=False)
         texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes}
-        vectors = _embed(embedder, texts)
-        ids = list(vectors)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                _WRITE,
-                {
-                    "model": embedder.model_name,
-                    "ids": ids,
-                    "vectors": [vector_text(vectors[topic_id]) for topic_id in ids],
-                    "old": [hashes[topic_id] for topic_id in ids],
-                    "new": [text_hash(texts[topic_id]) for topic_id in ids],
-                },
-            )
-            yield int(cursor.rowcount)
+        written: set[uuid.UUID] = set()
+        try:
+            for vectors in _embedded(embedder, texts):
+                done = _write(vectors, hashes, texts, model=embedder.model_name)
+                written.update(done)
+                yield len(done)
+        except EmbeddingFailed:
+            if foreign or not any_written:
+                raise
+            # The embedder works. What is left are texts that it refuses; the next run tries them again.
+            logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in texts])
+            return
+        any_written = any_written or bool(written)
+        tried += hashes.keys() - written
+
+
+def _write(
+    vectors: dict[uuid.UUID, Vectors], hashes: dict[uuid.UUID, str], texts: dict[uuid.UUID, str], *, model: str
+) -> list[uuid.UUID]:
+    ids = list(vectors)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _WRITE,
+            {
+                "model": model,
+                "ids": ids,
+                "vectors": [vector_text(vectors[topic_id]) for topic_id in ids],
+                "old": [hashes[topic_id] for topic_id in ids],
+                "new": [text_hash(texts[topic_id]) for topic_id in ids],
+            },
+        )
+        return [topic_id for (topic_id,) in cursor.fetchall()]
 
 
 def foreign_count() -> int:
@@ -85,36 +123,47 @@ def foreign_count() -> int:
         return count
 
 
-def _pending(after: uuid.UUID | None, *, foreign: bool, model: str) -> dict[uuid.UUID, str]:
-    sql = _PENDING.format(lacking=_FOREIGN if foreign else _WAITING)
+def _rows(sql: str, wanted: dict[str, Any]) -> dict[uuid.UUID, str]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, {"after": after, "limit": TOPICS_PER_STEP, "model": model})
+        cursor.execute(sql, {"limit": TOPICS_PER_STEP, **wanted})
         return dict(cursor.fetchall())
 
 
-def _embed(embedder: Embedder, texts: Mapping[uuid.UUID, str]) -> dict[uuid.UUID, Vectors]:
-    try:
-        return dict(zip(texts, embedder.embed_passages(list(texts.values())), strict=True))
-    except EmbeddingFailed as problem:
-        return _embed_singly(embedder, texts, problem)
-
-
-def _embed_singly(
-    embedder: Embedder, texts: Mapping[uuid.UUID, str], first: EmbeddingFailed
-) -> dict[uuid.UUID, Vectors]:
-    vectors: dict[uuid.UUID, Vectors] = {}
+def _embedded(embedder: Embedder, texts: dict[uuid.UUID, str]) -> Iterator[dict[uuid.UUID, Vectors]]:
+    """Yield the vectors of a step when they are to be committed. Raises ``EmbeddingFailed`` if there are none."""
+    ids, at, count = list(texts), 0, TEXTS_AT_FIRST
+    ready: dict[uuid.UUID, Vectors] = {}
     refused: list[uuid.UUID] = []
-    for topic_id, text in texts.items():
+    since = time.monotonic()
+    while at < len(ids):
+        began = time.monotonic()
+        part = {topic_id: texts[topic_id] for topic_id in ids[at : at + count]}
+        at += len(part)
         try:
-            vectors[topic_id] = embedder.embed_passages([text])[0]
-        except EmbeddingFailed:
-            refused.append(topic_id)
+            ready.update(zip(part, embedder.embed_passages(list(part.values())), strict=True))
+        except EmbeddingFailed as problem:
+            made = _embedded_singly(embedder, part)
+            refused += part.keys() - made.keys()
+            ready.update(made)
             # Without a single success, the endpoint is more likely down than all texts at fault.
-            if not vectors and len(refused) >= TRIED_SINGLY:
-                raise first from None
-    if not vectors:
-        raise first
-    logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in refused])
+            if len(refused) == at and (at >= TRIED_SINGLY or at == len(ids)):
+                raise problem from None
+        now = time.monotonic()
+        count = count * 2 if now - began < QUICK_SECONDS else TEXTS_AT_FIRST
+        if now - since >= COMMIT_SECONDS and ready:
+            yield ready
+            ready, since = {}, time.monotonic()
+    if ready:
+        yield ready
+    if refused:
+        logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in refused])
+
+
+def _embedded_singly(embedder: Embedder, texts: dict[uuid.UUID, str]) -> dict[uuid.UUID, Vectors]:
+    vectors: dict[uuid.UUID, Vectors] = {}
+    for topic_id, text in texts.items():
+        with contextlib.suppress(EmbeddingFailed):
+            vectors[topic_id] = embedder.embed_passages([text])[0]
     return vectors
 
 

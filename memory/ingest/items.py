@@ -83,3 +83,10 @@ class IngestItem(BaseModel):
     created_at: AwareDatetime | None = Field(
         default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the time in the past at which it was learned."
     )
+    last_used_at: AwareDatetime | None = Field(
+        default=None,
+        ge=EARLIEST,
+        le=LATEST,
+        description="Operator keys, with created_at: the time of the last use, from which salience fades. Without it, "
+        "the memory counts as used when it arrives.",
+    )

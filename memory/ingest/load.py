@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
+from memory.core.scopes import ROOT, scope_within
 from memory.core.text import TopicText
 from memory.models import Rung
+from memory.models.identities import ids_of_others
+from memory.predicates.binding import Bound, path_sql, scope_sql
 
 
 @dataclass(slots=True)
@@ -56,12 +60,11 @@ class KnownTopic:
 
 @dataclass(slots=True)
 class Known:
-    """The existing topics by id."""
+    """The existing topics by id, and the chosen ids that no new topic may have."""
 
     topics: dict[uuid.UUID, KnownTopic]
+    taken: set[uuid.UUID] = field(default_factory=set)
 
-
-_LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
 _TOPICS = """
 SELECT t.id, s.path, t.title, t.summary, t.categories, t.created_at, t.rung,
@@ -84,11 +87,19 @@ ORDER BY f.topic_id, f.created_at, f.id
 _LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s)"
 
 
-def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock: bool) -> Known:
+def known_load(
+    *,
+    changed: Iterable[uuid.UUID],
+    read: Iterable[uuid.UUID],
+    lock: bool,
+    within: str = ROOT,
+    chosen: Iterable[uuid.UUID] = (),
+) -> Known:
     """Return the stored topics among ``changed`` (with fields and links) and ``read`` (titles only).
 
     With ``lock``, the changed ones are locked by id, so that two batches cannot deadlock; needs a transaction.
-    Four queries at most, whatever the number of topics.
+    Topics outside the scope ``within`` are neither locked nor read further. ``chosen`` are ids of topics to be created;
+    those in use are noted as taken. Six queries at most, whatever the number of topics.
     """
     changed_ids = sorted(set(changed))
     read_ids = sorted({*changed_ids, *read})
@@ -96,11 +107,16 @@ def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock:
     if not read_ids:
         return known
     with connection.cursor() as cursor:
+        if chosen := set(chosen):
+            known.taken = _taken(cursor, chosen, within)
         if lock and changed_ids:
-            cursor.execute(_LOCK, [changed_ids])
+            _lock(cursor, changed_ids, within)
         cursor.execute(_TOPICS, [read_ids])
         for topic_id, *columns in cursor.fetchall():
             known.topics[topic_id] = KnownTopic(topic_id, *columns)
+        changed_ids = [
+            each for each in changed_ids if each in known.topics and scope_within(known.topics[each].scope, within)
+        ]
         if changed_ids:
             cursor.execute(_FIELDS, [changed_ids])
             for topic_id, field_id, name, *columns in cursor.fetchall():
@@ -109,3 +125,27 @@ def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock:
             for source, target, kind in cursor.fetchall():
                 known.topics[source].links.add((target, kind))
     return known
+
+
+def _lock(cursor: CursorWrapper, ids: list[uuid.UUID], within: str) -> None:
+    bound = Bound()
+    cursor.execute(
+        f"SELECT id FROM memory_topic WHERE id = ANY({bound.bind(ids)}) "
+        f"AND {scope_sql('scope_id', within, bound.bind)} ORDER BY id FOR NO KEY UPDATE",
+        bound.values,
+    )
+
+
+def _taken(cursor: CursorWrapper, chosen: set[uuid.UUID], within: str) -> set[uuid.UUID]:
+    """Return the ids that are the id of something else, or of a purged topic of another scope: what the journal says
+    of that one must not become the history of this one. Two statements."""
+    taken = ids_of_others(cursor, chosen)
+    if within != ROOT:
+        bound = Bound()
+        cursor.execute(
+            f"SELECT DISTINCT topic_id FROM memory_auditevent WHERE topic_id = ANY({bound.bind(list(chosen))}) "
+            f"AND NOT {path_sql('scope', within, bound.bind)}",
+            bound.values,
+        )
+        taken |= {row[0] for row in cursor.fetchall()}
+    return taken

@@ -68,7 +68,7 @@ class WritePlan:
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
     # New values of stored topics and fields.
-    touched: dict[uuid.UUID, tuple[list[str], dt.datetime]] = field(default_factory=dict)
+    touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
     # Topics whose text is new or changed, in order; they are embedded and indexed.
@@ -85,6 +85,12 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     if topic_id is None:
         return set(), read
     return (set(), read | {topic_id}) if item.placement == "new_topic" else ({topic_id}, read)
+
+
+def item_id_chosen(item: IngestItem) -> set[uuid.UUID]:
+    """Return the id under which ``item`` wants to store a new topic, if it names one."""
+    topic_id = _topic_id(item)
+    return {topic_id} if item.placement == "new_topic" and topic_id is not None else set()
 
 
 def ingest_plan(
@@ -133,6 +139,15 @@ class _Placing:
                 raise ValueRefused("created_at must not be in the future.", code=ProblemCode.INVALID_CREATED_AT)
         self.at = item.created_at or now
         self.now = now
+        # A memory with an age is as old as it is, but has not been unused: its clock of use starts on arrival.
+        self.used_at = item.last_used_at or now
+        if item.last_used_at is not None:
+            principal.require("operator")
+            if not self.at <= item.last_used_at <= now:
+                raise ValueRefused(
+                    "last_used_at must not be before created_at, or in the future.",
+                    code=ProblemCode.INVALID_LAST_USED_AT,
+                )
 
     def place(self) -> ItemReply:
         self._references_check()
@@ -162,6 +177,8 @@ class _Placing:
         if topic.is_new and self.item.salience != 1.0:
             # A backtest starts from it, and Vitality does not keep it.
             after["salience"] = self.item.salience
+        if topic.is_new and self.item.created_at is not None:
+            after["used_at"] = self.used_at.isoformat()
         self._journal(f"ingest_{self.item.placement}", topic, reason, {}, after)
         return reply
 
@@ -224,8 +241,9 @@ class _Placing:
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
             raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
-        if topic_id is not None and topic_id in self.known.topics:
-            raise Conflict(f"Topic {topic_id} already exists.", code=ProblemCode.TOPIC_EXISTS)
+        if topic_id is not None and (topic_id in self.known.topics or topic_id in self.known.taken):
+            # One answer for all: a key must not learn what an id outside its scope belongs to.
+            raise Conflict(f"The id {topic_id} is in use already.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
             topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
@@ -241,8 +259,7 @@ class _Placing:
             is_new=True,
         )
         self.known.topics[topic_id] = topic
-        epoch = self.at.timestamp()
-        fade = fade_key(item.salience, reinforced_at=epoch, half_life=knobs.half_life)
+        fade = fade_key(item.salience, reinforced_at=self.used_at.timestamp(), half_life=knobs.half_life)
         self.plan.topics.append(
             (
                 topic_id,
@@ -264,7 +281,7 @@ class _Placing:
                 topic_id,
                 scope,
                 item.salience,
-                self.at,
+                self.used_at,
                 knobs.half_life,
                 fade,
                 fade,
@@ -273,7 +290,7 @@ class _Placing:
                 item.topic_kind or "",
                 self.at,
                 0,
-                None,
+                self.used_at if item.created_at is not None else None,
                 Rung.ACTIVE,
                 True,
             )
@@ -320,10 +337,22 @@ class _Placing:
                 is_new=True,
             )
             topic.fields[entry.name] = present
-            fade = fade_key(self.item.salience, reinforced_at=self.at.timestamp(), half_life=knobs.half_life)
+            fade = fade_key(self.item.salience, reinforced_at=self.used_at.timestamp(), half_life=knobs.half_life)
             # last_seq and cold_through are set when the plan is written, since later items may add revisions.
             self.plan.fields.append(
-                (present, topic.id, self.item.salience, self.at, self.at, knobs.half_life, fade, fade, 0, None, False)
+                (
+                    present,
+                    topic.id,
+                    self.item.salience,
+                    self.used_at,
+                    self.at,
+                    knobs.half_life,
+                    fade,
+                    fade,
+                    0,
+                    None,
+                    False,
+                )
             )
             reply.applied.append(f"field:{entry.name}")
             if self.item.placement == "version_field":
@@ -368,7 +397,7 @@ class _Placing:
 
     def _touch(self, topic: KnownTopic) -> None:
         topic.categories = sorted({*topic.categories, *self.item.categories})
-        self.plan.touched[topic.id] = (topic.categories, self.at)
+        self.plan.touched[topic.id] = (topic.categories, self.at, self.used_at)
         if self.item.pinned and not topic.pinned:
             topic.pinned = True
             self.plan.pins.append(topic.id)

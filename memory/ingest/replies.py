@@ -8,7 +8,7 @@ from memory.core.replies import TypedDict
 
 
 class IngestReply(TypedDict):
-    """What one item did."""
+    """The result of one item."""
 
     topic_id: str
     applied: Annotated[list[str], Field(description="created_topic:<id>, field:<name>, version:<name>, edge:<to>")]
@@ -17,7 +17,7 @@ class IngestReply(TypedDict):
 
 
 class BatchItemReply(TypedDict):
-    """One item of a batch: its status, and either what it did or why it was refused."""
+    """The status of one item of a batch, and either its result or the reason for its refusal."""
 
     index: int
     status: int
@@ -26,7 +26,7 @@ class BatchItemReply(TypedDict):
     version_ids: NotRequired[Annotated[dict[str, str], Field(default={})]]
     similar_topic_ids: NotRequired[Annotated[list[str], Field(default=[])]]
     type: NotRequired[
-        Annotated[str | None, Field(description="What is wrong, as in a problem document; of a refused item.")]
+        Annotated[str | None, Field(description="For a refused item: the type, as in a problem document.")]
     ]
     detail: NotRequired[str | None]
 

@@ -37,7 +37,7 @@ def ingest_request(
         prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
         with transaction.atomic():
             reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
-            if defer:
+            if defer or prepared.incomplete:
                 on_deferred()
         return reply
     # ``defer`` is not part of the hash: it does not change what is stored.
@@ -51,7 +51,7 @@ def ingest_request(
         if replay is not None:
             return replay
         reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
-        if defer:
+        if defer or prepared.incomplete:
             on_deferred()
         idempotency_finish(idempotency_key, *reply, principal=principal)
     return reply

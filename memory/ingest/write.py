@@ -246,11 +246,13 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
             _TOUCH,
             [
                 list(plan.touched),
-                [at for _categories, at in plan.touched.values()],
-                [json_array(categories) for categories, _at in plan.touched.values()],
+                [at for _categories, at, _used_at in plan.touched.values()],
+                [json_array(categories) for categories, _at, _used_at in plan.touched.values()],
             ],
         )
-        cursor.execute(_USED, {"ids": list(plan.touched), "ats": [at for _categories, at in plan.touched.values()]})
+        cursor.execute(
+            _USED, {"ids": list(plan.touched), "ats": [used_at for *_rest, used_at in plan.touched.values()]}
+        )
     if plan.pins:
         cursor.execute(_PINS, {"ids": plan.pins})
 

@@ -1,4 +1,4 @@
-"""Who was given a topic, when, and for which question: the access log, read for one topic."""
+"""The accesses of one topic from the access log: who received it, when, and for which question."""
 
 import datetime as dt
 import uuid
@@ -12,9 +12,9 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.insight.topic_snapshot import topic_snapshot
 
-# The log has no index by topic: an index over its lists of topics would slow down every query's one INSERT. So a page
-# passes over the log by time, and over so many rows at most; the next page goes on from there.
-LOOKED_AT = 50_000
+# The log has no index by topic, because an index over its lists of topics would slow down the INSERT of every query.
+# So a page scans the log by time, at most this many rows; the next page continues from there.
+MOST_ROWS_READ = 50_000
 
 _HERE = "at >= %(first)s AND (at, id) < (%(at)s, %(before)s)"
 
@@ -33,7 +33,8 @@ SELECT at, id FROM memory_accesslog WHERE {_HERE} ORDER BY at DESC, id DESC OFFS
 
 
 class AccessPage(NamedTuple):
-    """Accesses, newest first; where the next page begins; until when this one has looked back, if not to the end."""
+    """Accesses, newest first. ``next`` is the cursor of the next page. ``looked_until`` is the oldest time that this
+    page has scanned, None if it has scanned the whole log."""
 
     items: list[dict[str, Any]]
     next: str | None
@@ -43,40 +44,40 @@ class AccessPage(NamedTuple):
 def accesses_of(
     topic_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> AccessPage:
-    """Return who was given a topic, newest first: queries, counted or not, and lookups by id.
+    """Return the accesses of a topic, newest first: queries, counted or not, and lookups by id.
 
-    Three queries, four where little was found in much of the log; at most ``LOOKED_AT`` rows of the log are looked at.
-    Questions asked outside the caller's scope are told without who asked what. Raises ``NotVisible``, and
-    ``ValueRefused`` for a foreign cursor.
+    Three queries, four if the page is not full; they read at most ``MOST_ROWS_READ`` rows of the log. Accesses from
+    outside the caller's scope have neither actor nor question. Raises ``NotVisible``, and ``ValueRefused`` for a
+    foreign cursor.
     """
     with connection.cursor() as database:
         row = topic_snapshot(database, topic_id, principal)
         before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, cursor_time, cursor_number)
-        wanted = {
+        parameters = {
             "id": topic_id,
             "first": min(row.created_at, row.last_retrieved_at or row.created_at),
             "at": before[0],
             "before": before[1],
-            "most": LOOKED_AT,
+            "most": MOST_ROWS_READ,
             "limit": limit + 1,
         }
-        database.execute(_HITS, wanted)
+        database.execute(_HITS, parameters)
         found = database.fetchall()
         if len(found) > limit:
             following = cursor_make(found[limit - 1][1], found[limit - 1][0])
-            return AccessPage(_all_told(found[:limit], principal), following, None)
-        database.execute(_END, wanted)
+            return AccessPage(_accesses_as_dicts(found[:limit], principal), following, None)
+        database.execute(_END, parameters)
         end = database.fetchone()
-    items = _all_told(found, principal)
+    items = _accesses_as_dicts(found, principal)
     return AccessPage(items, cursor_make(*end) if end else None, end[0] if end else None)
 
 
-def _all_told(rows: list[tuple[Any, ...]], principal: Principal) -> list[dict[str, Any]]:
+def _accesses_as_dicts(rows: list[tuple[Any, ...]], principal: Principal) -> list[dict[str, Any]]:
     names = caller_labels(row[3] for row in rows)
-    return [_told(row, principal, names) for row in rows]
+    return [_access_as_dict(row, principal, names) for row in rows]
 
 
-def _told(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
+def _access_as_dict(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
     _id, at, kind, actor, scope, query, counted, folded, bump, place, among = found
     seen = principal.sees(scope)
     return {

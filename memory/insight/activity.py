@@ -1,5 +1,4 @@
-"""What happened day by day: how much came in, was asked, went to the archive and came back. Nothing here changes
-anything."""
+"""Activity by day: how many topics were ingested, archived and restored, and how many queries ran. Read-only."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor
 from memory.models import AccessLog
 from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
 
-# Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
-# told apart. A restore is one entry of the audit per topic, and the list that a number leads to.
+# Each part uses an index by time. Archivings are read from the journal of runs, which marks those that were undone.
+# Restores are read from the audit, one entry per topic, because the list behind the number shows the same entries.
 _DAYS = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
        count(*)
@@ -48,9 +47,9 @@ class ActivityDay:
 
 
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
-    """Return the last ``days`` days in UTC, today included, the earliest first; days without anything too.
+    """Return the last ``days`` days in UTC, earliest first, including today and days without activity.
 
-    One query, as long as these days have rows. Raises ``NotVisible`` for a scope outside the caller's.
+    One query, whose cost grows with the rows of these days. Raises ``NotVisible`` for a scope outside the caller's.
     """
     chosen = principal.scope_chosen(scope)
     today = now.astimezone(dt.UTC).date()
@@ -74,7 +73,7 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
 
 @dataclass(frozen=True, slots=True)
 class QueryFilter:
-    """Which queries a list shows; None stands for all. ``scope`` is canonical and takes in what is below it."""
+    """Which queries a list shows; None means all. ``scope`` is canonical and includes what lies below it."""
 
     scope: str = "/"
     actor: str | None = None
@@ -85,8 +84,8 @@ class QueryFilter:
 def queries_list(
     wanted: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what was asked, newest first, and the cursor of the next page. Three queries, one along the
-    index of times, two for the names of keys and accounts.
+    """Return queries, newest first, and the cursor of the next page. Three statements, two of them for the labels of
+    keys and accounts.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """

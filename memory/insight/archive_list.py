@@ -1,8 +1,7 @@
-"""The archive, page by page: which topics are archived, since when and why, and whether anybody has missed them.
+"""The archive, page by page: which topics are archived, since when and why, and whether they were missed. Read-only.
 
-The last archiving of a topic is found by the index of its actions: for the list by time only that of the rows shown,
-since the archivings come sorted; for the list by score that of every topic that matches, since scores are in the
-journal alone. Nothing here changes anything.
+An index finds the last archiving of a topic. Sorted by time, only the rows of the page need it; sorted by score, every
+matching topic does, because only the journal has the score.
 """
 
 import datetime as dt
@@ -28,10 +27,10 @@ Why = Literal["threshold", "rule", "hand"]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFilter:
-    """Which archived topics are listed; None stands for all. ``scope`` is canonical and takes in what is below it.
+    """Which archived topics are listed; None means all. ``scope`` is canonical and includes what lies below it.
 
-    ``missed`` keeps those that were looked up, found by the shadow search, or brought back once before; ``unseen``
-    those that nobody has looked up since.
+    ``missed`` keeps topics that were looked up, found by the shadow search, or restored from the archive before;
+    ``unseen`` keeps those that were not looked up since they were archived.
     """
 
     scope: str = "/"
@@ -48,7 +47,7 @@ class ArchiveFilter:
     sort: Sort = "archived"
 
 
-# The last archiving that holds.
+# The last archiving that was not undone.
 _LAST = """
 LATERAL (
     SELECT l.at, l.run_id, l.from_rung::int AS from_rung, l.why FROM memory_forgetaction l
@@ -65,7 +64,7 @@ _BY_TIME = """
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
-# As one value that is searched for each row: a join would be planned as a loop over all lookups, for the LIMIT's sake.
+# One JSON value that each row searches: because of the LIMIT, a join would be planned as a loop over all lookups.
 _LOOKUPS = """
 looked AS MATERIALIZED (
     SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
@@ -75,7 +74,7 @@ looked AS MATERIALIZED (
 )
 """
 _LOOKED = "coalesce(((SELECT last FROM looked)->>v.topic_id::text)::numeric > extract(epoch from a.at), false)"
-# Somebody brought it back, and nobody took that back.
+# A restore that was not undone.
 _RESTORED = f"b.action = 'restored' AND NOT {undone_sql('b')}"
 _MISSED = f"""(
     {_LOOKED} OR EXISTS (SELECT 1 FROM memory_shadowhit h WHERE h.topic_id = v.topic_id AND h.at >= a.at)
@@ -140,14 +139,14 @@ class ArchivedTopic:
         """The reason as a sentence."""
         why = self.why
         if not why:
-            return "No journal tells of it."
+            return "The journal has no entry for it."
         if why.get("by") == "hand":
             return str(why.get("reason") or "")
         if why.get("rule"):
-            return f"Rule “{why['rule']}” asked for it."
+            return f"By rule “{why['rule']}”."
         if why.get("threshold"):
             return f"Below the threshold of {why['theta']:g}."
-        return "The policy asked for it."
+        return "By the policy."
 
     @property
     def run_words(self) -> str:
@@ -174,7 +173,7 @@ class ArchivedTopic:
 def archived_list(
     wanted: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ArchivedTopic], str | None]:
-    """Return archived topics with why they are, and the cursor of the next page. Three queries.
+    """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
@@ -207,7 +206,7 @@ def archived_list(
 
 
 def archived_count(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many there are, ``at_most`` + 1 if there are more than that. One query."""
+    """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
     return _Query(wanted, principal).count(at_most)
 
 
@@ -217,7 +216,7 @@ def archived_ids(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -
 
 
 class _Query:
-    """The statement that finds what matches, as the keys of its sort."""
+    """The statement that finds the matching topics; its rows are the sort keys."""
 
     def __init__(self, wanted: ArchiveFilter, principal: Principal) -> None:
         self.bound = Bound()
@@ -264,7 +263,7 @@ class _Query:
         self.about_archiving = bool(about)
 
     def after(self, cursor: str | None) -> None:
-        """Begin after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign one."""
+        """Start after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign cursor."""
         if cursor is None:
             return
         bind = self.bound.bind
@@ -290,7 +289,7 @@ class _Query:
         return self._ask(f"SELECT {select} {self._from(sort=self.wanted.sort)} ORDER BY {order} LIMIT {limit:d}")
 
     def count(self, at_most: int) -> int:
-        """Return how many rows there are, as far as ``at_most`` + 1."""
+        """Return the number of rows, but at most ``at_most`` + 1."""
         counted = f"SELECT count(*) FROM (SELECT 1 {self._from(sort=None)} LIMIT {at_most + 1:d}) x"
         return int(self._ask(counted)[0][0])
 
@@ -299,10 +298,10 @@ class _Query:
         source = "memory_vitality v"
         if sort == "archived":
             source = _BY_TIME.format(range=" AND ".join(self.range) or "true")
-            # None is later than the last one. Asked as a range, since the planner takes equality for rare, and would
-            # read all archivings to find the few.
+            # This selects the last archiving. It is written as a range because the planner expects few rows from an
+            # equality and would then read all archivings.
             where.append("a.at <= i.at")
-        # The archiving is not looked for unless something is asked about it.
+        # The last archiving is joined only if a filter or the sort needs it.
         needed = self.about_archiving or sort in ("archived", "score")
         last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
         return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
@@ -315,7 +314,7 @@ class _Query:
             return found
 
 
-# What was archived by hand had no score; it comes after everything that had one.
+# Topics that were archived by hand have no score and come last.
 _SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
 
 

@@ -1,7 +1,7 @@
-"""The audit journal, page by page: every change with actor and reason. Nothing here changes anything.
+"""The audit journal, page by page: every change with actor and reason. Read-only.
 
-A saved policy is a journal row of its own kind (``PolicyVersion``), so that moving a threshold writes one row. The
-journal shows both kinds as one list.
+The list combines audit events and saved policies. A saved policy writes no audit event: its ``PolicyVersion`` is the
+entry.
 """
 
 import datetime as dt
@@ -26,7 +26,7 @@ SELECT created_at AS at, 1 AS kind, id, author AS actor,
        jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
 FROM memory_policyversion
 """
-# What was purged since has no title any more.
+# Purged topics have no title.
 _TITLED = """
 SELECT f.*, t.title FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
 ORDER BY f.at DESC, f.kind DESC, f.id DESC
@@ -35,8 +35,8 @@ ORDER BY f.at DESC, f.kind DESC, f.id DESC
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are shown; None stands for all. ``scope`` is canonical and takes in what is below it; an
-    ``action`` that ends in a star takes in all that begin so, such as ``ingest_*``."""
+    """Which entries are shown; None means all. ``scope`` is canonical and includes what lies below it. An ``action``
+    that ends in a star is a prefix, such as ``ingest_*``."""
 
     scope: str = "/"
     actor: str | None = None
@@ -57,14 +57,14 @@ def audit_list(
     if cursor is not None:
         at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, cursor_number))
         conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
-        # Of a row comparison with a constant in the middle, the index of times serves the first member.
+        # The index by time cannot serve the row comparison, because ``kind`` is a constant.
         conditions.append(f"at <= {at}")
     with connection.cursor() as database:
         found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
         database.execute(_TITLED.format(found=found), bound.values)
         rows = database.fetchall()
     following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
-    return [_told(row) for row in rows[:limit]], following
+    return [_entry_as_dict(row) for row in rows[:limit]], following
 
 
 def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> int:
@@ -77,7 +77,7 @@ def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> i
 
 
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
-    """Return the statement over both kinds. Each is cut off by itself, so that neither is read further than needed."""
+    """Return the statement over both kinds. Each part has the limit itself, so that neither is read further."""
     within = " AND ".join(conditions)
     parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS, _VERSIONS)]
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
@@ -101,7 +101,7 @@ def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], B
     return conditions, bound
 
 
-def _told(row: tuple[Any, ...]) -> dict[str, Any]:
+def _entry_as_dict(row: tuple[Any, ...]) -> dict[str, Any]:
     at, kind, number, actor, action, topic_id, scope, reason, before, after, title = row
     return {
         "id": f"policy {number}" if kind else number,

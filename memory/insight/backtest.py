@@ -1,8 +1,8 @@
-"""Backtest: what a draft of a policy would have forgotten over a stretch of the recorded past, and what that had cost.
+"""Backtest: what a draft of a policy would have forgotten in the past, and how often the forgotten topics were needed.
 
-The access log is replayed under the draft with a run each day, beside two worlds to compare with: one that forgets
-nothing, and one that archives as many topics on the same days by lot. Nothing is written. The definitions of all
-figures, and what a replay cannot know, are in docs/regret.md.
+The access log is replayed under the draft with a run each day. Two baselines are counted too: forgetting nothing, and
+archiving as many topics at random on the same days. Nothing is written. docs/regret.md defines all figures and the
+limits of a replay.
 """
 
 import datetime as dt
@@ -24,10 +24,10 @@ MOST_RUNS = 1_000
 DRAWS = 5
 
 NOTES = (
-    "The log tells what was retrieved under the policies of that time: what had been archived then was asked for less.",
+    "The log holds what was retrieved under the policies of that time: archived topics were retrieved less often.",
     "Pins, kinds, categories and texts are those of today; topics that were released or merged are left out.",
-    "The draft's own bump is used. Repeats that did not count when they were logged do not count here.",
-    "max_archive_share and the mode review are not applied: every run is taken to have been approved.",
+    "Reinforcement uses the bump of the draft. Repeats that did not count when they were logged do not count here.",
+    "max_archive_share and the mode review are not applied: every run counts as approved.",
 )
 
 
@@ -41,22 +41,21 @@ def backtest(
     step: dt.timedelta = dt.timedelta(days=1),
     seed: int = 1,
 ) -> BacktestReply:
-    """Replay ``policies``, a draft or what is in force, over the access log of ``scope`` from ``start`` to ``end``.
+    """Replay ``policies``, a draft or those in force, over the access log of ``scope`` from ``start`` to ``end``.
 
-    Topics start with the salience they were made with and are reinforced by the log up to ``start``; then a run at
-    ``start`` and after each ``step``. Two queries, read in parts: memory grows with the topics (about 150 bytes each)
-    and not with the log. An ``end`` in the future is now. Raises ``ValueRefused`` for dates that make no sense.
+    Topics start with the salience of their creation and are reinforced by the log up to ``start``. Then a run happens
+    at ``start`` and after each ``step``. Two queries, read in parts: memory grows with the topics (about 150 bytes
+    each) and not with the log. An ``end`` in the future is replaced by ``now``. Raises ``ValueRefused`` if ``start``
+    lies in the future, if ``end`` is not after it, and for more than ``MOST_RUNS`` runs.
     """
     if start >= now:
-        raise ValueRefused(
-            "start lies in the future: a backtest replays what has happened.", code=ProblemCode.INVALID_PERIOD
-        )
+        raise ValueRefused("start must be in the past.", code=ProblemCode.INVALID_PERIOD)
     if end <= start:
         raise ValueRefused("end must be later than start.", code=ProblemCode.INVALID_PERIOD)
     end = min(end, now)
     if step <= dt.timedelta(0) or (end - start) / step > MOST_RUNS:
         raise ValueRefused(
-            f"That would take more than {MOST_RUNS:,} runs; choose a shorter time or a longer step.",
+            f"This would take more than {MOST_RUNS:,} runs. Choose a shorter period or a longer step.",
             code=ProblemCode.INVALID_PERIOD,
         )
     partitions = partitions_of(policies, scope, forgetting=False)
@@ -64,7 +63,7 @@ def backtest(
         Ruling(partition.policy.knobs, partition.policy.rules.on("cron"), limit_scope(partition.policy))
         for partition in partitions
     ]
-    # Cursors of the server live in a transaction.
+    # Server-side cursors need a transaction.
     with transaction.atomic():
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
@@ -146,7 +145,7 @@ def _replay(
         "missed_retrievals": draft.missed,
         "saved": saved,
     }
-    # As many on the same days: so the share of the store that is out of retrieval is the same.
+    # The random baseline archives as many topics on the same days, so its ``saved`` is the same.
     found["by_lot"] = {
         "archived": float(np.mean([lot.tally.gone.sum() for lot in lots])),
         "used_afterwards": float(np.mean([lot.tally.used for lot in lots])),
@@ -159,7 +158,7 @@ def _replay(
 def _sentence(found: BacktestReply) -> str:
     """Return the outcome in words."""
     if not found["topics"]:
-        return "There were no topics in this scope by then, so there is nothing to tell."
+        return "This scope had no topics in this period."
     archived = int(found["draft"]["archived"])
     if not archived:
         return f"Of {found['topics']:,} topics it would have archived none."
@@ -168,13 +167,13 @@ def _sentence(found: BacktestReply) -> str:
         f"Of {topics:,} topics it would have archived {archived:,} ({archived / topics:.0%}), of which "
         f"{int(draft['used_afterwards']):,} were used afterwards; {int(draft['missed_retrievals']):,} of "
         f"{found['retrievals']:,} retrievals would have missed something. {draft['saved']:.0%} of the store would "
-        f"have been out of retrieval. As many topics archived by lot: {lot['used_afterwards']:,.0f} used "
-        f"afterwards, {lot['missed_retrievals']:,.0f} retrievals."
+        f"have been out of retrieval. With as many topics archived at random, {lot['used_afterwards']:,.0f} would have "
+        f"been used afterwards and {lot['missed_retrievals']:,.0f} retrievals would have missed something."
     )
 
 
 class _Tally:
-    """Counts what is asked of topics that have left retrieval. ``gone`` is the array of a world, which changes."""
+    """Counts the uses of topics that have left retrieval. ``gone`` is an array that the replay changes."""
 
     def __init__(self, gone: Bools) -> None:
         self.gone = gone
@@ -189,12 +188,12 @@ class _Tally:
     def count(self, places: Ints, what: Ints, access: Ints) -> None:
         gone = self.gone[places] & (what != SALIENCE_SET)
         self.asked[places[gone]] = True
-        # A topic that is archived is still found by its id, so a lookup misses nothing.
+        # A lookup by id finds archived topics, so it misses nothing.
         self.missed += len(np.unique(access[gone & (what <= SHOWN)]))
 
 
 class _Lot:
-    """A world in which as many topics are archived, drawn by lot from those that a run might have taken."""
+    """The random baseline: as many topics are archived, drawn from those that a run could have archived."""
 
     def __init__(self, world: World, random: np.random.Generator) -> None:
         self.random = random

@@ -1,7 +1,7 @@
 """The census: how many topics share everything that forgetting looks at. One pass over Vitality, one small table back.
 
 What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
-whether it was left alone long enough. However many policies and moments are asked about, there are few different such
+whether it was left alone long enough. However many policies and times are asked about, there are few different such
 classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes
 of its own; all of them are counted by one statement.
 """
@@ -22,13 +22,13 @@ from memory.models import Rung
 from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset
 from memory.predicates.binding import Bound, scope_sql
 
-# One whole number holds so much of a class; what does not fit goes into the next.
+# The values of a class are packed into integers below this; values that do not fit go into the next integer.
 _PACKED_BELOW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """One policy at one moment, as the census has to tell topics apart for it."""
+    """One policy at one time. ``rests`` is whether runs skip the partition."""
 
     judge: Judge
     exempt: tuple[str, ...]
@@ -37,8 +37,8 @@ class PolicyView:
 
 @dataclass(frozen=True, slots=True)
 class TopicClass:
-    """Topics alike: their rung, whether they are in retrieval, on which rung each view would leave them, in which bin
-    of the histogram they are, and how many there are."""
+    """A class of topics: their rung, whether they are in retrieval (``live``), the rung to which a run would move them
+    under each view (``targets``), their bin in the histogram, and their number."""
 
     rung: int
     live: bool
@@ -56,7 +56,7 @@ class CensusPart:
 
 
 class _Columns:
-    """The expressions of a class, each with the number of values it takes; equal ones are there once."""
+    """The expressions that define a class, without repetition, each with its number of possible values."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -69,7 +69,7 @@ class _Columns:
         return self.texts.index(text)
 
     def packed(self) -> tuple[list[str], list[list[int]]]:
-        """Return whole numbers that hold the values of the expressions, and which ones each holds."""
+        """Return SQL for integers that pack the values of the expressions, and which expressions each integer holds."""
         numbers: list[str] = []
         held: list[list[int]] = []
         factor = _PACKED_BELOW
@@ -85,7 +85,7 @@ class _Columns:
 
 
 class _Key:
-    """What one policy compares with thresholds, in classes between all the thresholds that any view of it has."""
+    """The value that a policy compares with thresholds, divided into classes by the thresholds of all its views."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -93,7 +93,7 @@ class _Key:
 
     def add(self, bounds: Sequence[float]) -> None:
         for bound in bounds:
-            # "Below" and "above" leave the bound itself out, each on its side.
+            # The bound itself is neither below nor above, so it is a class of its own.
             self.edges |= {bound, math.nextafter(bound, math.inf)}
 
     def sql(self) -> str:
@@ -116,10 +116,10 @@ class _Key:
 def census_take(
     parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
 ) -> list[TopicClass]:
-    """Return the classes of the topics on the partitions of ``parts``, archived ones included. One query.
+    """Return the classes of the topics in the partitions of ``parts``, including archived topics. One query.
 
-    All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
-    view make them. ``subset`` narrows which topics are counted.
+    All parts have the same number of views. ``edges`` are the edges of the histogram, in scores by the first view.
+    ``subset`` restricts the topics that are counted.
     """
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
@@ -133,7 +133,7 @@ def census_take(
 
 
 class _Count:
-    """How the topics of one part are counted, and what a row of the outcome says."""
+    """The statement that counts the topics of one part, and the decoding of its rows."""
 
     def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
         self.partition, views = part.partition, part.views
@@ -160,13 +160,13 @@ class _Count:
         self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
 
     def sql(self, place: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
-        """Return the SELECT: ``place``, so many numbers that hold the class, and how many topics there are."""
+        """Return the SELECT: ``place``, ``width`` integers that hold the class, and the number of topics."""
         join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
         names = [f"k{at}" for at in range(len(self.numbers))]
         named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
         named += ["0::int8"] * (width - len(names))
-        # The table tells the planner that few keys and moments differ (`n_distinct`), or it would take every topic
-        # for a class of its own, and sort instead of counting in parallel.
+        # The table sets `n_distinct` of keys and times to a small number. Otherwise the planner would expect one class
+        # per topic and sort instead of counting in parallel.
         return f"""
             SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
             WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.partition.within_sql("v.scope_id", bound.bind)}
@@ -174,7 +174,7 @@ class _Count:
             GROUP BY {", ".join(names)}"""
 
     def read(self, numbers: Sequence[Any], count: int) -> TopicClass:
-        """Return the class that a row of the outcome is about."""
+        """Return the class that a row of the result describes."""
         values = _unpack(numbers, self.held, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
@@ -182,9 +182,9 @@ class _Count:
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
-    """Return the expression for how many of these moments came before the last use, and how many values it has.
+    """Return the expression for how many of these times lie before the last use, and its number of values.
 
-    One expression for all of them: of a topic that has long been unused, the first comparison says everything.
+    One expression covers all times: for a topic long unused, the first comparison decides.
     """
     ordered = sorted(moments, key=moments.__getitem__)
     cases = " ".join(f"WHEN {last_use} {moment} THEN {place}" for place, moment in enumerate(ordered))
@@ -192,7 +192,7 @@ def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]
 
 
 class _Reader:
-    """Reads from the values of a class where one view would leave its topics."""
+    """Decides from the values of a class to which rung one view would move its topics."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class _Reader:
         rules = judge.rules()
         self.needs_topic = rules.needs_topic
         self.key_at = key_at[judge.key()]
-        # A key that is exactly a threshold's is neither below nor above it, whatever the way back to a score rounds to.
+        # A key equal to a threshold is neither below nor above it. Converting it back to a score could round it.
         exact = _thetas(judge)
         self.scores = [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
         pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
@@ -236,7 +236,7 @@ class _Reader:
             theta_summary=knobs.summarize_below,
             theta_detach=knobs.detach_below,
         )
-        # What a rule releases has left retrieval like what is archived, and is counted with it.
+        # Released topics leave retrieval like archived ones and are counted with them.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
         held = 0 if self.held_at is None else min(rung, values[self.held_at])
         return max(int(by_ladder), by_rule, held)
@@ -246,7 +246,7 @@ class _Reader:
 
 
 def _thetas(judge: Judge) -> dict[float, float]:
-    """Return the scores that a topic's way on the ladder turns at, by the value of the key at which each is reached."""
+    """Return the scores at which the rung of a topic changes, by the corresponding value of the key."""
     knobs = judge.policy.knobs
     thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
     thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]

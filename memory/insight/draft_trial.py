@@ -1,4 +1,4 @@
-"""A draft tried out, told for people: what a run would do under it beside now, and whom it would newly touch."""
+"""The preview of a draft for people: what a run would do under it, compared with now, and which topics are affected."""
 
 import datetime as dt
 import itertools
@@ -14,10 +14,10 @@ from memory.policy.partition import ALL_TOPICS, TopicSubset
 from memory.policy.read import diff_rows
 from memory.policy.snapshot import Policies, SetPolicy
 
-# What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
+# The preview is of a manual run, as a dry run is, so the soft limit does not apply and both show the same.
 EVENT = "manual"
 CLIMB = "climb"
-# How each step is told: of a run, of a draft, and what comes after the number.
+# The words of each step: the verb for a run, the verb for a draft, and the words after the number.
 _WORDS = {
     "archive": ("archive", "archives", ""),
     "detach": ("detach", "detaches", ""),
@@ -30,8 +30,8 @@ AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung",
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """One rung that runs move topics to: today's counts, and those of each projection. The last line is of ``CLIMB``:
-    topics that regain a rung, whichever, so it names none."""
+    """The counts of one step, today and for each projection. The step ``CLIMB`` counts topics that move back up to any
+    rung, so its ``rung`` is empty."""
 
     step: str
     rung: str
@@ -44,14 +44,15 @@ class StepLine:
 
     @property
     def difference(self) -> int:
-        """How many topics more than now, less than nothing for fewer."""
+        """How many more topics than now; negative for fewer."""
         return self.draft - self.now
 
 
 @dataclass(frozen=True, slots=True)
 class DraftPreview:
-    """The outcome of a draft for one scope. ``newly`` counts who would be moved otherwise than now; ``affected`` are
-    the first of them, ``more`` tells whether there are others. ``diff`` is what a new version would change."""
+    """The preview of a draft for one scope. ``newly`` counts the topics that the draft moves differently than now;
+    ``affected`` are the first of them, and ``more`` is whether there are others. ``diff`` is the diff of the new
+    version."""
 
     scope: str
     found: WhatIf
@@ -77,13 +78,13 @@ class DraftPreview:
 
     @property
     def sentence(self) -> str:
-        """The outcome in one short sentence, to be read aloud when it changes."""
+        """The preview in one short sentence, which screen readers announce when it changes."""
         lines = {line.step: line for line in self.lines}
         if self.mode == "off":
             return "The mode is off: nothing is forgotten here."
         if not self.diff:
-            said = [(step, lines[step].now) for step in _WORDS if lines[step].now]
-            return f"A run now would {_listed(said)}." if said else "A run now would do nothing: no topic is due."
+            counts = [(step, lines[step].now) for step in _WORDS if lines[step].now]
+            return f"A run now would {_listed(counts)}." if counts else "A run now would do nothing: no topic is due."
         changed = [(step, lines[step].difference) for step in _WORDS if lines[step].difference]
         if not changed:
             return "The draft moves as many topics as now." if self.newly else "The draft does the same as now."
@@ -101,9 +102,9 @@ def draft_preview(
     subset: TopicSubset = ALL_TOPICS,
     limit: int = 10,
 ) -> DraftPreview:
-    """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
-    many policies there are. ``other`` is a second draft to count beside."""
-    # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
+    """Return the preview of ``draft`` in ``scope``, a canonical path, compared with the policies in force. Two
+    statements. ``other`` is a second draft for comparison."""
+    # A linear scale ends near the thresholds: scores far above them would leave no room for those around them.
     highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
     found = whatif(
         scope,
@@ -158,19 +159,19 @@ def affected_list(
         only_new=True,
         subset=subset,
     )
-    return [_told(row) for row in rows], following
+    return [_affected_as_dict(row) for row in rows], following
 
 
 def affected_total(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, subset: TopicSubset = ALL_TOPICS, at_most: int
 ) -> int:
-    """Return how many topics ``affected_list`` has in all, no further than one beyond ``at_most``. One statement."""
+    """Return the number of topics of ``affected_list``, but at most ``at_most`` + 1. One statement."""
     return affected_count(
         scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, subset=subset, at_most=at_most
     )
 
 
-def _told(row: Affected) -> dict[str, Any]:
+def _affected_as_dict(row: Affected) -> dict[str, Any]:
     why = row.why
     return {
         "topic_id": row.topic_id,
@@ -223,14 +224,14 @@ def _line(name: str, rung: str, step: StepCounts, other: int, later: list[dict[s
 
 
 def _listed(counts: Sequence[tuple[str, int]], *, compared: bool = False) -> str:
-    """Return steps with their counts as a list in words; ``compared`` counts are more, or below nothing fewer."""
+    """Return steps with their counts as a list in words; ``compared`` counts are differences."""
     parts = []
     for place, (step, count) in enumerate(counts):
         of_run, of_draft, after = _WORDS[step]
         number = f"{abs(count):,}"
         if compared:
             number += " more" if count > 0 else " fewer"
-        # What is counted is said once.
+        # Only the first part has the noun.
         noun = "" if place else " topic" if abs(count) == 1 else " topics"
         parts.append(f"{of_draft if compared else of_run} {number}{noun}{after}")
     *others, last = parts

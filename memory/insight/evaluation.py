@@ -1,4 +1,4 @@
-"""Conditions on values at hand: of one topic, or of many at once as arrays. What is asked of texts the database says.
+"""Evaluation of rule conditions in Python, for one topic or for arrays of topics. The database evaluates texts.
 
 ``tests/insight/test_why_outlook.py`` and ``test_backtest_agrees.py`` compare this with the SQL.
 """
@@ -20,9 +20,9 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -> Any:
-    """Return whether a predicate holds: one truth value or an array of them, as ``answer`` gives for a comparison.
+    """Return whether a predicate holds, as a boolean or an array of booleans, by ``answer`` for each comparison.
 
-    Raises ``TypeError`` for words of a search.
+    Raises ``TypeError`` for search words, which rules do not have.
     """
     match predicate:
         case AllOf(parts):
@@ -37,7 +37,7 @@ def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -
 
 
 def value_compare(comparison: Comparison, found: Any) -> Any:
-    """Return whether a comparison of a number, a switch or a rung holds for the value, or the array, that was found."""
+    """Return whether a comparison of a number, a boolean or a rung holds for ``found``, a value or an array."""
     if comparison.field == "rung":
         among = np.isin(found, [RUNGS.index(word) for word in value_words(comparison)])
         return among if comparison.op in ("is", "in") else ~among

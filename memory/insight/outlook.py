@@ -1,7 +1,7 @@
-"""Outlook: what a run would do to one topic at any moment; what follows from that, and what would have saved it.
+"""Outlook: what a run would do to one topic at a given time, and which retrieval would have kept the topic.
 
-``verdict`` is the candidate query for a single topic, made of the formulas of the domain. It explains; what is done is
-always done by the query. ``tests/insight/test_why_outlook.py`` compares the two. Moments are epochs in seconds.
+``verdict`` computes in Python, for one topic, what the candidate query of a run computes in SQL. It is used for
+explanations only. ``tests/insight/test_why_outlook.py`` compares the two. Times are epochs in seconds.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import Comparison, comparisons, value_words
 
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
-# Where a rule lets go of a topic.
+# Stands for released, in place of a rung.
 BEYOND = ARCHIVED + 1
-# As good as never, for whoever asks when.
+# Changes further away than this, in seconds, count as never.
 HORIZON = 200 * 365 * SECONDS_PER_DAY
-# A comparison that becomes true only after its moment is looked at so much later.
+# Strict comparisons become true just after their turning point. They are evaluated this many seconds later.
 _AFTER = 0.001
 _TEXTS = ("title", "summary", "text")
 
@@ -34,7 +34,7 @@ _TEXTS = ("title", "summary", "text")
 class Subject:
     """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds.
 
-    ``texts`` says which of ``comparisons_of_texts`` hold: patterns are a matter of the database.
+    ``texts`` holds the results of ``comparisons_of_texts``, which the database evaluates.
     """
 
     presence: TopicUsage
@@ -49,7 +49,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """Where a run would put a topic, and by which rule if not by a threshold."""
+    """The rung to which a run would move a topic, and the rule that decides, None if a threshold does."""
 
     rung: int
     released: bool
@@ -72,7 +72,7 @@ class PredictedMove:
 
 
 def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Yield what the rules ask about the title and the summary of a topic."""
+    """Yield the comparisons of the rules with the title or the summary of a topic."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field in _TEXTS:
@@ -80,7 +80,7 @@ def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 
 def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
-    """Return why no run touches the topic, in words; empty if runs may."""
+    """Return the reasons why no run changes the topic, as sentences; an empty list if runs may change it."""
     knobs, found = policy.knobs, []
     if subject.pinned:
         found.append("It is pinned.")
@@ -95,7 +95,7 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
 
 
 def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
-    """Return what the thresholds are compared with."""
+    """Return the score at ``now``, which is compared with the thresholds."""
     value = score(
         subject.presence,
         strategy=knobs.strategy,
@@ -107,7 +107,7 @@ def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
 
 
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
-    """Return what a run at ``now`` that answers ``event`` would do with the topic, as the candidate query does."""
+    """Return what a run at ``now``, started by ``event``, would do to the topic, as the candidate query does."""
     knobs = policy.knobs
     value = score_of(subject, knobs, now=now)
     stays = RunVerdict(subject.rung, False, value)
@@ -138,7 +138,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
 def _rules_apply(
     subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str
 ) -> tuple[Rule | None, bool]:
-    """Return the first rule that says where the topic belongs, and whether it is pinned once all have spoken."""
+    """Return the first matching rule with a rung action, and whether the topic is pinned after all rules."""
     categories, chosen, pinned = subject.categories, None, None
     for rule in policy.rules.on(event):
         if not _holds(rule, subject, categories, value, now):
@@ -153,7 +153,7 @@ def _rules_apply(
 
 
 def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
-    """Return the rung down to which rules hold the topic that do not answer ``event``, 0 for none."""
+    """Return the lowest rung that rules for other events keep the topic on, 0 for none."""
     answering = policy.rules.on(event)
     return max(
         (
@@ -169,7 +169,7 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
 
 
 def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: float, now: float) -> bool:
-    """Tell whether a topic with these categories and this score meets the condition of a rule."""
+    """Return whether a topic with these categories and this score meets the condition of a rule."""
     presence = subject.presence
 
     def answer(comparison: Comparison) -> Any:
@@ -205,7 +205,7 @@ def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: floa
 
 
 def _seconds(since: float, now: float) -> float:
-    # To the microsecond, which is what the database keeps of a moment.
+    # Rounded to microseconds, the precision of times in the database.
     return round(now - since, 6)
 
 
@@ -218,10 +218,11 @@ def _salience(subject: Subject, now: float) -> float:
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
-    """Return when runs would move the topic further down, if nothing uses it; rungs that it would skip are left out.
+    """Return when runs would move the topic further down if nothing uses it, without the rungs that it would skip.
 
-    The verdict can only change at few moments: where the score passes a threshold, where it has been unused for long
-    enough, and where a rule's comparison with age, idle time or score turns. Each is looked at, and a moment after it.
+    The verdict can change only at a few times: when the score passes a threshold, when the topic has been unused long
+    enough, and when a comparison of a rule with age, idle time or score changes. The verdict is computed at each of
+    them and just after it.
     """
     moments = sorted({moment for moment in _turns(subject, policy, now) if now <= moment < now + HORIZON})
     found, reached = [], subject.rung
@@ -266,7 +267,7 @@ def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> It
 
 
 def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
-    """Yield the moment, to a millisecond, at which a value that never rises falls below ``theta``, if it still will."""
+    """Yield the time, to a millisecond, at which ``value``, which never rises, falls below ``theta``, if ever."""
     if value(now) < theta or value(now + HORIZON) >= theta:
         return
     low, high = now, now + HORIZON
@@ -277,7 +278,7 @@ def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Itera
 
 
 def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subject:
-    """Return the topic as one more retrieval at ``at`` would have left it."""
+    """Return the topic as it would be after one more retrieval at ``at``."""
     presence = subject.presence
     salience, since = salience_reinforced(
         presence.salience,
@@ -298,11 +299,11 @@ def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subjec
 
 
 def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
-    """Return from when on a single retrieval would have kept the topic from the run at ``run_at``; None if none would.
+    """Return the earliest time at which one retrieval would have kept the topic from the run at ``run_at``, or None.
 
-    A later retrieval helps more than an earlier one: the score it leaves at the run is higher, and the time since it
-    shorter. So the moments that would have done are all those from one moment up to the run, found by bisection to the
-    microsecond. The earliest considered is the last use of the topic.
+    A later retrieval helps more than an earlier one, because the score at the run is higher and the idle time shorter.
+    So every later time up to the run would have sufficed too. The time is found by bisection to the microsecond, not
+    before the last use of the topic.
     """
     presence = subject.presence
 

@@ -1,4 +1,4 @@
-"""What a change of policy comes to before it is made: what it sets, what is in force then, whom a run would move."""
+"""The effect of a policy change before it is saved: its diff, the values in force after it, and the topics it moves."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from memory.policy.snapshot import Policies, SetPolicy
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """``diff`` is what the next version would change, ``in_force`` what that changes in force, both for people.
+    """The effect of a change. ``diff`` is the diff of the next version, ``in_force`` that of the values in force.
 
     ``moments`` are today, in 30 and in 90 days, each with a line for every rung that a run moves topics to.
-    ``archived_more`` says how many topics more than now a run would archive today, less than nothing for fewer.
+    ``archived_more`` is how many more topics than now a run would archive today; negative for fewer.
     """
 
     scope: str
@@ -39,9 +39,9 @@ class Effect:
 def policy_effect(
     scope: str, *, preset: str | None, values: Mapping[str, object], rules: Sequence[object] | None, now: dt.datetime
 ) -> Effect:
-    """Return what saving this policy at ``scope`` would come to. One statement, and those of ``whatif``.
+    """Return the effect of saving this policy at ``scope``. One statement, and those of ``whatif``.
 
-    Raises ``ValueRefused`` with the sentence that a save would be refused with.
+    Raises ``ValueRefused`` as a save would.
     """
     scope = scope_normalize(scope)
     present = policies_current()
@@ -50,7 +50,7 @@ def policy_effect(
 
 
 def rollback_effect(scope: str, *, to: int, now: dt.datetime) -> Effect:
-    """Return what going back to version ``to`` would come to; as ``policy_effect``, with one statement more."""
+    """Return the effect of a rollback to version ``to``, as ``policy_effect``, with one more statement."""
     scope = scope_normalize(scope)
     target = version_find(scope, number=to)
     return policy_effect(scope, preset=target.preset, values=target.values, rules=target.rules, now=now)
@@ -60,11 +60,11 @@ def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) ->
     found = whatif(scope, present=present, draft=draft, now=now)
     before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
     effective = draft.effective(scope)
-    told_before, told_after = (effective_as_json(policies.effective(scope)) for policies in (present, draft))
+    values_before, values_after = (effective_as_json(policies.effective(scope)) for policies in (present, draft))
     in_force = [
-        {"name": name, "before": said["value"], "after": told_after[name]["value"]}
-        for name, said in told_before.items()
-        if said["value"] != told_after[name]["value"]
+        {"name": name, "before": value["value"], "after": values_after[name]["value"]}
+        for name, value in values_before.items()
+        if value["value"] != values_after[name]["value"]
     ]
     return Effect(
         scope=scope,
@@ -92,12 +92,12 @@ def _moments(found: WhatIf, now: dt.datetime) -> list[dict[str, Any]]:
             "rungs": [
                 {
                     "rung": Rung(rung).label,
-                    "now": said[name][0],
-                    "draft": said[name][1],
-                    "difference": said[name][1] - said[name][0],
+                    "now": steps[name][0],
+                    "draft": steps[name][1],
+                    "difference": steps[name][1] - steps[name][0],
                 }
                 for name, rung in STEPS.items()
             ],
         }
-        for days, said in counts
+        for days, steps in counts
     ]

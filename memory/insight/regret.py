@@ -1,7 +1,7 @@
-"""Regret: archived topics that somebody wanted afterwards, per policy version and per rung they came from.
+"""Regret: archived topics that were needed afterwards, per policy version and per rung they came from.
 
-An archiving is regretted if, until the topic comes back or is archived again, it is looked up by its id, restored by a
-person, or found by the shadow search. docs/regret.md has the definitions.
+An archiving counts as regretted if, before the topic is restored or archived again, it is looked up by its id, restored
+by a person, or found by the shadow search. docs/regret.md has the definitions.
 """
 
 import datetime as dt
@@ -20,9 +20,9 @@ from memory.predicates.binding import Bound, scope_sql
 
 SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
-# Two windows over the same rows: an archiving lasts until the topic is restored or archived anew. What an undo took
-# back never counted, neither as archived nor as restored. The restore itself is the last signal that belongs to it.
-# Changes by hand are in both journals; the audit is asked about them, since it has those of all times.
+# An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
+# restores that were undone do not count. Manual changes are in both journals; they are read from the audit, which has
+# all of them.
 _REGRETS = """
 WITH archivings AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
@@ -113,11 +113,10 @@ def regret_report(
     until: dt.datetime | None = None,
     limit: int = 50,
 ) -> RegretReply:
-    """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and which.
+    """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and the topics.
 
-    ``since`` and ``until`` choose archivings by when they happened; signals count until ``now``. ``limit`` is how many
-    topics are listed, those regretted last first. Three queries, whatever the store holds. Raises ``NotVisible`` for a
-    scope outside the caller's.
+    ``since`` and ``until`` select archivings by their time; signals count until ``now``. At most ``limit`` topics are
+    listed, those with the latest signal first. Three queries. Raises ``NotVisible`` for a scope outside the caller's.
     """
     chosen = principal.scope_chosen(scope)
     bound = Bound()
@@ -168,8 +167,8 @@ def regret_report(
 def regret_totals(
     *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None
 ) -> tuple[RegretCounts, str]:
-    """Return the numbers of ``regret_report`` without its tables and topics, and its sentence. One query over the
-    archivings of that time. Raises ``NotVisible`` for a scope outside the caller's."""
+    """Return the totals and the sentence of ``regret_report``, without tables and topics. One query over the archivings
+    of the period. Raises ``NotVisible`` for a scope outside the caller's."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=now)
     with connection.cursor() as cursor:
@@ -188,10 +187,10 @@ def regretted_list(
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
 ) -> tuple[list[RegrettedTopic], str | None]:
-    """Return the archivings that were regretted, those regretted last first, and the cursor of the next page.
+    """Return the regretted archivings, those with the latest signal first, and the cursor of the next page.
 
-    As many as ``regret_report`` counts: a topic that was regretted twice is there twice. One query over the archivings
-    of that time. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    A topic that was regretted twice is listed twice, as ``regret_report`` counts it. One query over the archivings of
+    the period. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
     bound, after = Bound(), "true"
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
@@ -200,10 +199,10 @@ def regretted_list(
         after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
     with connection.cursor() as ask:
         ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)
-        told = [_regretted(_topic(*row)) for row in ask.fetchall()]
-    last = told[limit - 1] if len(told) > limit else None
+        rows = [_regretted(_topic(*row)) for row in ask.fetchall()]
+    last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
-    return told[:limit], following
+    return rows[:limit], following
 
 
 def regretted_count(
@@ -215,7 +214,7 @@ def regretted_count(
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
 ) -> int:
-    """Return how many archivings were regretted, ``at_most`` + 1 if there are more than that. One query."""
+    """Return the number of regretted archivings, but at most ``at_most`` + 1. One query."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
     with connection.cursor() as ask:
@@ -224,9 +223,9 @@ def regretted_count(
 
 
 def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopic]:
-    """Return the archivings of one topic that were regretted, the last first, each with its signals. One query.
+    """Return the regretted archivings of one topic with their signals, newest first. One query.
 
-    Whether the caller sees the topic is the caller's to ask.
+    It does not check whether the principal may see the topic.
     """
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
@@ -236,8 +235,8 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopi
 
 
 def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> RegretCounts:
-    """Return how many of the archivings of one run were regretted until ``now``, by signal. One query over the journal
-    of the topics that the run archived. Whether the caller sees the run is the caller's to ask."""
+    """Return how many archivings of one run were regretted until ``now``, by signal. One query over the journal of the
+    topics that the run archived. It does not check whether the principal may see the run."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
     with connection.cursor() as cursor:
@@ -294,7 +293,7 @@ def _label(rung: int | None) -> str | None:
 
 def _sentence(report: RegretCounts) -> str:
     if not report["archived"]:
-        return "Nothing was archived in this time."
+        return "Nothing was archived in this period."
     signals = report["signals"]
     return (
         f"{report['regretted']:,} of {report['archived']:,} archivings were regretted ({report['rate']:.1%}): "

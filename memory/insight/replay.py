@@ -1,7 +1,7 @@
-"""Replay: topics as arrays, and what use and a run do to all of them at once. No database, nothing is written.
+"""Replay: simulates uses and runs on arrays of topics. No database, nothing is written.
 
-A backtest makes hundreds of runs over each topic of a store, so the formulas are asked for arrays.
-``tests/insight/test_backtest_agrees.py`` proves it equal to the runs of the engine. Moments are epochs in seconds.
+A backtest simulates hundreds of runs over all topics of a store, so the formulas work on arrays.
+``tests/insight/test_backtest_agrees.py`` compares the results with real runs. Times are epochs in seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,15 +25,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# What an event of the log does to a topic.
+# The types of events.
 REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
 
-# Beyond the last rung: a rule lets go of it altogether.
+# Fields of conditions whose values change during a replay.
 _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pinned")
 
 
 def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Return what the rules ask about a topic that no use changes: kind, scope, category, provenance, texts."""
+    """Yield the comparisons of the rules with fields that a replay does not change: kind, scope, texts and others."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field not in _MOVING_FIELDS:
@@ -42,10 +42,14 @@ def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 @dataclass(slots=True)
 class Topics:
-    """What stays as it is during a replay, one entry per topic. ``spared`` never comes before a run at all."""
+    """What a replay does not change, one entry per topic. Runs never consider ``spared`` topics.
+
+    ``used`` is the time of the first use of each topic: its arrival.
+    """
 
     created: Floats
     salience: Floats
+    used: Floats
     kind_weight: Floats
     pinned: Bools
     spared: Bools
@@ -56,7 +60,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What holds on one partition: its knobs, the rules that answer the schedule, and the scope of its soft limit."""
+    """The knobs of one partition, its rules for scheduled runs, and the scope of its soft limit."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
@@ -64,8 +68,8 @@ class Ruling:
 
 
 @dataclass(slots=True)
-class Acted:
-    """What one run did: the places of the topics that left retrieval, and how many moved otherwise."""
+class RunEffect:
+    """What one simulated run did: the indexes of the topics that left retrieval, and the numbers of other changes."""
 
     gone: Ints
     released: int = 0
@@ -75,14 +79,14 @@ class Acted:
 
 
 class World:
-    """All topics at a moment of the replay. Time goes forward by ``use`` and ``run``."""
+    """The state of all topics during a replay. ``use`` and ``run`` must be called in order of time."""
 
     def __init__(self, topics: Topics, rulings: Sequence[Ruling]) -> None:
         self.topics, self.rulings = topics, rulings
         count = len(topics.created)
         self.salience = topics.salience.copy()
-        self.reinforced = topics.created.copy()
-        self.used = topics.created.copy()
+        self.reinforced = topics.used.copy()
+        self.used = topics.used.copy()
         self.retrievals = np.zeros(count, dtype=np.int64)
         self.rung = np.zeros(count, dtype=np.int8)
         self.pinned = topics.pinned.copy()
@@ -94,9 +98,9 @@ class World:
         self.cap = caps[topics.partition] if count else np.zeros(0)
 
     def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
-        """Let events happen to topics, in the order of time; ``value`` is the bump, or the salience that was set.
+        """Apply events to topics, in order of time; ``value`` is the bump, or the salience that was set.
 
-        Topics that have left retrieval are not reached. The same as ``salience_reinforced`` of the domain.
+        Topics that have left retrieval stay unchanged. The result equals that of ``salience_reinforced``.
         """
         reached = ~self.gone[places] & ((what == REINFORCED) | (what == SALIENCE_SET))
         places, at, what, value = places[reached], at[reached], what[reached], value[reached]
@@ -120,7 +124,7 @@ class World:
         )
 
     def presence(self, ids: Ints) -> TopicUsage:
-        """Return what the strategies look at, of many topics at once."""
+        """Return the input of the strategies for many topics at once."""
         return TopicUsage(
             self.salience[ids],
             self.reinforced[ids],
@@ -135,7 +139,7 @@ class World:
         there: Bools = self.topics.created <= now
         return there
 
-    def run(self, now: float, *, most: int) -> Acted:
+    def run(self, now: float, *, most: int) -> RunEffect:
         """Judge every topic as a scheduled run does and move it; at most ``most``, lowest score first.
 
         Partitions below their soft limit are left alone; of a limit that is set above the replayed scope, only the
@@ -151,14 +155,14 @@ class World:
             if counts[ruling.limit_scope] >= ruling.knobs.topic_count_soft_limit
         ]
         if not parts:
-            return Acted(np.zeros(0, dtype=np.int64))
+            return RunEffect(np.zeros(0, dtype=np.int64))
         ids, scores, targets, released, pins = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(ids) > most:
             first = np.argsort(scores, kind="stable")[:most]
             ids, targets, released, pins = ids[first], targets[first], released[first], pins[first]
         before = self.rung[ids]
         archived = (targets == ARCHIVED) & (before < ARCHIVED)
-        acted = Acted(
+        acted = RunEffect(
             gone=ids[archived | released],
             released=int(released.sum()),
             summarized=int(((targets == SUMMARIZED) & (before < SUMMARIZED)).sum()),
@@ -170,7 +174,7 @@ class World:
         return acted
 
     def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
-        """Return what a run would act on: ids, scores, target rungs, whether released, whether pinned."""
+        """Return the topics that a run would change: indexes, scores, target rungs, released or not, pinned or not."""
         topics = self.topics
         ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.spared & (topics.created <= now))
         presence, knobs = self.presence(ids), ruling.knobs

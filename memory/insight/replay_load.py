@@ -1,4 +1,4 @@
-"""What a replay reads: the topics of a scope as arrays, and what happened to them, in the order of time."""
+"""Loads the data of a replay: the topics of a scope as arrays, and their events in order of time."""
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
@@ -25,15 +25,16 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
 
-# Rows that are fetched at once; what is held of the log at any time.
+# Rows of the log that are fetched, and held in memory, at once.
 CHUNK = 20_000
 
 _TOPICS = """
 SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {spared}, extract(epoch from v.created_at)::float8,
-       v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1){fixed}
+       v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1),
+       extract(epoch from coalesce((born.after->>'used_at')::timestamptz, v.created_at))::float8{fixed}
 FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
 LEFT JOIN memory_auditevent born
-  ON born.topic_id = v.topic_id AND born.action = 'ingest_new_topic' AND born.after ? 'salience'
+  ON born.topic_id = v.topic_id AND born.action = 'ingest_new_topic' AND born.after ?| array['salience', 'used_at']
 WHERE {within} AND v.created_at < {end} AND t.released_at IS NULL AND t.merged_into_id IS NULL
 """
 
@@ -59,7 +60,7 @@ def topics_load(
 ) -> tuple[Ints, Topics]:
     """Return the hashes of the ids in order, and the topics in the same order. One query, read in parts.
 
-    Of an id, 64 bits are kept: that two of a million topics share them has a chance of one in thirty million.
+    The hashes have 64 bits: the chance that two of a million topics share one is one in thirty million.
     """
     bound = Bound()
     asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
@@ -75,18 +76,29 @@ def topics_load(
         )
         for number, partition in enumerate(partitions)
     ]
-    types: list[Any] = [np.int64, np.int64, np.bool_, np.float64, np.bool_, np.object_, np.bool_, np.float64]
+    types: list[Any] = [
+        np.int64,
+        np.int64,
+        np.bool_,
+        np.float64,
+        np.bool_,
+        np.object_,
+        np.bool_,
+        np.float64,
+        np.float64,
+    ]
     types += [np.bool_] * len(asked)
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
     columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
     order = np.argsort(columns[0], kind="stable")
-    keys, partition_at, spared, created, pinned, kinds, exempt, salience, *answers = (
+    keys, partition_at, spared, created, pinned, kinds, exempt, salience, used, *answers = (
         column[order] for column in columns
     )
     weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
     topics = Topics(
         created=created,
         salience=salience,
+        used=used,
         kind_weight=weights,
         pinned=pinned,
         spared=spared,
@@ -98,7 +110,7 @@ def topics_load(
 
 
 def _spared_sql(partition: PolicyPartition, bound: Bound) -> str:
-    """Return the condition that nothing is ever forgotten in the topic's scope."""
+    """Return the condition that the scope of a topic is exempt from forgetting."""
     exempt = partition.policy.knobs.exempt_scopes
     if partition.policy.knobs.mode == "off" or any(scope_within(partition.path, path) for path in exempt):
         return "true"
@@ -111,7 +123,7 @@ def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
 
 
 class Events:
-    """What happened, in the order of time, part by part; each topic by its place in the sorted ``keys``."""
+    """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``."""
 
     def __init__(self, keys: Ints, scope: str, *, bump: float, end: dt.datetime) -> None:
         bound = Bound()
@@ -151,12 +163,12 @@ class Events:
         return places[known], at[known], what[known], access[known], value[known]
 
     def close(self) -> None:
-        """Give up what has not been read."""
+        """Close the cursor."""
         self._chunks.close()
 
 
 def _whole(chunks: Any) -> Any:
-    """Yield parts of the log that end between two retrievals and never within one."""
+    """Yield the chunks of the log, cut so that no retrieval is divided between two chunks."""
     carry: list[Any] | None = None
     for chunk in chunks:
         if carry is not None:
@@ -171,7 +183,7 @@ def _whole(chunks: Any) -> Any:
 
 
 def _chunks(sql: str, parameters: dict[str, Any], types: Sequence[Any]) -> Any:
-    """Yield the rows of a statement as lists of columns, ``CHUNK`` at a time; one empty part if there are none."""
+    """Yield the rows of a statement as lists of columns, ``CHUNK`` rows at a time; one empty chunk for no rows."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(sql, parameters)
         first = True

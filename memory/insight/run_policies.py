@@ -11,9 +11,9 @@ from memory.policy.snapshot import Policies
 
 
 def policies_of_run(versions: Mapping[str, int], *, environment: Mapping[str, KnobValue]) -> Policies:
-    """Return the snapshot made of these versions by path, as a run keeps them. One query, none for no versions.
+    """Return the policies in these versions, by path, as a run stores them. One query, none without versions.
 
-    Defaults from the environment are kept nowhere: those of today are taken.
+    Defaults from the environment are not stored with a run, so the present ones are used.
     """
     wanted = Q()
     for path, number in versions.items():

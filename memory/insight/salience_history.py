@@ -1,4 +1,4 @@
-"""Salience over time: what a topic was worth since it was made, and what it will be worth if nothing uses it."""
+"""Salience over time: the past salience of a topic, and its forecast if nothing uses the topic."""
 
 import dataclasses
 import datetime as dt
@@ -30,13 +30,13 @@ from memory.models import Rung
 from memory.policy.effective import policies_current
 
 FORECAST_DAYS = 90
-# So many of the newest uses and turns are replayed. What lies before is guessed, and said to be.
+# The newest uses and salience events that are replayed. The time before them is shown as an estimate.
 MOST_USES = 5000
 MOST_TURNS = 500
 # Points of the curve, and of the forecast.
 POINTS, POINTS_AHEAD = 400, 90
 
-# From the last use backwards by the index of times; it ends once as many are found as there are known to be.
+# Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
 _USES = """
 SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump FROM memory_accesslog
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
@@ -60,13 +60,12 @@ ORDER BY at DESC, id DESC LIMIT %(most)s
 
 
 def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return the curve of a topic's salience, what bent it, the thresholds, and the forecast, as plain values.
+    """Return the curve of a topic's salience, its turning points, the thresholds and the forecast, as plain values.
 
-    ``points`` and ``ahead`` are ``(moment, salience, score)``; the last of ``points`` is what is stored, at ``now``.
-    ``score`` is what the strategy in force compares with the thresholds, the salience itself under ``half_life``.
-    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved, one more if rules ask
-    about texts; that of the uses passes over the access log from the last use backwards, until all are found. Raises
-    ``NotVisible``.
+    ``points`` and ``ahead`` are ``(time, salience, score)``; the last of ``points`` is the stored value at ``now``.
+    ``score`` is what the strategy in force compares with the thresholds; under ``half_life`` it is the salience.
+    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved, one more if rules
+    compare texts. The query for the uses scans the access log backwards from the last use. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
@@ -79,7 +78,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     replay = _replay(row, turns, uses, knobs, now)
     until = now.timestamp()
     points = [
-        (_moment(at), *_told_at(replay, subject, knobs, at, before, unknown)) for at, before in _sides(replay, until)
+        (_moment(at), *_values_at(replay, subject, knobs, at, before, unknown)) for at, before in _sides(replay, until)
     ]
     points.append((now, subject_salience(subject, until), score_of(subject, knobs, now=until)))
     gone = row.is_gone or row.rung == Rung.ARCHIVED
@@ -101,7 +100,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         else _moment(replay.exact_since),
         "uses": len(uses),
         "uses_unknown": unknown,
-        "turns": [_turn_told(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
+        "turns": [_turn_as_dict(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
         "ahead": [] if gone else _ahead(subject, knobs, until, marks),
         "marks": marks,
         "protected": [] if gone else protected,
@@ -112,7 +111,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
 
 
 def subject_salience(subject: Subject, moment: float) -> float:
-    """Return the effective salience of a topic at a moment at or after now, if nothing uses it."""
+    """Return the effective salience of a topic at ``moment``, now or later, if nothing uses it until then."""
     presence = subject.presence
     return State(presence.salience, presence.reinforced_at).at(moment, subject.half_life)
 
@@ -120,18 +119,18 @@ def subject_salience(subject: Subject, moment: float) -> float:
 def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -> list[CountedUse]:
     if not row.retrieval_count or row.last_retrieved_at is None:
         return []
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "id": topic_id,
         "last": row.last_retrieved_at,
         "first": min(row.created_at, row.last_retrieved_at),
         "most": min(MOST_USES, row.retrieval_count),
     }
-    cursor.execute(_USES, wanted)
+    cursor.execute(_USES, parameters)
     return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
 
 def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEvent]:
-    """Return what runs and people did, from the journals of both. Two queries."""
+    """Return the salience events by runs and by people, from both journals. Two queries."""
     cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_TURNS})
     turns: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
@@ -140,7 +139,7 @@ def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEven
             turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was)))
     by_run = {turn.at for turn in turns}
     cursor.execute(_EVENTS, {"id": topic_id, "most": MOST_TURNS})
-    # Where both journals tell of one change, that of the runs tells more.
+    # If both journals have an entry for a change, that of the runs holds more.
     return turns + [
         turn
         for at, action, was, became in cursor.fetchall()
@@ -155,14 +154,14 @@ def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any])
         return SalienceEvent(at, what, note=action)
     before, after = (State(each["salience"], _epoch(each["reinforced_at"])) for each in (was, became))
     if before.since > at:
-        # A row that was written with a moment ahead of the clock of the run: how much it changed is all it tells.
+        # The clock of the writer was ahead of that of the run, so only the ratio of the two values is reliable.
         return SalienceEvent(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
     return SalienceEvent(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
 
 
 def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Iterable[SalienceEvent]:
     since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
-    # A row that was written with a moment ahead of this clock tells nothing about this one.
+    # The clock of the writer was ahead of this one, so the value before the change is not usable.
     before = State(was["salience"], since) if since <= at else None
     match action:
         case "ingest_new_topic":
@@ -179,8 +178,8 @@ def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]
 
 
 def _known(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
-    """Return a turn with the factor of the present policy where the journal tells none, which the next entry proves or
-    corrects; and with the number of those uses alone that are replayed."""
+    """Return ``turn`` with the factor of the present policy if the journal has none, and with the number of uses
+    reduced to those that are replayed. The next entry of the journal confirms or corrects the factor."""
     return dataclasses.replace(
         turn,
         factor=attenuation if math.isnan(turn.factor) else turn.factor,
@@ -205,14 +204,14 @@ def _replay(
 
 
 def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
-    """Return the moments of the curve; the first of two equal ones is the side before a step."""
+    """Return the times of the curve, each with whether it is the side before a step: a step has two equal times."""
     moments = curve_moments(replay, until=until, most=POINTS)
     return [
         (at, place + 1 < len(moments) and moments[place + 1] == at and place > 0) for place, at in enumerate(moments)
     ]
 
 
-def _told_at(
+def _values_at(
     replay: Replay, subject: Subject, knobs: Knobs, at: float, before: bool, unknown: int
 ) -> tuple[float, float]:
     step = replay.step_at(at - 1e-6 if before else at)
@@ -228,7 +227,7 @@ def _told_at(
 
 
 def _marks(subject: Subject, policy: Any, now: float) -> list[dict[str, Any]]:
-    """Return when runs would move the topic down from now on, if nothing used it."""
+    """Return when runs would move the topic down from now on if nothing uses it."""
     return [
         {
             "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
@@ -255,7 +254,7 @@ def _ahead(
     return [(_moment(at), subject_salience(subject, at), score_of(subject, knobs, now=at)) for at in moments]
 
 
-def _turn_told(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
+def _turn_as_dict(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
     return {
         "at": _moment(turn.at),
         "what": turn.what,

@@ -1,10 +1,10 @@
-"""Salience replayed: what a topic was worth at every moment, from what is known to have happened to it.
+"""Replay of the salience of one topic from its recorded uses and salience events. Pure Python.
 
-Pure Python. Uses and turns are applied in the order in which the store applied them; wherever the journal tells what
-stood there, the replay is compared with it and goes on from what the journal says. From the last place where the two
-differed, the replay is known to be exact. Moments are epochs in seconds.
+Uses and events are applied in the order in which the store applied them. Where the journal holds the stored value, the
+replay is compared with it and continues from it. The replay is exact from the last difference on. Times are epochs in
+seconds.
 
-The half-life is the present one for all of the past, as everywhere (docs/decisions.md, "A half-life holds for the past
+The present half-life is used for the whole past, as everywhere (docs/decisions.md, "A half-life holds for the past
 too").
 """
 
@@ -16,7 +16,7 @@ from typing import Literal
 
 from memory.formulas.salience import Reinforcement, salience_effective, salience_reinforced
 
-# Two ways to the same salience differ by rounding alone.
+# Two computations of the same salience differ by no more than this, from rounding.
 TOLERANCE = 1e-6
 
 What = Literal["created", "set", "archived", "restored", "moved", "undone", "seen"]
@@ -24,19 +24,19 @@ What = Literal["created", "set", "archived", "restored", "moved", "undone", "see
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A salience, and since when it fades."""
+    """A salience, and the time from which it fades."""
 
     salience: float
     since: float
 
     def at(self, moment: float, half_life: float) -> float:
-        """Return what is left of it at a moment."""
+        """Return the effective salience at ``moment``."""
         return float(salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=moment))
 
 
 @dataclass(frozen=True, slots=True)
 class CountedUse:
-    """One counted retrieval: when it happened, when the worker folded it in, and by how much it raises."""
+    """One counted retrieval: when it happened, when the worker applied it, and by how much it raises the salience."""
 
     at: float
     folded_at: float
@@ -45,11 +45,11 @@ class CountedUse:
 
 @dataclass(frozen=True, slots=True)
 class SalienceEvent:
-    """A moment at which salience was written otherwise, or at which the journal tells what it was.
+    """A change of salience other than by use, or a time at which the journal holds the salience.
 
-    ``before`` and ``after`` are what the journal says stood there, None where it does not. Without ``after``, the
-    salience is multiplied with ``factor``; one that was restored is divided by it, and is worth ``least`` at least.
-    ``uses`` is how many uses were folded in by then, if the journal tells.
+    ``before`` and ``after`` are the values of the journal, None if it has none. Without ``after``, the salience is
+    multiplied by ``factor``; a restore divides by it and gives at least ``least``. ``uses`` is the number of uses that
+    had been applied by then, if the journal has it.
     """
 
     at: float
@@ -64,7 +64,7 @@ class SalienceEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """From ``at`` on the topic fades from ``state``, having been used so often; ``worth`` is what it was before."""
+    """The state from ``at`` on, after ``uses`` uses; ``worth`` is the effective salience just before."""
 
     at: float
     worth: float
@@ -76,19 +76,19 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The steps in order of time; the first is the creation. ``exact_since`` tells from when on nothing is guessed."""
+    """The steps in order of time; the first is the creation. From ``exact_since`` on, nothing is estimated."""
 
     steps: list[ReplayStep]
     exact_since: float
     half_life: float
 
     def step_at(self, moment: float) -> ReplayStep:
-        """Return the step that holds at a moment; the first one before all of them."""
+        """Return the step in effect at ``moment``; the first step for an earlier time."""
         place = bisect.bisect_right(self.steps, moment, key=lambda step: step.at)
         return self.steps[max(0, place - 1)]
 
     def worth_at(self, moment: float) -> float:
-        """Return the effective salience at a moment."""
+        """Return the effective salience at ``moment``."""
         return self.step_at(moment).state.at(moment, self.half_life)
 
 
@@ -102,9 +102,9 @@ def salience_replay(
     cap: float,
     now: float,
 ) -> Replay:
-    """Return what the topic was worth from its creation (whose ``after`` is known) until now.
+    """Return the salience of the topic from its creation (whose ``after`` is known) until ``now``.
 
-    It ends with exactly what is ``stored``. Time grows as n log n with the number of uses and turns.
+    The last step is exactly ``stored``. The time grows as n log n with the number of uses and events.
     """
     start = created.after or State(1.0, created.at)
     steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
@@ -130,7 +130,7 @@ def salience_replay(
         state = _turned(state, event, half_life)
         steps.append(ReplayStep(at, worth, state, count, last, event))
     if not _alike(state.at(now, half_life), stored.at(now, half_life)):
-        # What was stored last is known whatever led there.
+        # The stored value is known, so the replay ends with it even if the events do not explain it.
         at = min(now, max(stored.since, steps[-1].at))
         exact_since = at
         steps.append(
@@ -140,9 +140,10 @@ def salience_replay(
 
 
 def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
-    """Return at which moments to draw the curve, in order: evenly spread, and on both sides of each step.
+    """Return the times at which to draw the curve, in order: evenly spread, and on both sides of each step.
 
-    A step is drawn as a jump: its moment comes twice. Of steps beyond ``most`` only turns are drawn so.
+    The time of a step occurs twice, so that it is drawn as a jump. With more than ``most`` steps, only events other
+    than uses are drawn as jumps.
     """
     first = replay.steps[0].at
     spread = max(until - first, 1.0)
@@ -156,10 +157,10 @@ def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
 def _in_order(
     turns: Sequence[SalienceEvent], uses: Sequence[CountedUse]
 ) -> list[tuple[float, SalienceEvent | CountedUse]]:
-    """Return what happened in the order in which it was written.
+    """Return uses and events in the order in which the store applied them.
 
-    A use takes effect at its own moment, unless salience was written between it and its folding: then right after
-    that, as the worker did it. The number of uses that the journal tells goes before the moment of folding.
+    A use takes effect at its own time. If salience was written between the use and its application by the worker, the
+    use takes effect right after that write. The number of uses in the journal decides over the time of application.
     """
     written = sorted(turns, key=lambda turn: turn.at)
     moments = [turn.at for turn in written]

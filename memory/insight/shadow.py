@@ -1,7 +1,7 @@
-"""Shadow search: asks a sample of past questions once more, archived topics included, to learn what was missed.
+"""Shadow search: repeats a sample of past queries with archived topics included, to find what was missed.
 
-What comes out is a row of ShadowHit for each archived topic that would have been among the best: one of the signals of
-regret (``regret``). It raises no salience and leaves no trace in the access log.
+It writes one ShadowHit for each archived topic that would have been among the best answers: one of the signals of
+regret (``regret``). It changes no salience and writes nothing to the access log.
 """
 
 import datetime as dt
@@ -29,12 +29,12 @@ SELECT %(name)s, id, 0 FROM memory_accesslog ORDER BY id DESC LIMIT 1
 ON CONFLICT (name) DO UPDATE SET position = greatest(memory_watermark.position, excluded.position)
 """
 
-# Rows that commit out of the order of their ids may be passed over; of a sample, some are missing anyway.
+# Rows that commit out of the order of their ids may be skipped, which is acceptable for a sample.
 _NEXT = """
 SELECT id, kind, at, scope, query, topic_ids FROM memory_accesslog WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
 """
 
-# A topic that was archived only after the question could have been found then, and is missed by nobody.
+# A topic that was archived only after the query was not missed by it.
 _KEEP = f"""
 INSERT INTO memory_shadowhit (access_id, topic_id, rank, similarity, at)
 SELECT %(access)s, d.topic_id, d.rank, d.similarity, %(at)s
@@ -51,18 +51,17 @@ ON CONFLICT DO NOTHING
 
 
 def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
-    """Look at the next ``limit`` rows of the access log, ask the sampled ones again, and return how many rows.
+    """Process the next ``limit`` rows of the access log, repeat the sampled queries, and return the number of rows.
 
-    The sample is ``shadow_share`` of the queries of a scope, chosen by the id of the row: the same ones whoever asks.
-    A question is asked as it stands, in its scope; filters that came with it are not stored. One transaction, three
-    statements and four for each sampled question, so that a kill leaves either rows and watermark or neither. With
-    nothing archived it is two queries, and the log is passed by. Returns 0 while another process is at it. Raises
-    ``EmbeddingFailed``; ``now`` is the moment to which ranks decay, where they do.
+    The sample is ``shadow_share`` of the queries of a scope, chosen by a hash of the row id. Queries are repeated in
+    their scope, without their filters, which are not stored. One transaction with three statements, and four for each
+    sampled query. If nothing is archived, two statements skip the log. Returns 0 while another process is working.
+    Raises ``EmbeddingFailed``. ``now`` is the time for the decay of ranks.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ANY_ARCHIVED)
         if not cursor.fetchone()[0]:
-            # What was asked while nothing was archived can have missed nothing, and is never asked again.
+            # Queries that ran while nothing was archived cannot have missed anything, so they are skipped.
             cursor.execute(_PASSED_BY, {"name": WATERMARK})
             return 0
     Watermark.objects.get_or_create(name=WATERMARK)
@@ -79,7 +78,7 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
             if kind == "query" and query.strip() and access_sampled(access_id, policies.knobs(scope).shadow_share):
                 mark.taken += 1
                 found = _archived_among(query, scope, policies, now)
-                hits = {topic: told for topic, told in found.items() if topic not in returned}
+                hits = {topic: place for topic, place in found.items() if topic not in returned}
                 if hits:
                     wanted: dict[str, Any] = {
                         "access": access_id,
@@ -95,13 +94,13 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
 
 
 def access_sampled(access_id: int, share: float) -> bool:
-    """Tell whether a row of the access log belongs to the sample; a larger share holds every smaller one."""
+    """Return whether a row of the access log is in the sample. A larger share includes every smaller sample."""
     drawn = int.from_bytes(hashlib.blake2b(str(access_id).encode(), digest_size=8).digest(), "big")
     return drawn < share * 2.0**64
 
 
 def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime) -> dict[uuid.UUID, tuple[int, float]]:
-    """Return what would be the best answers with their ranks and similarities. Two queries."""
+    """Return the best answers, archived topics included, with their ranks and similarities. Two queries."""
     knobs = policies.knobs(scope)
     embedder = embedder_get()
     wanted = CandidateFilter(scope=scope, include_archived=True)

@@ -1,4 +1,4 @@
-"""What a topic and its fields have said over time, each time with the difference to the time before."""
+"""The history of the texts of a topic and its fields, each version with its difference to the one before."""
 
 import datetime as dt
 import json
@@ -12,10 +12,10 @@ from memory.access.principal import Principal
 from memory.core.differences import Piece, pieces_shorten, words_differ
 from memory.recall.lookup import field_history, topic_detail
 
-# The newest revisions of each field, and edits of the topic, that are told with the topic itself.
+# The number of newest revisions of each field, and of edits of the topic, that come with the topic.
 NEWEST, MOST_EDITS = 3, 100
 
-# Of each field the newest, and the one before those, which the oldest of them differs from.
+# The newest revisions of each field, and one more, for the difference of the oldest of them.
 _REVISIONS = """
 SELECT f.id, r.seq, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.actor,
        r.seq <= f.cold_through
@@ -26,7 +26,7 @@ WHERE f.topic_id = %(id)s
 ORDER BY f.id, r.seq DESC
 """
 
-# An edit has no reason of its own; the journal has, written in the same transaction with the moment of the request.
+# An edit has no reason. The audit entry of the same transaction has it, with the time of the request.
 _EDITS = """
 SELECT e.at, e.actor, e.before, (
     SELECT a.reason FROM memory_auditevent a
@@ -39,10 +39,10 @@ FROM memory_topicedit e WHERE e.topic_id = %(id)s ORDER BY e.at DESC, e.id DESC 
 
 
 def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return a topic as ``topic_detail`` does, with the newest revisions of each field and what edits changed.
+    """Return a topic as ``topic_detail`` does, with the newest revisions of each field and the edits of the topic.
 
-    Each field gains ``timeline``, its newest revisions with their differences, and ``older``, how many there are
-    beyond; the topic gains ``edits``. Five queries. Raises ``NotVisible``.
+    Each field gains ``timeline``, its newest revisions with their differences, and ``older``, the number of older
+    revisions; the topic gains ``edits``. Five queries. Raises ``NotVisible``.
     """
     topic: dict[str, Any] = {**topic_detail(topic_id, principal=principal, now=now)}
     with connection.cursor() as cursor:
@@ -67,7 +67,7 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
     for field in topic["fields"]:
         field["timeline"] = differences_add(revisions.get(field["id"], []))[:NEWEST]
         field["older"] = max(0, field["revisions"] - NEWEST)
-    topic["edits"] = _edits_told(topic, edits)
+    topic["edits"] = _edits_as_dicts(topic, edits)
     return topic
 
 
@@ -79,38 +79,38 @@ def field_timeline(
 
     Raises as ``field_history`` does.
     """
-    # One more than is shown: the oldest of the page differs from it.
+    # One more than the page, for the difference of its oldest revision.
     page = field_history(topic_id, name, principal=principal, cursor=cursor, limit=limit + 1, now=now)
     revisions = differences_add(page["items"])
     return revisions[:limit], str(revisions[limit - 1]["seq"]) if len(revisions) > limit else None
 
 
 def differences_add(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return revisions, newest first, with ``difference`` to the one before; None for the first that there was."""
-    told = []
+    """Return revisions, newest first, each with its ``difference`` to the one before; None for the first revision."""
+    items = []
     for place, revision in enumerate(revisions):
         older = revisions[place + 1] if place + 1 < len(revisions) else None
-        told.append({**revision, "difference": None if older is None else _differ(older["value"], revision["value"])})
-    return told
+        items.append({**revision, "difference": None if older is None else _differ(older["value"], revision["value"])})
+    return items
 
 
-def _edits_told(topic: dict[str, Any], edits: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return edits, newest first. An edit keeps what was there before it; what it made of that, the next one keeps, or
-    the topic says today."""
-    said = {
+def _edits_as_dicts(topic: dict[str, Any], edits: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Return edits, newest first. An edit stores the values before it; the values after it are those that the next edit
+    stores, or the present ones of the topic."""
+    later = {
         "title": topic["title"],
         "summary": topic["summary"],
         "kind": topic["topic_kind"],
         "categories": topic["categories"],
     }
-    told = []
+    items = []
     for at, actor, before, reason in edits:
         changes = []
         for member, was in json.loads(before).items():
-            changes.append({"member": member, "difference": _differ(_text(was), _text(said.get(member, "")))})
-            said[member] = was
-        told.append({"at": at, "actor": actor, "reason": reason or "", "changes": changes})
-    return told
+            changes.append({"member": member, "difference": _differ(_text(was), _text(later.get(member, "")))})
+            later[member] = was
+        items.append({"at": at, "actor": actor, "reason": reason or "", "changes": changes})
+    return items
 
 
 def _differ(before: str, after: str) -> list[Piece]:

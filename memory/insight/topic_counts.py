@@ -6,8 +6,8 @@ from django.db import connection
 
 from memory.models import Rung
 
-# The live ones are told by the narrow table; of those that left retrieval, the topic knows why.
-_STANDING = f"""
+# Live topics are counted in the narrow table; for topics out of retrieval, the topic has the state.
+_COUNTS = f"""
 SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live GROUP BY 1
 UNION ALL
 SELECT CASE WHEN t.released_at IS NULL THEN 'archived' ELSE 'released' END, count(*) FROM memory_topic t
@@ -20,7 +20,7 @@ WHERE v.pinned AND t.merged_into_id IS NULL AND t.released_at IS NULL
 
 @dataclass(frozen=True, slots=True)
 class TopicCounts:
-    """How many topics stand on each rung, by its label; how many of those are pinned; and how many were released."""
+    """The number of topics on each rung, by its label; the number of pinned ones; and the number of released topics."""
 
     rungs: dict[str, int] = field(default_factory=dict)
     pinned: int = 0
@@ -28,14 +28,14 @@ class TopicCounts:
 
     @property
     def total(self) -> int:
-        """All topics but those that were merged into others."""
+        """The number of all topics except merged ones."""
         return sum(self.rungs.values()) + self.released
 
 
 def topic_counts() -> TopicCounts:
-    """Return how many topics stand where in the whole store. One query, which reads the narrow table once."""
+    """Return the number of topics in each state in the whole store. One query, which reads the narrow table once."""
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING)
+        cursor.execute(_COUNTS)
         counts: dict[str, int] = dict(cursor.fetchall())
     rungs = {rung.label: counts.get(str(int(rung)), 0) for rung in Rung}
     rungs[Rung.ARCHIVED.label] = counts.get("archived", 0)

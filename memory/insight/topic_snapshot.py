@@ -1,4 +1,4 @@
-"""One topic as hindsight reads it: what it says, where it stands, and how it fades."""
+"""One topic as stored: its texts, its state and its salience."""
 
 import dataclasses
 import datetime as dt
@@ -52,11 +52,11 @@ class TopicSnapshot:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was released or merged, so that no run looks at it."""
+        """Whether the topic was released or merged, so that runs ignore it."""
         return self.released_at is not None or self.merged_into is not None
 
     def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
-        """Return the topic as the outlook judges it; ``texts`` is what ``texts_match`` says."""
+        """Return the topic as input for ``outlook``; ``texts`` is the result of ``texts_match``."""
         last = self.last_retrieved_at
         return Subject(
             presence=TopicUsage(
@@ -77,7 +77,7 @@ class TopicSnapshot:
         )
 
     def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
-        """Return the topic as a run found it: with the state that its journal holds."""
+        """Return the topic with ``state``, the state before a run, from its journal."""
         kept = ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
         return dataclasses.replace(
@@ -98,7 +98,7 @@ def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Princi
 
 
 def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
-    """Return what holds of all that ``rules`` ask about the texts of a topic. One query, none if they ask nothing."""
+    """Return the results of all comparisons of ``rules`` with the texts of a topic. One query, none without any."""
     asked = list(dict.fromkeys(comparisons_of_texts(rules)))
     if not asked:
         return {}

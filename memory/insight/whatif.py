@@ -1,7 +1,7 @@
-"""What-if: what a draft of a policy would forget, now and later, beside the policy in force. Nothing is written.
+"""What-if: what a draft of a policy would forget, now and later, compared with the policy in force. Nothing is written.
 
-One pass over Vitality counts the topics that are alike (``census``); what becomes of each class under both policies at
-every moment is decided with the thresholds that a run compares with. The list of topics is the candidate query itself.
+One pass over Vitality counts classes of equal topics (``census``). For each class the result under both policies at
+every time is computed with the thresholds of a run. The list of topics comes from the candidate query of runs.
 """
 
 import datetime as dt
@@ -29,7 +29,7 @@ from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 
 BINS = 64
-# The least score that a bin of its own is kept for on a logarithmic scale.
+# The lowest score with a bin of its own on a logarithmic scale.
 LEAST_SHOWN = 1e-4
 PROJECTIONS = (dt.timedelta(days=30), dt.timedelta(days=90))
 MOST_PROJECTIONS = 12
@@ -46,8 +46,8 @@ class Histogram:
 
 @dataclass(slots=True)
 class StepCounts:
-    """How many topics a run would move to one rung, or back up: under the policy in force, under the draft, and the
-    difference."""
+    """How many topics a run would move to one rung, or back up: under the policy in force (``now``), under the draft,
+    only under the draft (``gained``), and only under the policy in force (``lost``)."""
 
     now: int = 0
     draft: int = 0
@@ -57,8 +57,8 @@ class StepCounts:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a run at ``at`` would do if nothing were used until then; ``climbs`` is how many topics it would move back
-    up, under the policy in force, the draft, and the other draft."""
+    """What a run at ``at`` would do if nothing is used until then; ``climbs`` is how many topics it would move back up
+    under the policy in force, the draft and the other draft."""
 
     at: dt.datetime
     now: dict[str, int]
@@ -69,10 +69,10 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The outcome of a draft. ``standing`` is how many topics stand on each rung as it is, ``other`` what ``steps`` are
-    under another draft. ``climbs`` counts the topics that regain a rung, whichever; ``other_climbs`` those under the
-    other draft. ``newly`` topics would be moved otherwise than now, down or up; what rules do beside moving a topic is
-    not counted in."""
+    """The counts for a draft. ``standing`` is the present number of topics on each rung; ``other`` holds the steps
+    under the other draft. ``climbs`` counts topics that move back up to any rung, ``other_climbs`` those under the
+    other draft. ``newly`` counts topics that the draft moves differently than now; rule actions other than moves do
+    not count."""
 
     active: int
     steps: dict[str, StepCounts]
@@ -86,16 +86,16 @@ class WhatIf:
 
 
 def histogram_edges(*, scale: str, highest: float) -> list[float]:
-    """Return the edges of ``BINS`` bins from nothing to ``highest``; the first of a log scale holds all that is less.
+    """Return the edges of ``BINS`` bins from 0 to ``highest``; the first bin of a log scale ends at ``LEAST_SHOWN``.
 
-    Raises ``ValueRefused`` for another scale than ``linear`` or ``log``.
+    Raises ``ValueRefused`` for a scale other than ``linear`` and ``log``.
     """
     if scale == "linear":
         return [highest * place / BINS for place in range(BINS + 1)]
     if scale == "log":
         step = math.log(highest / LEAST_SHOWN) / (BINS - 1)
         return [0.0] + [LEAST_SHOWN * math.exp(step * place) for place in range(BINS)]
-    raise ValueRefused(f"There is no scale {scale!r}; scales are linear and log.", code=ProblemCode.UNKNOWN_CHOICE)
+    raise ValueRefused(f"scale must be linear or log, not {scale!r}.", code=ProblemCode.UNKNOWN_CHOICE)
 
 
 def whatif(
@@ -111,27 +111,26 @@ def whatif(
     subset: TopicSubset = ALL_TOPICS,
     highest: float | None = None,
 ) -> WhatIf:
-    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
+    """Return what runs under ``draft`` would do in ``scope``, compared with runs under ``present``. One query.
 
-    ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
-    would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
-    ``other`` is a second draft for ``scope`` to count beside; ``subset`` narrows the topics that are looked at. Raises
-    ``ValueRefused`` for too many moments or another scale. ``highest`` is where the histogram ends, if not at
-    the highest score there can be; its last bin holds what lies beyond.
+    ``at`` holds the times of the projections, by default in 30 and in 90 days. The counts are of topics that a run
+    would move to a rung, without those already there. The histogram includes archived topics. ``other`` is a second
+    draft for ``scope``; ``subset`` restricts the topics. ``highest`` is the end of the histogram, by default the
+    highest possible score; its last bin includes higher scores. Raises ``ValueRefused`` for too many times or an
+    unknown scale.
     """
     moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
     if len(moments) > MOST_PROJECTIONS:
         raise ValueRefused(
-            f"at holds {len(moments)} moments; at most {MOST_PROJECTIONS} are projected at once.",
-            code=ProblemCode.TOO_MANY_MOMENTS,
+            f"at holds {len(moments)} times; the limit is {MOST_PROJECTIONS}.", code=ProblemCode.TOO_MANY_MOMENTS
         )
     knobs = draft.knobs(scope)
     # The other two strategies score on a scale that ends at 1.
     possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
     edges = histogram_edges(scale=scale, highest=possible if highest is None else min(highest, possible))
     bound = Bound()
-    # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
-    # the same view twice costs nothing, as equal expressions are asked for once.
+    # At each time: the draft, the policy in force, and the other draft. Without another draft, the draft again: a
+    # repeated view costs nothing, because equal expressions are computed once.
     beside = (draft, present, other or draft)
     parts = [
         CensusPart(
@@ -183,11 +182,11 @@ def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[
         other_climbs += each.count * other
         for place, projection in enumerate(later, start=1):
             targets = each.targets[3 * place : 3 * place + 3]
-            for target, whose in zip(targets, ("draft", "now", "other"), strict=True):
+            for target, policy in zip(targets, ("draft", "now", "other"), strict=True):
                 if target > each.rung:
-                    getattr(projection, whose)[_NAMES[target]] += each.count
+                    getattr(projection, policy)[_NAMES[target]] += each.count
                 elif target < each.rung:
-                    projection.climbs[whose] += each.count
+                    projection.climbs[policy] += each.count
     return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
 
 
@@ -199,7 +198,7 @@ def _step_count(step: StepCounts, count: int, *, now: bool, draft: bool) -> None
 
 
 def _moved_otherwise(rung: int, draft: int, present: int) -> bool:
-    """Tell whether a topic would be acted on under the draft, and not in the same way under the policy in force."""
+    """Return whether the draft moves a topic in a way in which the policy in force does not."""
     return draft != present if draft > rung else draft < rung <= present
 
 
@@ -212,7 +211,7 @@ def _steps_empty() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not do so."""
+    """One topic that a run under the draft would change; ``new`` if the policy in force would not do so."""
 
     topic_id: uuid.UUID
     title: str
@@ -227,9 +226,9 @@ class Affected:
 
     @property
     def why(self) -> dict[str, Any]:
-        """The rule or threshold that put it on the list, with score and policy."""
-        told: dict[str, Any] = json.loads(self.why_json)
-        return told
+        """The rule or threshold that selects the topic, with score and policy."""
+        reasons: dict[str, Any] = json.loads(self.why_json)
+        return reasons
 
 
 def affected_page(
@@ -244,10 +243,10 @@ def affected_page(
     only_new: bool = False,
     subset: TopicSubset = ALL_TOPICS,
 ) -> tuple[list[Affected], str | None]:
-    """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
+    """Return topics that a run under ``draft`` would change, lowest score first, and the cursor of the next page.
 
-    Two queries: the candidate query of the draft, and that of the policy in force about the topics of the page; with
-    ``only_new`` both are one. Raises ``ValueRefused`` for a foreign cursor.
+    Two queries: the candidate query of the draft, and that of the policy in force for the topics of the page; with
+    ``only_new`` it is one query. Raises ``ValueRefused`` for a foreign cursor.
     """
     bound = Bound()
     text, conditions = _affected_sql(
@@ -256,8 +255,8 @@ def affected_page(
     if cursor is not None:
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
-    # What is told of a topic is worked out for those of the page, after the others have been counted off.
-    told = candidates_sql(
+    # The details are computed only for the topics of the page.
+    details = candidates_sql(
         draft, scope, event=event, now=now, topics="ARRAY(SELECT topic_id FROM page)", bound=bound, subset=subset
     )
     statement = f"""
@@ -266,7 +265,7 @@ def affected_page(
             ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
         )
         SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
-        FROM ({told.text}) c
+        FROM ({details.text}) c
         JOIN memory_topic t ON t.id = c.topic_id
         JOIN memory_scope s ON s.id = t.scope_id
         ORDER BY c.score, c.topic_id"""
@@ -293,8 +292,7 @@ def affected_count(
     subset: TopicSubset = ALL_TOPICS,
     at_most: int | None = None,
 ) -> int:
-    """Return how many topics ``affected_page`` lists in all, counting no further than one beyond ``at_most``. One
-    query."""
+    """Return the number of topics of ``affected_page``, but at most ``at_most`` + 1. One query."""
     bound = Bound()
     text, conditions = _affected_sql(
         scope, present, draft, event=event, now=now, only_new=only_new, subset=subset, bound=bound
@@ -318,8 +316,8 @@ def _affected_sql(
     subset: TopicSubset,
     bound: Bound,
 ) -> tuple[str, list[str]]:
-    """Return the candidate query of the draft, and the conditions that its rows ``c`` have to meet."""
-    # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
+    """Return the candidate query of the draft, and the conditions for its rows ``c``."""
+    # The index is built on the half-lives in force, so it serves only drafts that do not change them.
     trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
     wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
     if not only_new:

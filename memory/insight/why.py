@@ -1,4 +1,4 @@
-"""The why-card of a topic: where it stands, what will happen, what happened and why, and what would have kept it."""
+"""The why-card of a topic: its state, what will happen, what happened and why, and what would have kept it."""
 
 import datetime as dt
 import itertools
@@ -27,6 +27,7 @@ from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
 from memory.models import Rung
+from memory.models.identities import uuid_sql
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
 
@@ -34,7 +35,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 MOST_EVENTS = 100
 MOST_USES = 20
 
-# Plans of dry runs never touched the topic; a held one is waiting to. What was done by hand the audit tells.
+# Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
 _ACTIONS = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
        a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
@@ -44,11 +45,12 @@ WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NO
 ORDER BY a.id DESC LIMIT %(most)s
 """
 
-_BY_HAND = """
-SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, a.state, r.undone_at, r.undone_by
+_BY_HAND = f"""
+SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, {uuid_sql("e.after->>'run'")}, a.state, r.undone_at,
+       r.undone_by
 FROM memory_auditevent e
 LEFT JOIN memory_forgetaction a
-  ON a.topic_id = e.topic_id AND a.run_id = (e.after->>'run')::uuid AND e.action <> 'undone'
+  ON a.topic_id = e.topic_id AND a.run_id = {uuid_sql("e.after->>'run'")} AND e.action <> 'undone'
 LEFT JOIN memory_forgetrun r ON r.id = a.run_id
 WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
   AND e.action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged',
@@ -56,7 +58,7 @@ WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
 ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
-# From the last use backwards by the index of times; it ends once as many are found as there are known to be.
+# Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
 _USES = """
 SELECT at, actor, scope, query FROM memory_accesslog
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
@@ -89,10 +91,10 @@ class _Action(NamedTuple):
 
 
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
-    """Return everything there is to say about a topic's forgetting, as plain values, and the same in ``sentences``.
+    """Return the why-card of a topic as plain values, and the same as ``sentences``.
 
-    At most ten queries, whatever its history. Names and texts from outside the caller's scope (who ran over a larger
-    scope, who asked from above, why a policy above was changed) are left out. Raises ``NotVisible``.
+    At most ten queries, independent of the history. Names and texts from outside the caller's scope are left out: the
+    actors of runs and queries of wider scopes, and the reasons of policies of wider scopes. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
@@ -109,7 +111,9 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     policies = policies_current()
     policy = policies.effective(row.scope)
     subject = row.subject(texts_match(topic_id, policy.rules.rules))
-    history = [_action_told(entry, principal) for entry in actions] + list(itertools.starmap(_hand_told, by_hand))
+    history = [_action_as_dict(entry, principal) for entry in actions] + list(
+        itertools.starmap(_change_as_dict, by_hand)
+    )
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: WhyReply = {
         "topic_id": str(topic_id),
@@ -119,7 +123,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
-        "reinforced": {"total": row.retrieval_count, "last": [_use_told(*entry, principal) for entry in uses]},
+        "reinforced": {"total": row.retrieval_count, "last": [_use_as_dict(*entry, principal) for entry in uses]},
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
         "sentences": [],
@@ -153,7 +157,7 @@ def _next(
     now: dt.datetime,
     principal: Principal,
 ) -> WhyNext:
-    """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
+    """Return what the next run would do, and when later runs would move the topic down if nothing uses it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "steps": [], "gate": ""}
     judged = verdict(subject, policy, now=now.timestamp())
@@ -172,7 +176,7 @@ def _next(
                 "never_because": _never(protected, policy) if step.at is None else "",
             }
         )
-    # How many topics there are is told to those who may see them.
+    # How many topics there are is reasons to those who may see them.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     sentence = gate.sentence if gate.closed or policy.at in gate.without else ""
     return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": sentence}
@@ -181,13 +185,13 @@ def _next(
 def _never(protected: list[str], policy: EffectivePolicy) -> str:
     if protected:
         return " ".join(protected)
-    return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule asks for it."
+    return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule applies."
 
 
-def _action_told(entry: _Action, principal: Principal) -> WhyEvent:
-    told = json.loads(entry.why)
+def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
+    reasons = json.loads(entry.why)
     seen = principal.sees(entry.scope)
-    policy_seen = "policy" in told and principal.sees(told["policy"])
+    policy_seen = "policy" in reasons and principal.sees(reasons["policy"])
     undone = entry.state == "undone"
     return {
         "at": entry.at or entry.judged_at,
@@ -201,13 +205,13 @@ def _action_told(entry: _Action, principal: Principal) -> WhyEvent:
         "judged_at": entry.judged_at,
         "from_rung": Rung(entry.from_rung).label,
         "to_rung": Rung(entry.to_rung).label,
-        "rule": told.get("rule"),
-        "threshold": told.get("threshold"),
-        "theta": told.get("theta"),
-        "score": told.get("score"),
-        "strategy": told.get("strategy"),
-        "policy": told.get("policy"),
-        "version": told.get("version"),
+        "rule": reasons.get("rule"),
+        "threshold": reasons.get("threshold"),
+        "theta": reasons.get("theta"),
+        "score": reasons.get("score"),
+        "strategy": reasons.get("strategy"),
+        "policy": reasons.get("policy"),
+        "version": reasons.get("version"),
         "policy_author": entry.author if policy_seen else None,
         "policy_reason": entry.reason if policy_seen else None,
         "undone_at": entry.undone_at if undone else None,
@@ -217,13 +221,14 @@ def _action_told(entry: _Action, principal: Principal) -> WhyEvent:
     }
 
 
-def _hand_told(
+def _change_as_dict(
     at: dt.datetime,
     actor: str,
     action: str,
     reason: str,
     before: str,
     after: str,
+    run_id: str | None,
     state: str | None,
     undone_at: dt.datetime | None,
     undone_by: str | None,
@@ -236,7 +241,7 @@ def _hand_told(
         "by": "hand",
         "what": {"ingest_new_topic": "created", "edited": "salience set"}.get(action, action),
         "state": "undone" if undone else "applied",
-        "run_id": became.get("run"),
+        "run_id": str(run_id) if run_id else None,
         "undone_at": undone_at if undone else None,
         "undone_by": undone_by if undone else None,
         "actor": actor,
@@ -247,15 +252,15 @@ def _hand_told(
     }
 
 
-def _use_told(at: dt.datetime, actor: str, scope: str, query: str, principal: Principal) -> WhyUse:
+def _use_as_dict(at: dt.datetime, actor: str, scope: str, query: str, principal: Principal) -> WhyUse:
     seen = principal.sees(scope)
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
 def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies) -> WhyRescue | None:
-    """Return what one more retrieval could have done against the run that archived the topic; None if none did.
+    """Return whether one more retrieval would have kept the topic from being archived by its last run, or None.
 
-    The policies are those that the run was planned under: one query, and one more if their rules ask about texts.
+    It uses the policies of that run: one query, and one more if their rules compare texts.
     """
     if row.rung != Rung.ARCHIVED or row.is_gone:
         return None

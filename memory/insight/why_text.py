@@ -7,28 +7,28 @@ from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, W
 _EVENTS = {
     "cron": "the scheduled run",
     "memory_pressure": "a run under memory pressure",
-    "manual": "a run by hand",
+    "manual": "a manual run",
     "ingest_complete": "a run after an ingest",
     "query_complete": "a run after a query",
 }
 
 
 def why_sentences(card: WhyReply) -> list[str]:
-    """Return what a card says, for people: where it stands, why, what next, and what would have kept it."""
-    said = [_standing(card["standing"])]
+    """Return a why-card as sentences: state, reason, uses, what comes next, and what would have kept the topic."""
+    sentences = [_standing(card["standing"])]
     last = next((entry for entry in card["history"] if _moved(entry)), None)
     if last is not None:
-        said.append(_entry(last))
-    said.append(_uses(card["reinforced"]))
-    said += _next(card)
+        sentences.append(_entry(last))
+    sentences.append(_uses(card["reinforced"]))
+    sentences += _next(card)
     if card["rescue"] is not None:
-        said.append(_rescue(card["rescue"]))
-    said += [_regret(entry) for entry in card["regret"][:1]]
-    return said
+        sentences.append(_rescue(card["rescue"]))
+    sentences += [_regret(entry) for entry in card["regret"][:1]]
+    return sentences
 
 
 def time_text(at: dt.datetime) -> str:
-    """Return a moment as ``3 October 2026 03:00 UTC``."""
+    """Return a time as ``3 October 2026 03:00 UTC``."""
     at = at.astimezone(dt.UTC)
     return f"{at.day} {at:%B %Y %H:%M} UTC"
 
@@ -47,7 +47,7 @@ def _standing(standing: WhyStanding) -> str:
 
 
 def _score(score: float) -> str:
-    """As the console writes it: what has all but faded is no number to compare."""
+    """Return a score as the console writes it."""
     return f"{score:.3g}" if not 0 < score < 0.0001 else "less than 0.0001"
 
 
@@ -62,7 +62,7 @@ def _entry(entry: WhyEvent) -> str:
         return f"It was {entry['what']}{who} on {when}{because}."
     why = ""
     if entry["rule"]:
-        why = f", because rule {entry['rule']!r} asked for it"
+        why = f", by rule {entry['rule']!r}"
     elif entry["threshold"]:
         side = "above" if entry["what"] == "restored" else "below"
         score = _score(entry["score"] or 0.0)
@@ -71,7 +71,7 @@ def _entry(entry: WhyEvent) -> str:
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
     verb = "brought back up" if entry["what"] == "restored" else entry["what"]
     run = _EVENTS.get(entry["event"] or "", f"a run on {entry['event']}")
-    asked = f" that {entry['actor']} asked for" if entry["actor"] and entry["actor"] != "system" else ""
+    asked = f" that {entry['actor']} started" if entry["actor"] and entry["actor"] != "system" else ""
     if entry.get("approved_by") and entry["approved_by"] != entry["actor"]:
         asked += f"{' and' if asked else ' that'} {entry['approved_by']} approved"
     return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}."
@@ -91,18 +91,18 @@ def _next(card: WhyReply) -> list[str]:
         return []
     protected = card["standing"]["protected_because"]
     if protected:
-        return [f"No run touches it. {' '.join(protected)}"]
-    said = []
+        return [f"Runs do not change it. {' '.join(protected)}"]
+    sentences = []
     if ahead["now"] != card["standing"]["rung"]:
         verb = "release it" if ahead["now"] == "released" else f"make it {ahead['now']}"
-        said.append(f"The next run would {verb}.")
+        sentences.append(f"The next run would {verb}.")
     for step in ahead["steps"]:
         if step["at"] is not None and not step["due"]:
             by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
-            said.append(f"If nothing uses it, it is due to be {step['rung']} on {time_text(step['at'])}, {by}.")
-    if not said:
-        said.append("If nothing changes, no run will touch it.")
-    return [*said, ahead["gate"]] if ahead["gate"] else said
+            sentences.append(f"If nothing uses it, it is due to be {step['rung']} on {time_text(step['at'])}, {by}.")
+    if not sentences:
+        sentences.append("If nothing changes, no run will change it.")
+    return [*sentences, ahead["gate"]] if ahead["gate"] else sentences
 
 
 def _rescue(rescue: WhyRescue) -> str:

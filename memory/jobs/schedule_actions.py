@@ -1,4 +1,4 @@
-"""What an operator does with schedules and failed jobs; each act is journaled with actor and reason."""
+"""Actions of operators on schedules and failed jobs. Each writes an audit event with actor and reason."""
 
 import datetime as dt
 from typing import Any
@@ -21,30 +21,30 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
-from memory.jobs.tasks import JOBS
+from memory.jobs.tasks import TASKS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
 
-# A second click comes soon after the first, so the job it asks for again is among the last ones queued.
+# A second click soon follows the first, so the job of the first is among the last in the queue.
 LAST_QUEUED = 100
 
 
 def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Queue the job of a schedule now, beside its times, and return what it is called. Five queries.
+    """Enqueue the job of a schedule now, in addition to its times, and return its title. Five queries.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` for a job that waits in the queue already, and for the run
     of a policy whose mode is off: it would do nothing.
     """
     with transaction.atomic():
-        row = _taken(schedule_id, principal)
+        row = _schedule_lock(schedule_id, principal)
         if row.func == FUNCTION and row.repeats == NEVER:
             raise Conflict(
                 f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.",
                 code=ProblemCode.SCHEDULE_OFF,
             )
-        if row.func not in JOBS:
+        if row.func not in TASKS:
             raise Conflict(f"The job {row.func} is not one of MemState's.", code=ProblemCode.JOB_NOT_FOUND)
-        _waiting_refuse(row.func, schedule_args(row), now)
+        _queued_refuse(row.func, schedule_args(row), now)
         row.task = async_task(row.func, *schedule_args(row), group=row.name or str(row.pk))
         row.save(update_fields=["task"])
         _audit(row, "schedule_run", principal, reason, now, {}, {"task": row.task})
@@ -52,25 +52,25 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
 
 
 def schedule_pause(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Let a schedule rest until it is resumed, through restarts too. Three queries.
+    """Pause a schedule until it is resumed; restarts do not resume it. Three queries. Returns its title.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it rests already or follows a policy.
     """
-    return _repeats_set(schedule_id, NEVER, "schedule_paused", principal=principal, reason=reason, now=now)
+    return _paused_set(schedule_id, NEVER, "schedule_paused", principal=principal, reason=reason, now=now)
 
 
 def schedule_resume(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Let a schedule go on, with its next time from now. Three queries. Raises as ``schedule_pause`` does."""
-    return _repeats_set(schedule_id, FOR_EVER, "schedule_resumed", principal=principal, reason=reason, now=now)
+    """Resume a schedule from now on. Three queries. Raises as ``schedule_pause`` does."""
+    return _paused_set(schedule_id, FOR_EVER, "schedule_resumed", principal=principal, reason=reason, now=now)
 
 
 def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Set how many minutes lie between two times of a schedule. Three queries.
+    """Set the minutes between two runs of a schedule. Three queries.
 
     Raises ``ValueRefused`` out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it follows a policy.
     """
     with transaction.atomic():
-        row = _own(schedule_id, principal)
+        row = _own_schedule_lock(schedule_id, principal)
         most = minutes_at_most(row)
         if not 1 <= minutes <= most:
             raise ValueRefused(
@@ -85,22 +85,22 @@ def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, rea
 
 
 def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Queue a job again that failed, and return what it is called. The failure stays on record. Four queries.
+    """Enqueue a failed job again, and return its title. The failure stays on record. Four queries.
 
     Raises ``NotAllowed``, ``NotVisible`` for a job that did not fail or is not one of MemState's, and ``Conflict`` for
     one that waits in the queue already.
     """
     principal.require("operator")
     with transaction.atomic():
-        # Of two clicks, the second waits for the first.
+        # The second of two clicks waits for the first.
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
-        if row is None or row.func not in JOBS:
+        if row is None or row.func not in TASKS:
             raise NotVisible(
                 "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
             )
-        # What tells copies of an entry apart, such as the turn of a study, is not repeated: it counts as taken.
-        args = tuple(row.args or ())[: JOBS[row.func].needs]
-        _waiting_refuse(row.func, args, now)
+        # Optional arguments such as the turn of a study are left out: that turn was already taken.
+        args = tuple(row.args or ())[: TASKS[row.func].needs]
+        _queued_refuse(row.func, args, now)
         task = async_task(row.func, *args, group=row.group)
         AuditEvent.objects.create(
             at=now,
@@ -111,24 +111,24 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
             before={"task": row.id, "error": last_line(row.result)},
             after={"job": row.func, "task": task},
         )
-    return JOBS[row.func].title
+    return TASKS[row.func].title
 
 
-def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
-    # What is in hand has its lock in the future: it may have passed by what the second one is wanted for.
+def _queued_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
+    # A running job has its lock in the future. It may have passed what the new one is for, so it does not count.
     for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
-                f"{JOBS[func].title} waits in the queue already, so it is not queued twice.",
+                f"{TASKS[func].title} waits in the queue already, so it is not queued twice.",
                 code=ProblemCode.JOB_QUEUED,
             )
 
 
-def _repeats_set(
+def _paused_set(
     schedule_id: int, repeats: int, action: str, *, principal: Principal, reason: str, now: dt.datetime
 ) -> str:
     with transaction.atomic():
-        row = _own(schedule_id, principal)
+        row = _own_schedule_lock(schedule_id, principal)
         paused = repeats == NEVER
         if (row.repeats == NEVER) == paused:
             raise Conflict(
@@ -142,17 +142,17 @@ def _repeats_set(
     return schedule_title(row)
 
 
-def _taken(schedule_id: int, principal: Principal) -> Schedule:
+def _schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
     principal.require("operator")
-    # The scheduler writes the whole row back when it fires; it waits for this lock, and reads the row after it.
+    # The scheduler locks the row before it reads it and writes all of it, so no change is lost.
     row = Schedule.objects.select_for_update().filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()
     return row
 
 
-def _own(schedule_id: int, principal: Principal) -> Schedule:
-    row = _taken(schedule_id, principal)
+def _own_schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
+    row = _schedule_lock(schedule_id, principal)
     if row.func == FUNCTION:
         raise Conflict(
             f"The schedule of {schedule_scope(row)} follows its policy: mode says whether it runs, cron when. "

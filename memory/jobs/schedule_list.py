@@ -1,4 +1,4 @@
-"""Schedules, queue and worker in words. Nothing here changes anything."""
+"""Schedules, queue and worker for pages. Read only."""
 
 import datetime as dt
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
-from memory.jobs.tasks import JOBS, JobKind
+from memory.jobs.tasks import TASKS, TaskKind
 from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.schedules import FUNCTION
 
 NEXT_TIMES = 3
-# What a page lists of the queue; the numbers beside it are of all.
+# Listed entries of the queue. Counts are of all entries.
 LISTED = 20
 FAILURES_LISTED = 10
 FAILURES_WITHIN = dt.timedelta(days=7)
@@ -34,7 +34,7 @@ FAILURES_WITHIN = dt.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule in words. ``scope`` is that of the policy it follows, None for upkeep and the like."""
+    """One schedule. ``scope`` is that of the policy it follows, None if it follows none."""
 
     id: int
     title: str
@@ -51,7 +51,7 @@ class ScheduleSummary:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """What waits and what is in hand. ``first`` are the jobs that come next, ``happened`` is for the reasoner."""
+    """Waiting and running jobs. ``first`` are the next jobs, ``happened`` the events that wait for the reasoner."""
 
     worker: Finding
     waiting: int
@@ -67,13 +67,13 @@ def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleSummary]:
     """Return the schedules that follow no policy, each with its next times and its last run. Two queries."""
     rows = list(Schedule.objects.exclude(func=FUNCTION).order_by("id")[:LISTED])
     last = _tasks_last([row.task for row in rows if row.task])
-    return [_told(row, last.get(row.task), now) for row in rows]
+    return [_summary(row, last.get(row.task), now) for row in rows]
 
 
 def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleSummary], str | None]:
-    """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many.
+    """Return the schedules of policies by scope, and the cursor of the next page. Three queries.
 
-    Raises ``ValueRefused`` for a foreign cursor.
+    Raises ``ValueRefused`` for an invalid cursor.
     """
     rows = Schedule.objects.filter(func=FUNCTION).order_by("args")
     if cursor is not None:
@@ -92,13 +92,13 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
         failure = failed.get(row.task)
         if failure is not None and (last is None or failure["at"] > last["at"]):
             last = failure
-        told.append(_told(row, last, now))
+        told.append(_summary(row, last, now))
     return told, cursor_make(shown[-1].args) if len(found) > limit else None
 
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
-    # A job in hand has its lock in the future, and so has one that waits for another try.
+    # A running job has its lock in the future, and so has one that waits for a retry.
     due = OrmQ.objects.filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None
@@ -112,7 +112,7 @@ def queue_status(*, now: dt.datetime) -> QueueStatus:
         waiting=counted["waiting"],
         oldest=oldest,
         in_hand=counted["in_hand"],
-        first=[_job_told(each.task, since=each.lock) for each in first],
+        first=[_entry_as_dict(each.task, since=each.lock) for each in first],
         wake_ups=waiting["count"],
         wake_up_oldest=waiting["oldest"],
         happened=[
@@ -123,16 +123,16 @@ def queue_status(*, now: dt.datetime) -> QueueStatus:
 
 
 def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
-    """Return the last jobs that failed within a week, each with the last line of its error. One query."""
+    """Return the last failed jobs of a week, each with the last line of its error. One query."""
     rows = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_LISTED]
     return [
         {
-            **_job_told({"func": row.func, "args": row.args}, since=row.stopped),
+            **_entry_as_dict({"func": row.func, "args": row.args}, since=row.stopped),
             "id": row.id,
             "at": row.stopped,
             "attempts": row.attempt_count,
             "error": last_line(row.result),
-            "may_retry": row.func in JOBS,
+            "may_retry": row.func in TASKS,
         }
         for row in rows
     ]
@@ -143,15 +143,15 @@ def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleSummary:
     row = Schedule.objects.filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()
-    return _told(row, None, now)
+    return _summary(row, None, now)
 
 
-def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleSummary:
+def _summary(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleSummary:
     paused = row.repeats == NEVER
     return ScheduleSummary(
         id=row.pk,
         title=schedule_title(row),
-        what=JOBS[row.func].what if row.func in JOBS else "",
+        what=TASKS[row.func].what if row.func in TASKS else "",
         often=_often(row),
         scope=schedule_scope(row) or None,
         minutes=row.minutes,
@@ -201,9 +201,9 @@ def _took(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.0f} s"
 
 
-def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
+def _entry_as_dict(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
     func, args = str(task.get("func", "")), task.get("args") or ()
-    kind = JOBS.get(func) or JobKind(func or "A job that cannot be read", "")
+    kind = TASKS.get(func) or TaskKind(func, func or "A job that cannot be read", "")
     return {
         "title": kind.title,
         "what": kind.what,

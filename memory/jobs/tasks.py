@@ -1,4 +1,4 @@
-"""Every background job and schedule. Arguments are ids and scalars; each job may run twice without harm."""
+"""Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
 
 import inspect
 import threading
@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -17,75 +18,109 @@ from django_q.tasks import async_task
 from memory.agents.chat.turns import turns_lost_close
 from memory.agents.study.queue import studies_stalled, study_turn
 from memory.agents.study.work import study_work, turn_seconds
+from memory.core.callbacks import Enqueue
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.forget_lists import listings_tidy
-from memory.extraction.work import extraction_work, extractions_stalled
+from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
-from memory.models import IdempotencyRecord, WorkerHeartbeat
+from memory.jobs.resumable import jobs_stalled
+from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, WorkerHeartbeat
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
-from memory.transfer.importing import imports_stalled
 from memory.transfer.uploads import upload_discard, uploads_tidy
 from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
 
-# A job stops at a good place after this long, well before the time-out of the cluster would kill it, and asks for
-# another turn if there is more to do.
+# A task stops between two steps after this long, well before the time-out of the cluster, and enqueues itself again if
+# more is left.
 TURN_SECONDS = 60.0
 
-# So much of a turn may be spent on looking for duplicates; whatever is left waits for the next.
+# The share of a turn for the search for duplicates. The remainder waits for the next turn.
 REVISE_SECONDS = 20.0
 
-# One transaction of the shadow search; at the usual share a handful of them are asked again.
+# Queries read in one transaction of the shadow search; by default it repeats a few of them.
 SHADOW_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class JobKind:
-    """What a job is called, what it does, and every how many minutes it is scheduled: 0 for a job that is queued.
-    ``needs`` counts the arguments without a default, which are what a retry repeats."""
+class TaskKind:
+    """A task of the worker: its dotted name, title, description, and the minutes between scheduled runs; 0 for none.
 
+    ``needs`` is the number of required arguments, which a retry repeats. A task that continues resumable jobs names
+    their ``model``, and ``stalled`` returns and marks those to enqueue again. ``turn`` returns a second argument.
+    """
+
+    name: str
     title: str
     what: str
     minutes: int = 0
     needs: int = 0
+    model: type[Job] | None = None
+    stalled: Callable[..., list[uuid.UUID]] | None = None
+    turn: Callable[[uuid.UUID], int] | None = None
+
+    def enqueue(self, *args: object) -> None:
+        """Enqueue the task, in the running transaction if there is one. One query."""
+        async_task(self.name, *args)
+
+    def enqueue_id(self, row_id: uuid.UUID) -> None:
+        """Enqueue the task for one job or run. One query, two with ``turn``."""
+        self.enqueue(str(row_id), *([self.turn(row_id)] if self.turn is not None else []))
 
 
-# Every job by the name under which the queue knows it. Pages, retry and schedules are made from this.
-JOBS: dict[str, JobKind] = {}
+# Every task by the name under which the queue knows it. Pages, schedules, retry and the stalled check are made from it.
+TASKS: dict[str, TaskKind] = {}
 Work = TypeVar("Work", bound=Callable[..., object])
 
 
-def job(title: str, what: str, *, minutes: int = 0) -> Callable[[Work], Work]:
-    """Register a function as a job."""
+def task(
+    title: str,
+    what: str,
+    *,
+    minutes: int = 0,
+    model: type[Job] | None = None,
+    stalled: Callable[..., list[uuid.UUID]] | None = None,
+    turn: Callable[[uuid.UUID], int] | None = None,
+) -> Callable[[Work], Work]:
+    """Register a function as a task. ``stalled`` is by default the check that all jobs share."""
+    if model is not None and stalled is None:
+        stalled = partial(jobs_stalled, model)
 
     def register(work: Work) -> Work:
+        name = f"{work.__module__}.{work.__name__}"
         needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
-        JOBS[f"{work.__module__}.{work.__name__}"] = JobKind(title, what, minutes, needs)
+        TASKS[name] = TaskKind(name, title, what, minutes, needs, model, stalled, turn)
         return work
 
     return register
 
 
-# The schedule is for what a killed process left; requests call for upkeep themselves.
-@job("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs.", minutes=1)
+def _kind(work: Callable[..., object]) -> TaskKind:
+    return TASKS[f"{work.__module__}.{work.__name__}"]
+
+
+# Requests enqueue upkeep themselves; the schedule is for what a killed process left.
+@task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
-    """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
-    bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
+    """Save the heartbeat of the worker, then do the deferred work of requests. Runs each minute and on request.
+
+    It folds accesses, counts words, applies a new half-life to the rows, answers wake-ups, embeds topics, searches for
+    duplicates, and enqueues stalled jobs. Returns the counts.
+    """
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
     done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
-        # Before the runs, which find what is due by index once every row has its half-life.
+        # Before the runs, whose index needs the half-life of every row.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
     }
     for name, work in steps.items():
@@ -96,29 +131,24 @@ def upkeep() -> dict[str, int]:
         done["embedded"] += given
         if time.monotonic() >= until:
             break
-    # After the vectors: what was written is compared with its like.
+    # After the vectors, by which topics are compared.
     done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
-    # What runs have archived leaves the counts of words now and not a minute later.
+    # Again, for what the runs have archived.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
-    # What a killed worker has left half done.
-    for job_id in extractions_stalled(now=timezone.now()):
-        extraction_enqueue(job_id)
-    # The same, and what has waited for its second phase or for the model.
-    for job_id in imports_stalled(now=timezone.now()):
-        import_enqueue(job_id)
-    for job_id in studies_stalled(now=timezone.now()):
-        study_enqueue(job_id)
+    for kind in TASKS.values():
+        for job_id in kind.stalled(now=timezone.now()) if kind.stalled is not None else ():
+            kind.enqueue_id(job_id)
     if time.monotonic() >= until:
         upkeep_request()
     return done
 
 
-@job("Scheduled run", "Forgets what is due.")
+@task("Scheduled run", "Forgets the topics that are due.")
 def forget_scheduled(scope: str) -> str | None:
-    """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
+    """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
-    # What was passed by while nobody looked, or compared with too few, is found once a day at the latest.
+    # A daily search finds pairs that upkeep has missed, such as those compared with too few topics.
     duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
     if run is None:
         return None
@@ -127,22 +157,19 @@ def forget_scheduled(scope: str) -> str | None:
     return str(run.id)
 
 
-@job("Work on a run", "Goes on with a run that takes longer than a request.")
+@task("Work on a run", "Continues a run that takes longer than a request.")
 def run_continue(run_id: str) -> str:
-    """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    """Continue a run for one turn, and enqueue the remainder. Returns its status."""
     run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, enqueue=run_enqueue)
     return run.status
 
 
-def run_enqueue(run_id: uuid.UUID) -> None:
-    """Enqueue a run for the worker. One query."""
-    async_task("memory.jobs.tasks.run_continue", str(run_id))
+run_enqueue: Enqueue = _kind(run_continue).enqueue_id
 
 
-@job("Search for duplicates", "Compares what was written with what is stored.")
-def duplicates_look(scope: str) -> int:
-    """Compare what was written at ``scope`` since the last look, as long as one turn lasts, and return how many pairs
-    were found."""
+@task("Search for duplicates", "Compares new topics with the stored ones.")
+def duplicates_search(scope: str) -> int:
+    """Compare what was written in ``scope`` since the last search, for one turn; return the number of pairs found."""
     until, found = time.monotonic() + TURN_SECONDS, 0
     while time.monotonic() < until and (step := duplicates_find(scope, now=timezone.now())):
         found += step
@@ -150,60 +177,54 @@ def duplicates_look(scope: str) -> int:
 
 
 def duplicates_enqueue(scope: str) -> None:
-    """Enqueue a search for duplicates at a scope. One query."""
-    async_task("memory.jobs.tasks.duplicates_look", scope)
+    """Enqueue a search for duplicates in a scope. One query."""
+    _kind(duplicates_search).enqueue(scope)
 
 
-@job("Extraction", "Extracts facts from a text that was left to the worker.")
+@task("Extraction", "Extracts facts from a text in the background.", model=ExtractionJob)
 def extraction_continue(job_id: str) -> str:
-    """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    """Continue an extraction for one turn, and enqueue the remainder. Returns its status."""
     job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=extraction_enqueue)
     return job.status
 
 
-def extraction_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue an extraction for the worker. One query."""
-    async_task("memory.jobs.tasks.extraction_continue", str(job_id))
+extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
 
 
-@job("Study", "Studies a long text for the assistant.")
+@task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
 def study_continue(job_id: str, turn: int | None = None) -> str:
-    """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
-    tells copies of an entry apart: the first counts."""
+    """Continue a study for one turn, enqueue the next one that waits, and return the status. Of queue entries with the
+    same ``turn``, only the first counts."""
     job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
     return job.status
 
 
-def study_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue a study for the worker. Two queries."""
-    async_task("memory.jobs.tasks.study_continue", str(job_id), study_turn(job_id))
+study_enqueue: Enqueue = _kind(study_continue).enqueue_id
 
 
-@job("Import", "Checks a file, or brings what is left of it.")
+@task("Import", "Checks a file, or imports what is left of it.", model=ImportJob)
 def import_continue(job_id: str) -> str:
-    """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
-    enough. What has come is embedded and counted by upkeep."""
+    """Check a file, or continue its import for one turn and enqueue the remainder. Upkeep embeds the imported topics.
+    Returns the status."""
     job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
     if job.status == job.Status.DONE:
-        # What it says is in the store, where a purge reaches it.
+        # A purge does not reach the file, and its content is stored now.
         upload_discard(job.file)
         upkeep_request()
     return job.status
 
 
-def import_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue an import for the worker. One query."""
-    async_task("memory.jobs.tasks.import_continue", str(job_id))
+import_enqueue: Enqueue = _kind(import_continue).enqueue_id
 
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
 
-# Regret is a matter of days, and asking questions again costs as much as asking them.
-@job("Shadow search", "Asks a sample of questions again, to find what is missed in the archive.", minutes=10)
+# Regret is measured over days, and a repeated query costs as much as the first.
+@task("Shadow search", "Repeats a sample of queries, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
-    """Ask a sample of the latest questions again, archived topics included, and return how many rows were looked at."""
+    """Repeat a sample of the latest queries with archived topics included; return the number of rows read."""
     until = time.monotonic() + TURN_SECONDS
     looked_at = 0
     while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
@@ -211,11 +232,13 @@ def shadow() -> int:
     return looked_at
 
 
-@job("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
+@task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
 def tidy() -> int:
-    """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
-    for rows whose half-life no policy wants, left by writers that were at work when it changed, for files that no
-    import needs any more, and for messages to the assistant whose process is gone."""
+    """Remove expired idempotency records, which are receipts and not memories, and return how many.
+
+    Also repairs rows with an outdated half-life, which writers leave that work while it changes, removes files that no
+    import needs, and closes messages to the assistant whose process was lost.
+    """
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     listings_tidy(now=timezone.now())
@@ -225,30 +248,34 @@ def tidy() -> int:
 
 
 def schedules_ensure() -> None:
-    """Create the missing schedules, leave those that an operator has changed, and remove those of functions that are
-    not jobs any more. A query each."""
-    Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=JOBS).delete()
-    for function, kind in JOBS.items():
+    """Create missing schedules, keep those that an operator has changed, and remove those whose task does not exist. A
+    query each."""
+    Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=TASKS).delete()
+    for kind in TASKS.values():
         if kind.minutes:
-            name = function.rsplit(".", 1)[-1]
             Schedule.objects.get_or_create(
-                func=function, defaults={"name": name, "schedule_type": Schedule.MINUTES, "minutes": kind.minutes}
+                func=kind.name,
+                defaults={
+                    "name": kind.name.rsplit(".", 1)[-1],
+                    "schedule_type": Schedule.MINUTES,
+                    "minutes": kind.minutes,
+                },
             )
     cron_schedules_sync(now=timezone.now())
-    # The environment may give another half-life than at the last start.
+    # The half-life in the environment may have changed since the last start.
     half_lives_stray_check(now=timezone.now())
 
 
 def upkeep_request() -> None:
-    """Ask the worker for a turn of upkeep, as part of the running transaction if there is one. One query."""
-    async_task("memory.jobs.tasks.upkeep")
+    """Enqueue upkeep, in the running transaction if there is one. One query."""
+    _kind(upkeep).enqueue()
 
 
-class _Nudge:
-    """Calls the worker soon after a query, at most once in a while, from a thread of its own.
+class _UpkeepThread:
+    """Enqueues upkeep soon after a request, from a thread of its own and at most once in ``EVERY_SECONDS``.
 
-    The request itself leaves one row in the access log and no job, so that a retrieval costs one INSERT. If this
-    process dies before it has called, the schedule finds the row within a minute.
+    The request itself only adds a row to the access log, so that a retrieval costs one INSERT. If this process dies
+    before it has enqueued upkeep, the scheduled upkeep finds the row within a minute.
     """
 
     EVERY_SECONDS = 0.5
@@ -258,11 +285,11 @@ class _Nudge:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def nudge(self) -> None:
+    def request(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             with self._lock:
                 if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._run, name="nudge", daemon=True)
+                    self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
                     self._thread.start()
         self._wanted.set()
 
@@ -273,16 +300,16 @@ class _Nudge:
             try:
                 upkeep_request()
             except DatabaseError as problem:
-                logger.warning("nudge_failed", problem=str(problem))
+                logger.warning("upkeep_request_failed", problem=str(problem))
             finally:
-                # The next retrieval may be hours away, and an agent's own process has no pool to give it back to.
+                # The next request may be hours away, and a process of an agent has no pool of connections.
                 connection.close()
             time.sleep(self.EVERY_SECONDS)
 
 
-_nudge = _Nudge()
+_upkeep_thread = _UpkeepThread()
 
 
 def upkeep_nudge() -> None:
-    """Have the worker fold what was just retrieved and count what was just written, within about a second. No query."""
-    _nudge.nudge()
+    """Request upkeep within about a second, for what was just retrieved or written. No query."""
+    _upkeep_thread.request()

@@ -1,6 +1,6 @@
-"""The optional language model: what it is asked, and what of its answers is believed.
+"""The optional language model: requests to it and checks of its answers.
 
-``client`` is the one way to it. Everything else here asks it something, and has an answer without it.
+All requests go through ``client`` and ``dialogue``. Every feature also works without a model.
 """
 
 from memory.llm.summaries import Summary, revisions_summarize

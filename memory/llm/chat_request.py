@@ -1,7 +1,7 @@
-"""One question to the language model: whether to ask, how to frame what is sent, and how long to wait for what.
+"""One request to the language model: admission, framing of data, retries and time limits.
 
-``client`` asks for a text or for JSON, ``dialogue`` for the next turn of a conversation with tools. No text and no key
-ever reaches a log line from here.
+``client`` requests a text or JSON, ``dialogue`` the next turn of a conversation with tools. Neither texts nor keys are
+logged.
 """
 
 import json
@@ -29,42 +29,42 @@ from memory.llm.wire import (
 
 Purpose = Literal["summary", "facts", "refine", "supersede", "intent", "chat", "study"]
 
-# The wait after the first 429 that names none; it doubles with each.
+# The backoff after the first 429 without Retry-After; it doubles with each.
 BACKOFF_SECONDS = 1.0
-# The wait before the one more try after a transient error.
+# The wait before the one retry after a transient error.
 RETRY_SECONDS = 0.5
-# What is left after a wait has to be enough to ask in, or it was no use to wait.
+# At least this much time must remain for the request after a wait.
 LEAST_SECONDS = 0.1
-# Whoever gives less than this share of an answer's usual time learns nothing from getting none.
+# A timeout counts against the model only if the caller allowed at least this share of the usual time.
 FAIR_SHARE = 0.25
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-# The protocol says "stop"; these are what other servers say, or leave out.
+# The finish reason of the protocol is "stop"; other servers use these, or none.
 _ENDED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _ENDED_WITH_TOOLS = (*_ENDED, "tool_calls", "function_call")
 
 
 def model_configured() -> bool:
-    """Tell whether there is a model to ask. No request."""
+    """Return whether a model is configured. No request."""
     return bool(settings.MEMSTATE_LLM_MODEL)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One question: until when an answer is of use, by the monotonic clock."""
+class Deadline:
+    """The time until which a request may take, by the monotonic clock."""
 
     until: float
 
     def left(self) -> float:
-        """Seconds that are left."""
+        """Return the remaining seconds."""
         return self.until - time.monotonic()
 
 
 @contextmanager
-def asking(purpose: Purpose, within: float | None, *, model: str | None = None) -> Iterator[Call]:
-    """Ask if there is a model and it has not failed lately. Raises ``ModelUnavailable``.
+def asking(purpose: Purpose, within: float | None, *, model: str | None = None) -> Iterator[Deadline]:
+    """Admit one request and count its outcome. Raises ``ModelUnavailable`` without a model or with an open circuit.
 
-    ``model`` is one that the caller named. Whatever becomes of it is not held against the usual one.
+    ``model`` is a model that the caller named. Its failures do not count against the configured one.
     """
     if not model_configured():
         raise ModelUnavailable("No language model is configured.", kind="not_configured")
@@ -73,21 +73,21 @@ def asking(purpose: Purpose, within: float | None, *, model: str | None = None) 
     other = model if model != settings.MEMSTATE_LLM_MODEL else None
     with call_counted(purpose, model=other, fair=seconds >= usual * FAIR_SHARE):
         try:
-            yield Call(time.monotonic() + seconds)
+            yield Deadline(time.monotonic() + seconds)
         except ModelUnavailable as problem:
             if other is not None and problem.kind == "absent":
-                sentence = f"The endpoint of the language model knows no model {model!r}."
+                sentence = f"The model {model!r} does not exist at the endpoint of the language model."
                 raise ModelUnusable(sentence, kind="absent") from None
             raise
 
 
-# What endpoints have refused to understand, by address and model; not asked for again.
+# The request options that endpoints have rejected, by address and model. They are not sent again.
 _refused: dict[tuple[str, str], frozenset[str]] = {}
 _MOST_REFUSED = 64
 
 
 def refusals_forget() -> None:
-    """Forget what endpoints refuse. For tests."""
+    """Forget the options that endpoints have rejected. For tests."""
     _refused.clear()
 
 
@@ -95,23 +95,23 @@ def refusals_forget() -> None:
 
 
 def mark_make() -> str:
-    """Return a mark that nobody can guess."""
+    """Return a random mark that cannot be guessed."""
     return secrets.token_hex(8)
 
 
 def framed(data: object, mark: str) -> str:
-    """Return data between lines that it cannot forge: nobody can guess the mark, and no "<" is in it."""
-    said = storable(json.dumps(data, ensure_ascii=False, indent=1)).replace("<", "\\u003c")
-    return f"<data-{mark}>\n{said}\n</data-{mark}>"
+    """Return data as JSON between lines that it cannot forge: the mark cannot be guessed, and "<" is escaped."""
+    text = storable(json.dumps(data, ensure_ascii=False, indent=1)).replace("<", "\\u003c")
+    return f"<data-{mark}>\n{text}\n</data-{mark}>"
 
 
 def message_ask(
-    members: Mapping[str, Any], call: Call, *, model: str | None = None, schema: dict[str, Any] | None = None
+    members: Mapping[str, Any], call: Deadline, *, model: str | None = None, schema: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Send ``members`` (messages, tools ...) and return the message that comes back, without the thoughts before it.
+    """Send ``members`` (messages, tools ...) and return the message of the reply, without a leading thoughts section.
 
-    ``schema`` asks for structured output: name, schema, strict. What the endpoint refuses to understand is left out.
-    Waits where the endpoint asks to, as long as the answer is still of use afterwards. Raises ``ModelProblem``.
+    ``schema`` requests structured output: name, schema, strict. Options that the endpoint rejects are left out. It
+    waits for rate limits as long as time remains afterwards. Raises ``ModelProblem``.
     """
     named = model or settings.MEMSTATE_LLM_MODEL
     endpoint = (base_url(), named)
@@ -134,14 +134,14 @@ def message_ask(
             continue
         if refused:
             if len(_refused) >= _MOST_REFUSED:
-                # Callers name models.
+                # The number of models is unbounded, because callers name them.
                 _refused.clear()
             _refused[endpoint] = frozenset(refused)
         return _message_of(raw, _ENDED_WITH_TOOLS if "tools" in members else _ENDED)
 
 
 def _less(body: Mapping[str, Any], said: str) -> str | None:
-    """Return what to leave out of a request that was rejected; None if there is nothing left to leave out."""
+    """Return the option to leave out of a rejected request; None if no option is left."""
     if "temperature" in body and "temperature" in said.lower():
         return "temperature"
     if "response_format" in body:
@@ -149,13 +149,13 @@ def _less(body: Mapping[str, Any], said: str) -> str | None:
     return "temperature" if "temperature" in body else None
 
 
-def _with_retries(body: Mapping[str, Any], call: Call) -> bytes:
-    """Return the raw reply; wait where the endpoint asks to, as long as the answer is still of use afterwards."""
+def _with_retries(body: Mapping[str, Any], call: Deadline) -> bytes:
+    """Return the raw reply; waits for rate limits as long as time remains afterwards."""
     waits = retries = 0
     while True:
         left = call.left()
         if left <= 0:
-            raise ModelUnavailable("There was no time left for the language model.", kind="timeout")
+            raise ModelUnavailable("No time was left for the language model.", kind="timeout")
         try:
             return completion_ask(body, seconds=min(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS))
         except RateLimited as problem:
@@ -171,19 +171,19 @@ def _with_retries(body: Mapping[str, Any], call: Call) -> bytes:
         time.sleep(wait)
 
 
-def _too_late(wait: float, call: Call) -> bool:
+def _too_late(wait: float, call: Deadline) -> bool:
     return wait + LEAST_SECONDS >= call.left()
 
 
-def _backoff(waits: int, told: float | None) -> float | None:
-    """Return how many seconds to wait after a 429: what it tells and a little more, else 1, 2, 4 ... with jitter.
+def _backoff(waits: int, asked: float | None) -> float | None:
+    """Return the seconds to wait after a 429: a little more than Retry-After, else 1, 2, 4 ... with jitter.
 
-    No wait is longer than the cap; None if the endpoint asks for more than that, since asking earlier would be rude.
+    No wait is longer than the cap; None if the endpoint asks for more than that.
     """
     cap: float = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
-    if told:
-        # Whoever was told the same moment should not come back at the same moment.
-        return min(cap, told * (1 + random.random() / 10)) if told <= cap else None  # noqa: S311
+    if asked:
+        # Jitter, so that callers with the same Retry-After do not retry at the same time.
+        return min(cap, asked * (1 + random.random() / 10)) if asked <= cap else None  # noqa: S311
     return min(cap, BACKOFF_SECONDS * 2.0 ** min(waits, 30)) * (0.5 + random.random() / 2)  # noqa: S311
 
 
@@ -191,12 +191,12 @@ def _backoff(waits: int, told: float | None) -> float | None:
 
 
 def storable(text: str) -> str:
-    """Return text that PostgreSQL can hold."""
+    """Return text that PostgreSQL can store: without NUL and surrogates."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()
 
 
 def _message_of(raw: bytes, endings: tuple[str | None, ...]) -> dict[str, Any]:
-    """Return the message of a reply. Raises ``ModelProblem`` if the model refuses or does not come to its end."""
+    """Return the message of a reply. Raises ``ModelProblem`` if the model refuses or the reply is cut off."""
     try:
         choice = json.loads(raw)["choices"][0]
         message, ended = dict(choice["message"]), choice.get("finish_reason")

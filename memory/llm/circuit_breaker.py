@@ -1,4 +1,4 @@
-"""The circuit breaker of each model in this process, and the counts of questions and answers."""
+"""The circuit breaker of each model in this process, and the metrics of requests."""
 
 import logging
 import threading
@@ -13,9 +13,8 @@ from memory.llm.wire import CircuitOpen, ModelProblem, ModelUnusable, RateLimite
 
 logger = logging.getLogger(__name__)
 
-# After so many failures in a row the circuit opens, and the model is not asked: first for so many seconds, then twice
-# as long after each further failure. So a run over thousands of fields, or a page that somebody reloads, does not wait
-# each time.
+# After this many failures in a row the circuit opens for ``OPEN_SECONDS``, and for twice as long after each further
+# failure. So a run over thousands of fields does not wait for a timeout each time.
 FAILURES_IN_A_ROW = 3
 OPEN_SECONDS = 30.0
 MOST_OPEN_SECONDS = 600.0
@@ -23,44 +22,44 @@ MOST_OPEN_SECONDS = 600.0
 CALLS = Counter("memstate_model_calls", "Questions to the language model.", ["purpose", "outcome"])
 SECONDS = Histogram(
     "memstate_model_seconds",
-    "Time until the language model's answer could be used, or was given up.",
+    "Time until the language model answered or the request failed.",
     ["purpose"],
     buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60, 120, 300),
 )
 
-# So many models besides the usual one are remembered: callers name them.
+# The number of models besides the configured one that are remembered; callers name them.
 MOST_OTHERS = 64
 
 
 @dataclass(slots=True)
 class _Circuit:
-    """How one model has been doing."""
+    """The state of the circuit of one model."""
 
     failures: int = 0
-    # Until when the model is not asked, by the monotonic clock.
+    # By the monotonic clock.
     open_until: float = 0.0
-    # Whether its endpoint asked for that, by a rate limit.
+    # Whether a rate limit opened it.
     limited: bool = False
 
     def pause(self) -> float:
-        """Return for how many seconds the circuit opens after so many failures."""
+        """Return for how many seconds the circuit opens after the present number of failures."""
         steps = min(20, self.failures - FAILURES_IN_A_ROW)
         return min(MOST_OPEN_SECONDS, OPEN_SECONDS * 2.0**steps)
 
 
 _lock = threading.Lock()
-# By model, where None is the usual one; the others in the order in which they failed.
+# By model, None for the configured one; the others in the order of their last failures.
 _circuits: dict[str | None, _Circuit] = {}
 
 
 @contextmanager
 def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -> Iterator[None]:
-    """Let one question through unless the circuit of the model is open, and count how it went.
+    """Admit one request unless the circuit of the model is open, and count its outcome.
 
-    ``model`` is one that a caller named, None the usual one. Each has a circuit of its own, so nobody can open that of
-    the usual one by asking for another. Raises ``CircuitOpen`` at once while it is open; after that time one question
-    is let through as a test, while the others are still refused. Where the time was too short to be ``fair``, that it
-    ran out is not held against the model.
+    ``model`` is a model that the caller named, None for the configured one. Each model has its own circuit, so a caller
+    cannot open that of the configured one by naming another. Raises ``CircuitOpen`` while it is open; afterwards one
+    request is admitted as a test while the others are still refused. A timeout does not count as a failure unless
+    ``fair``.
     """
     started = time.monotonic()
     outcome = "answered"
@@ -70,11 +69,11 @@ def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -
     except ModelProblem as problem:
         outcome = problem.kind
         if isinstance(problem, ModelUnusable):
-            # It is there, and can be asked about something else.
+            # The model answered, so it is available.
             _forget(model)
         elif problem.kind != "circuit_open" and (fair or problem.kind != "timeout"):
             _failed(model, problem)
-            logger.warning("The language model was of no help for %s: %s", purpose, problem.sentence)
+            logger.warning("The request to the language model for %s failed: %s", purpose, problem.sentence)
         raise
     else:
         _forget(model)
@@ -84,7 +83,7 @@ def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -
 
 
 def circuits_reset() -> None:
-    """Forget how the models have been doing."""
+    """Close all circuits."""
     with _lock:
         _circuits.clear()
 
@@ -113,7 +112,7 @@ def _failed(model: str | None, problem: ModelProblem) -> None:
         found.limited = isinstance(problem, RateLimited)
         pause = found.pause() if found.failures >= FAILURES_IN_A_ROW else 0.0
         if isinstance(problem, RateLimited):
-            # It said when it will answer again.
+            # The circuit stays open as long as the endpoint asks to wait.
             pause = max(pause, min(problem.wait or 0.0, MOST_OPEN_SECONDS))
         found.open_until = max(found.open_until, time.monotonic() + pause)
         others = [name for name in _circuits if name is not None]

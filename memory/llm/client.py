@@ -1,8 +1,8 @@
-"""The one seam to a language model: any endpoint that speaks OpenAI's chat protocol, if one is configured.
+"""Requests to the language model: any endpoint with OpenAI's chat protocol, if one is configured.
 
-Whoever asks has an answer without a model, and takes that on ``ModelProblem``. What goes out is delimited and declared
-as data; what comes back is bounded, and JSON is validated. Whether it is *true* to what was sent is for the caller to
-check. No text and no key ever reaches a log line from here.
+Callers have a fallback without a model, which they use on ``ModelProblem``. Texts of the store are sent as delimited
+data; replies are bounded, and JSON is validated. The caller must check that a reply is *true* to the data. Neither
+texts nor keys are logged.
 """
 
 import json
@@ -17,7 +17,7 @@ from memory.core.endpoints import endpoint_address
 from memory.core.errors import MemoryProblem
 from memory.core.json_limits import json_guarded
 from memory.llm.chat_request import (
-    Call,
+    Deadline,
     Purpose,
     asking,
     framed,
@@ -45,7 +45,7 @@ __all__ = [
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-# More characters than this are not sent: they would fill the context of small models, who then forget the beginning.
+# The longest request, in characters. More would exceed the context of small models.
 MAX_SENT = 40_000
 
 _DATA_RULE = (
@@ -64,36 +64,36 @@ _REPLY_DEPTH = 20
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What a person should know of the model: which, where, and what that means for the texts of the store."""
+    """The configured model for people: its name, its address, and whether texts leave this machine."""
 
     configured: bool
     model: str
-    # Host and port, without whatever secret the address may carry.
+    # Host and port, without credentials.
     address: str
     key_set: bool
-    # Whether it runs on this machine, as far as the address tells.
+    # Whether the address is this machine.
     local: bool
     sentence: str
 
 
 def model_summary() -> ModelSummary:
-    """Return what is configured, in words. Reads settings alone: no query, no request."""
+    """Return the configured model. It reads only settings: no query, no request."""
     key_set = bool(settings.MEMSTATE_LLM_API_KEY)
     if not model_configured():
         return ModelSummary(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
     model = settings.MEMSTATE_LLM_MODEL
     place = endpoint_address(base_url())
     where = f"{place.host}, on this machine" if place.local else place.host
-    sentence = f"The language model {model} may be asked, at {where}."
+    sentence = f"Texts may be sent to the language model {model} at {where}."
     return ModelSummary(True, model, place.host, key_set, place.local, sentence)
 
 
 def complete_text(instructions: str, data: object, *, purpose: Purpose, within: float | None = None) -> str:
-    """Return the model's text for ``instructions`` about ``data``, which is anything that JSON can say.
+    """Return the model's text for ``instructions`` about ``data``, any JSON value.
 
-    Takes ``within`` seconds at most, waits for a rate limit included; ``MEMSTATE_LLM_TIMEOUT_SECONDS`` if not given.
-    In a request that should be a few seconds; in a job, well below ``MEMSTATE_JOB_TIMEOUT``. The text is not empty, and
-    NUL and halves of characters are replaced. Raises ``ModelUnavailable`` and ``ModelUnusable``.
+    It takes at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), including waits for rate limits. In
+    a request that should be a few seconds; in a job, well below ``MEMSTATE_JOB_TIMEOUT``. The text is not empty; NUL
+    and surrogates are replaced. Raises ``ModelUnavailable`` and ``ModelUnusable``.
     """
 
     with asking(purpose, within) as call:
@@ -106,10 +106,10 @@ def complete_text(instructions: str, data: object, *, purpose: Purpose, within: 
 def complete_json(
     instructions: str, data: object, *, schema: type[Reply], purpose: Purpose, within: float | None = None
 ) -> Reply:
-    """Return the model's reply as ``schema``, otherwise like ``complete_text``.
+    """Return the model's reply parsed as ``schema``, otherwise like ``complete_text``.
 
-    A reply that does not validate is asked for once more, with what was wrong with it. Structured output is asked for,
-    and done without where the endpoint refuses it. Say all bounds in the schema: they are what protects the caller.
+    After an invalid reply the request is repeated once with the validation errors. Structured output is requested
+    unless the endpoint rejects it. The schema must contain all bounds, because only they protect the caller.
     """
 
     with asking(purpose, within) as call:
@@ -124,14 +124,14 @@ def complete_json(
                 wrong = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:10]]
             except MemoryProblem as problem:
                 wrong = [problem.sentence]
-            # What was wrong can repeat names that the model took from the texts, so it is data like them.
+            # The errors can contain words of the texts, so they are framed as data too.
             mark = mark_make()
             again = [{"role": "user", "content": f"{_AGAIN_RULE.format(mark=mark)}\n{framed(wrong, mark)}"}]
         raise ModelUnusable("The language model's answer was malformed twice.", kind="malformed")
 
 
 def model_forget() -> None:
-    """Forget how the model has been doing, what its endpoint refuses, and connections to it. For tests."""
+    """Reset circuits, connections and the options that endpoints have rejected. For tests."""
     circuits_reset()
     connections_close()
     refusals_forget()
@@ -139,16 +139,16 @@ def model_forget() -> None:
 
 def _messages(instructions: str, data: object) -> list[dict[str, str]]:
     mark = mark_make()
-    said = framed(data, mark)
-    if len(said) > MAX_SENT:
+    text = framed(data, mark)
+    if len(text) > MAX_SENT:
         raise ModelUnusable("The text is too long to be sent to a language model.", kind="too_long")
     return [
         {"role": "system", "content": f"{instructions}\n\n{_DATA_RULE.format(mark=mark)}"},
-        {"role": "user", "content": said},
+        {"role": "user", "content": text},
     ]
 
 
-def _reply(messages: list[dict[str, str]], schema: type[BaseModel] | None, call: Call) -> str:
+def _reply(messages: list[dict[str, str]], schema: type[BaseModel] | None, call: Deadline) -> str:
     shape = None
     if schema is not None:
         shape = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": False}
@@ -156,6 +156,6 @@ def _reply(messages: list[dict[str, str]], schema: type[BaseModel] | None, call:
 
 
 def _json_of(text: str) -> str:
-    """Return the JSON of a reply; some models put it into a fence."""
+    """Return the JSON of a reply, without the code fence that some models add."""
     fenced = _FENCED.match(text)
     return storable((fenced.group(1) if fenced else text).strip())

@@ -1,7 +1,7 @@
 """The next turn of a conversation in which the language model may use tools.
 
-Unlike ``complete_text`` this speaks with the model in turns, so here only the user's own words are instructions. What
-tools give back is framed as data each time, with a mark of the conversation that no text can know.
+Only the words of the user are instructions. Each result of a tool is framed as data, with a random mark of the
+conversation that no text can contain.
 """
 
 import json
@@ -16,14 +16,14 @@ from django.conf import settings
 from memory.llm.chat_request import Purpose, asking, framed, mark_make, message_ask, storable
 from memory.llm.wire import CircuitOpen
 
-# Longer dialogues lose the oldest results of tools: small models forget the beginning anyway, and some refuse.
+# Characters. Longer dialogues lose their oldest tool results, because models refuse or ignore too long a context.
 MAX_DIALOGUE = 160_000
-# So much of one result is told.
+# The longest result of a tool, in characters.
 MAX_RESULT = 16_000
 _ID = 200
-# So many calls of one turn are read; each is answered, and noted, by itself.
+# The number of tool calls of one turn that are executed.
 MOST_CALLED = 64
-# As long as every mark.
+# Used to measure a framed result; all marks have the same length.
 _ANY_MARK = mark_make()
 
 _LEFT_OUT = "(This result was left out, because the conversation has become long. Ask again if it is needed.)"
@@ -37,7 +37,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is told of it: ``parameters`` is a JSON schema of an object."""
+    """A tool as described to the model: ``parameters`` is a JSON schema of an object."""
 
     name: str
     description: str
@@ -55,14 +55,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """What the model says, and which tools it wants to use before it goes on; none at the end."""
+    """The text of the model and its tool calls; a turn without calls is the last one."""
 
     text: str
     calls: list[ToolCall] = field(default_factory=list)
 
 
 def dialogue_begin(instructions: str, messages: Sequence[Mapping[str, str]], *, mark: str) -> list[Message]:
-    """Return the messages of a dialogue: our instructions with the rule for data, then what was said so far."""
+    """Return the messages of a dialogue: the instructions with the rule for data, then the conversation so far."""
     begin = {"role": "system", "content": f"{instructions}\n\n{_DATA_RULE.format(mark=mark)}"}
     return [begin, *({"role": each["role"], "content": storable(each["content"])} for each in messages)]
 
@@ -75,11 +75,10 @@ def dialogue_turn(
     model: str | None = None,
     within: float | None = None,
 ) -> ModelTurn:
-    """Return what the model answers to ``messages``, after ``within`` seconds at most, waits for rate limits included.
+    """Return the model's answer to ``messages``, after at most ``within`` seconds, including waits for rate limits.
 
-    ``model`` is asked instead of ``MEMSTATE_LLM_MODEL``, at the same endpoint. A malformed call is handed on as it
-    came, for the answer to a call is what the model learns from. No queries. Raises ``ModelUnavailable`` and
-    ``ModelUnusable``.
+    ``model`` replaces ``MEMSTATE_LLM_MODEL``, at the same endpoint. Malformed tool calls are returned unchanged, so
+    that the model gets an error for them. No queries. Raises ``ModelUnavailable`` and ``ModelUnusable``.
     """
     members: dict[str, Any] = {"messages": _shortened(messages)}
     if tools:
@@ -97,7 +96,7 @@ def dialogue_turn(
                 message = message_ask(members, call, model=model)
             break
         except CircuitOpen as problem:
-            # Somebody else was told to wait; whoever has the time waits too, and is not turned away.
+            # Another request met a rate limit. This one waits too, if time remains afterwards.
             wait = (problem.wait or 0.0) * (1 + random.random() / 10)  # noqa: S311
             cap = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
             if not problem.limited or wait > cap or wait >= until - time.monotonic():
@@ -118,26 +117,26 @@ def turn_message(turn: ModelTurn) -> Message:
 
 
 def result_bounded(result: object) -> object:
-    """Return what of a tool's result a model is told. Of a list that is too long the last entries are left out, which
-    is said; anything else is cut."""
-    told: object = result
-    while _too_long(told):
-        shorter = _without_last(told)
+    """Return a tool's result, shortened to ``MAX_RESULT`` characters: long lists lose their last entries, with a count
+    of them, and other results are cut."""
+    bounded: object = result
+    while _too_long(bounded):
+        shorter = _without_last(bounded)
         if shorter is None:
             break
-        told = shorter
-    if not _too_long(told):
-        return told
-    text, most = json.dumps(told, ensure_ascii=False), MAX_RESULT
-    while _too_long(told):
-        # Quotes and the like take more room once more.
+        bounded = shorter
+    if not _too_long(bounded):
+        return bounded
+    text, most = json.dumps(bounded, ensure_ascii=False), MAX_RESULT
+    while _too_long(bounded):
+        # Escaping makes the text longer again.
         most = most * 3 // 4
-        told = {"cut": text[:most], "note": "The result was too long; ask for less."}
-    return told
+        bounded = {"cut": text[:most], "note": "The result was too long; ask for less."}
+    return bounded
 
 
 def result_message(call: ToolCall, result: object, *, mark: str) -> Message:
-    """Return what a tool gave back as a message, bounded and framed as data."""
+    """Return the result of a tool as a message, bounded and framed as data."""
     return {"role": "tool", "tool_call_id": call.id, "content": framed(result_bounded(result), mark)}
 
 
@@ -146,32 +145,32 @@ def _too_long(result: object) -> bool:
 
 
 def model_named(model: str | None) -> str:
-    """Return the name of the model that is asked."""
+    """Return ``model``, or the configured model if it is None."""
     return model or str(settings.MEMSTATE_LLM_MODEL)
 
 
 def _without_last(result: object) -> dict[str, Any] | None:
     """Return a result whose longest list has lost the last of its entries; None if no list has two."""
-    told = result if isinstance(result, dict) else {}
-    lists = {name: value for name, value in told.items() if isinstance(value, list) and len(value) > 1}
+    members = result if isinstance(result, dict) else {}
+    lists = {name: value for name, value in members.items() if isinstance(value, list) and len(value) > 1}
     if not lists:
         return None
     name = max(lists, key=lambda each: len(lists[each]))
     keep = len(lists[name]) - max(1, len(lists[name]) // 8)
-    left_out = len(lists[name]) - keep + int(told.get("left_out", 0))
-    return {**told, name: lists[name][:keep], "left_out": left_out}
+    left_out = len(lists[name]) - keep + int(members.get("left_out", 0))
+    return {**members, name: lists[name][:keep], "left_out": left_out}
 
 
-def _calls(said: object) -> list[ToolCall]:
+def _calls(members: object) -> list[ToolCall]:
     calls: dict[str, ToolCall] = {}
-    for number, each in enumerate(said[:MOST_CALLED] if isinstance(said, list) else []):
+    for number, each in enumerate(members[:MOST_CALLED] if isinstance(members, list) else []):
         entry = each if isinstance(each, dict) else {}
         function = entry.get("function")
         function = function if isinstance(function, dict) else {}
         name, arguments = function.get("name"), function.get("arguments")
-        # Some endpoints send an object where the protocol says text.
+        # Some endpoints send an object where the protocol requires text.
         arguments = json.dumps(arguments) if isinstance(arguments, dict) else arguments
-        # Some leave the id out, and none may come twice: an answer is found by it.
+        # Some endpoints leave out the id, and results need unique ids.
         key = storable(str(entry.get("id") or ""))[:_ID]
         key = key if key and key not in calls else f"call-{number}-{mark_make()}"
         calls[key] = ToolCall(
@@ -183,17 +182,16 @@ def _calls(said: object) -> list[ToolCall]:
 
 
 def _shortened(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages, with the oldest results, and the arguments of the oldest calls, left out where all together
-    are too long."""
+    """Return the messages; if they are too long together, the oldest tool results and arguments are left out."""
     over = sum(_length(each) for each in messages) - MAX_DIALOGUE
-    told = []
+    shortened = []
     for each in messages:
         if over > 0:
             shorter = _short(each)
             over -= max(0, _length(each) - _length(shorter))
             each = shorter if _length(shorter) < _length(each) else each
-        told.append(each)
-    return told
+        shortened.append(each)
+    return shortened
 
 
 def _length(message: Message) -> int:

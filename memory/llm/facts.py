@@ -1,7 +1,7 @@
-"""Facts of a text by the language model: structured, bounded, and checked against the text they are said to stand in.
+"""Extraction of facts from a text by the language model, with a check of each fact against the text.
 
-What the model is sent is data, whatever it says; what it returns is text, whatever it says. A fact with a number, an
-identifier or a name that nobody wrote, with a "not" too many or too few, or mostly in words of its own, is dropped.
+A fact is dropped if it has a number, an identifier or a name that is not in the text, if it adds or loses a "not", or
+if most of its words are not in the text.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from memory.llm.support import Source
 from memory.llm.wire import ModelUnusable
 
 MAX_FACT = 500
-# A sentence or two hold a fact; more of them than this are a loop.
+# More facts than this in one reply mean that the model loops.
 MOST_FACTS = 300
 
 _INSTRUCTIONS = (
@@ -33,7 +33,7 @@ _INSTRUCTIONS = (
 
 
 class FactsReply(BaseModel):
-    """What the model is asked for."""
+    """The schema of the model's reply."""
 
     facts: list[Annotated[str, StringConstraints(strip_whitespace=True, max_length=4_000)]] = Field(
         max_length=MOST_FACTS
@@ -41,8 +41,8 @@ class FactsReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class FactsTold:
-    """The facts that stood up to the check, and why the others did not."""
+class CheckedFacts:
+    """The facts that passed the check, and the number of dropped ones by reason."""
 
     facts: list[str]
     dropped: Counter[str] = field(default_factory=Counter)
@@ -50,23 +50,23 @@ class FactsTold:
 
 def facts_ask(
     text: str, *, before: str = "", speakers: Sequence[str] = (), units: Sequence[str] = (), within: float | None = None
-) -> FactsTold:
-    """Return the facts of ``text`` as the model tells them, checked. ``units`` is what the text says one by one, as far
-    as rules can tell, against which "not" is compared.
+) -> CheckedFacts:
+    """Return the facts of ``text`` by the model, checked. ``units`` are the statements of the text by rules, with which
+    negations are compared.
 
-    One question, two where the first reply is malformed; ``within`` seconds at most. No queries. Raises
-    ``ModelProblem``, also where more than half of the facts are not borne out by the text.
+    One request, two if the first reply is malformed; at most ``within`` seconds. No queries. Raises ``ModelProblem``,
+    also if the text does not support more than half of the facts.
     """
     data = {"text": text} | ({"before": before} if before else {}) | ({"speakers": list(speakers)} if speakers else {})
     reply = complete_json(_INSTRUCTIONS, data, schema=FactsReply, purpose="facts", within=within)
     source = Source(text, more=(before, *speakers), units=units)
-    told = FactsTold([])
+    checked = CheckedFacts([])
     for fact in dict.fromkeys(" ".join(fact.split()) for fact in reply.facts):
         objection = "length" if not 3 <= len(fact) <= MAX_FACT else source.objection(fact)
         if objection:
-            told.dropped[objection] += 1
+            checked.dropped[objection] += 1
         else:
-            told.facts.append(fact)
-    if told.dropped.total() > len(told.facts):
-        raise ModelUnusable("Most of the facts that the language model told are not in the text.", kind="untrue")
-    return told
+            checked.facts.append(fact)
+    if checked.dropped.total() > len(checked.facts):
+        raise ModelUnusable("Most of the facts that the language model returned are not in the text.", kind="untrue")
+    return checked

@@ -1,9 +1,8 @@
-"""Which of a few stored texts a command means, as the language model sees it. Optional: without it the list stands.
+"""The language model chooses which of a few found texts a request means. Without a model the list stays unchanged.
 
-The model can only choose among what it is given. It sees numbers in place of ids, so it can neither add a topic nor
-name one that it was not shown. What it drops is dropped from a list that somebody still reads before it is executed.
-Give it only what was found by meaning: a text can ask a model to be passed over, and what holds the very identifier
-that was asked for must not depend on that.
+The model sees numbers instead of ids, so it can choose only among the texts it was given. The shortened list is still
+shown to a person before it is executed. Pass only texts that were found by meaning: a malicious text could persuade the
+model to skip it, which must not hide a text with the requested identifier.
 """
 
 from collections.abc import Sequence
@@ -13,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memory.llm.client import ModelProblem, Purpose, complete_json, model_configured
 
-# A longer list is no question for a model, and would not fit.
+# Longer lists would not fit in one request.
 MOST_CANDIDATES = 40
-# So much of each text is sent, and of a request.
+# The number of characters sent of each text and of the request.
 MOST_CHARACTERS = 600
-# Somebody waits for the list.
+# A person waits for the list.
 SECONDS = 8.0
 
 _FORGET = (
@@ -38,14 +37,14 @@ _SUPERSEDE = (
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """The ids that the model takes to be meant, in the order in which they were given, and whether it was sure."""
+    """The ids that the model has chosen, in their given order, and whether it was unsure."""
 
     chosen: tuple[str, ...]
     unsure: bool
 
 
 class _Choice(BaseModel):
-    """What the model may say."""
+    """The schema of the model's reply."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,10 +53,10 @@ class _Choice(BaseModel):
 
 
 def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS) -> Refined | None:
-    """Return which of ``candidates``, pairs of an id and a text, ``request`` asks to forget; None if nobody can say.
+    """Return which of ``candidates``, pairs of an id and a text, ``request`` asks to forget.
 
-    None without a model, with no candidate or more than ``MOST_CANDIDATES``, and after any failure; the list then
-    stands as it was found. Takes ``within`` seconds at most. No queries; raises nothing.
+    It returns None without a model, with no candidates or more than ``MOST_CANDIDATES``, and after any failure; the
+    list then stays unchanged. It takes at most ``within`` seconds. No queries; raises nothing.
     """
     return _refined(_FORGET, {"request": request[:MOST_CHARACTERS]}, candidates, purpose="refine", within=within)
 
@@ -65,7 +64,8 @@ def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, withi
 def supersede_refine(
     old_query: str, new_text: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS
 ) -> Refined | None:
-    """Return which of ``candidates`` state what ``new_text`` replaces, asked for as ``old_query``; else as above."""
+    """Return which ``candidates`` state what ``new_text`` replaces, as ``matches_refine``. ``old_query`` describes the
+    replaced fact."""
     asked = {"old": old_query[:MOST_CHARACTERS], "new": new_text[:MOST_CHARACTERS]}
     return _refined(_SUPERSEDE, asked, candidates, purpose="supersede", within=within)
 
@@ -79,14 +79,14 @@ def _refined(
         {"number": number, "text": text[:MOST_CHARACTERS]} for number, (_id, text) in enumerate(candidates, start=1)
     ]
     try:
-        said = complete_json(instructions, {**asked, "texts": texts}, schema=_Choice, purpose=purpose, within=within)
+        reply = complete_json(instructions, {**asked, "texts": texts}, schema=_Choice, purpose=purpose, within=within)
     except ModelProblem:
-        # Told and counted where it was asked.
+        # ``call_counted`` has logged it.
         return None
-    chosen = set(said.chosen)
+    chosen = set(reply.chosen)
     if not chosen <= set(range(1, len(candidates) + 1)):
-        # Whoever names what it was not shown has not read the rest with care either.
+        # A reply with unknown numbers is not reliable.
         return None
     return Refined(
-        tuple(key for number, (key, _text) in enumerate(candidates, start=1) if number in chosen), said.unsure
+        tuple(key for number, (key, _text) in enumerate(candidates, start=1) if number in chosen), reply.unsure
     )

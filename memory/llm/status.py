@@ -1,4 +1,4 @@
-"""What people are shown of the language model: what it is sent and for what, and whether its endpoint answers."""
+"""The language model as people see it: what is sent to it and when, and whether its endpoint answers."""
 
 import hashlib
 import json
@@ -10,96 +10,97 @@ from django.core.cache import cache
 from memory.llm.client import Purpose, model_summary
 from memory.llm.wire import ModelProblem, base_url, models_ask
 
-# A look at the endpoint is a small question; who asks is not kept waiting.
+# The timeout of the check, in seconds.
 REACH_SECONDS = 3.0
-# What was found is told again for so long to those who ask all the time.
+# How long the results of the check are cached, in seconds: success and failure.
 WELL_FOR, UNWELL_FOR = 300, 60
 
 
 class Sent(NamedTuple):
-    """One kind of text that a model is sent: which, on what occasion, and what happens without a model."""
+    """One type of text that is sent to a model: what, when, and what happens without a model."""
 
     what: str
     when: str
     without: str
 
 
-# Every purpose that anything is asked for; there is no other way to the model.
+# All purposes of requests to the model.
 SENT: dict[Purpose, Sent] = {
     "summary": Sent(
         "The older values of a field with their dates, and the summary before them",
         "a run summarizes or detaches a topic",
-        "the most telling of their own sentences are kept",
+        "the sentences with the most different words are kept",
     ),
     "facts": Sent(
-        "The text that is given to extraction, a few thousand characters at a time",
-        "somebody extracts facts from a text",
-        "rules take the text apart into sentences and clauses",
+        "The text to extract from, a few thousand characters at a time",
+        "facts are extracted from a text",
+        "rules divide the text into sentences and clauses",
     ),
     "refine": Sent(
         "The words of the request, and the beginnings of up to 40 texts that it may mean",
-        "somebody asks to release or purge something in their own words",
-        "the list stands as it was found",
+        "a release or purge is requested in the user's own words",
+        "the list stays as it was found",
     ),
     "supersede": Sent(
-        "What was, what is true now, and the beginnings of up to 40 texts that may say what was",
-        "somebody says that something has changed",
-        "the attribute and its subject decide",
+        "The old fact, the new fact, and the beginnings of up to 40 texts that may state the old one",
+        "a new fact replaces an old one",
+        "attribute and subject of the facts decide",
     ),
     "intent": Sent(
-        "The last messages of a conversation with the assistant, cut where they are long",
-        "somebody writes to the assistant and does not say what they want",
-        "a rule takes what is no plain order for a question",
+        "The last messages of a conversation with the assistant, shortened if they are long",
+        "a message to the assistant does not state its intent",
+        "a rule treats messages without a clear command as questions",
     ),
     "chat": Sent(
-        "The conversation, and whatever topics the model asks for: titles, values, links and ids",
-        "somebody writes to the assistant",
-        "there is no assistant, and it says so",
+        "The conversation, and the topics that the model requests: titles, values, links and ids",
+        "a user writes to the assistant",
+        "the assistant is not available",
     ),
     "study": Sent(
-        "A long text, a few thousand characters at a time, then the topics made of it and those that resemble them",
-        "somebody gives the assistant a long text to remember",
-        "there is no assistant, and it says so",
+        "A long text, a few thousand characters at a time, then the topics made from it and similar topics",
+        "a user gives the assistant a long text to remember",
+        "the assistant is not available",
     ),
 }
 
 
 class Reach(NamedTuple):
-    """Whether the model can be asked, in a sentence. Without a model all is well."""
+    """Whether the model can be reached, with a sentence; ``ok`` without a configured model."""
 
     ok: bool
     sentence: str
 
 
 def model_reach() -> Reach:
-    """Ask the endpoint for its list of models, and nothing else: no text of the store is sent for this.
+    """Check the endpoint by requesting its list of models. No text of the store is sent.
 
-    Takes ``REACH_SECONDS`` at most. No queries; raises nothing.
+    It takes at most ``REACH_SECONDS``. No queries; raises nothing.
     """
-    told = model_summary()
-    if not told.configured:
-        return Reach(True, told.sentence)
+    summary = model_summary()
+    if not summary.configured:
+        return Reach(True, summary.sentence)
     try:
         names = _names(models_ask(seconds=REACH_SECONDS))
     except ModelProblem as problem:
         if problem.kind == "absent":
-            # Some endpoints answer questions and list nothing.
-            return Reach(True, f"The endpoint of the language model at {told.address} answers; it lists no models.")
-        return Reach(False, f"{problem.sentence} ({told.address}) Meanwhile everything works without it.")
-    # Endpoints put a tag behind a name, or a vendor before it.
+            # Some endpoints do not list their models.
+            return Reach(True, f"The endpoint of the language model at {summary.address} answers; it lists no models.")
+        return Reach(False, f"{problem.sentence} ({summary.address}) Everything else works without it.")
+    # Endpoints may add a tag after a name, or a vendor before it.
     if names and not any(
-        name == told.model or name.startswith(f"{told.model}:") or name.endswith(f"/{told.model}") for name in names
+        name == summary.model or name.startswith(f"{summary.model}:") or name.endswith(f"/{summary.model}")
+        for name in names
     ):
         return Reach(
             False,
-            f"The endpoint at {told.address} answers, but {told.model} is not among its models. "
-            "Meanwhile everything works without it.",
+            f"The endpoint at {summary.address} answers, but {summary.model} is not among its models. "
+            "Everything else works without it.",
         )
-    return Reach(True, f"The language model {told.model} at {told.address} can be reached.")
+    return Reach(True, f"The language model {summary.model} at {summary.address} can be reached.")
 
 
 def model_reach_lately() -> Reach:
-    """Return what ``model_reach`` found in the last minutes, or look."""
+    """Return the cached result of ``model_reach``, or check again after some minutes."""
     asked = f"{base_url()} {settings.MEMSTATE_LLM_MODEL}"
     key = f"model-reach-{hashlib.sha256(asked.encode()).hexdigest()}"
     kept: tuple[bool, str] | None = cache.get(key)
@@ -111,7 +112,7 @@ def model_reach_lately() -> Reach:
 
 
 def _names(raw: bytes) -> list[str]:
-    """Return the names that an endpoint lists; none where its list cannot be read."""
+    """Return the names in an endpoint's list of models; an empty list if it is malformed."""
     try:
         return [str(entry["id"]) for entry in json.loads(raw)["data"]]
     except (ValueError, LookupError, TypeError, RecursionError):

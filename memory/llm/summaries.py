@@ -1,7 +1,7 @@
-"""Summaries of old revisions: by the language model if one is configured, else from the revisions' own words.
+"""Summaries of old revisions: by the language model if one is configured, else by extraction from the revisions.
 
-What the model says is only a draft. It is checked, and whatever goes wrong, the extractive summary stands in: a run
-never fails or writes nonsense because of a model, and waits for it no longer than it says.
+The model's text is checked, and the extractive summary replaces it after any problem. So a run neither fails nor stores
+nonsense because of a model, and its waiting time is bounded.
 """
 
 import logging
@@ -28,10 +28,10 @@ _INSTRUCTIONS = (
 # A decimal, a time or a version counts as one number; a thousands separator does not.
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+$")
-# A word within a sentence: something other than an end or an opening sign stands before the space.
+# A word within a sentence: the space is not preceded by the end of a sentence or by an opening sign.
 _INNER_WORD = re.compile(r"(?<=[^\s.!?:…\"“„«(\[])\s+[\"“„«(\[]?([^\W\d_][\w'’-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-# The dates that are sent name months in short; a summary may write them out.
+# The dates in the data have short month names; a summary may write them out.
 _MONTHS = frozenset(
     {
         "january",
@@ -60,29 +60,29 @@ _MONTHS = frozenset(
         "dec",
     }
 )
-# Where more of the words within sentences than this are large, as German writes its nouns, that tells no names.
-_LARGE_BY_HABIT = 0.2
+# If more than this share of the words within sentences is capitalized, as in German, capitals do not mark names.
+_CAPITALS_COMMON = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A text for a FieldSummary, and how it was made: ``llm`` or ``extractive``."""
+    """A text for a FieldSummary, and its method: ``llm`` or ``extractive``."""
 
     text: str
     method: str
 
 
 class _Untrue(Exception):
-    """The model's summary says something that cannot be right."""
+    """The model's summary contains something that is not in the data."""
 
 
 def revisions_summarize(
     values: Sequence[DatedValue], *, earlier: str | None = None, ask_model: bool = True, within: float | None = None
 ) -> Summary:
-    """Return what ``values``, oldest first, amount to; ``earlier`` is the summary of what came before them.
+    """Return the summary of ``values``, oldest first; ``earlier`` is the summary of the values before them.
 
-    Waits for a model up to ``within`` seconds, ``MEMSTATE_LLM_TIMEOUT_SECONDS`` if not given, so under locks
-    ``ask_model`` has to be false. No queries; never raises because of the model.
+    It waits for a model up to ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so ``ask_model`` must be
+    false under locks. No queries; never raises because of the model.
     """
     if ask_model and model_configured():
         data = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]} | (
@@ -92,7 +92,7 @@ def revisions_summarize(
             text = complete_text(_INSTRUCTIONS, data, purpose="summary", within=within)
             return Summary(_checked(text, values, earlier), "llm")
         except ModelProblem:
-            # Told and counted where it was asked.
+            # ``call_counted`` has logged it.
             pass
         except _Untrue as problem:
             logger.info("The language model's summary was not used: %s", problem)
@@ -100,22 +100,22 @@ def revisions_summarize(
 
 
 def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> str:
-    """Return the reply as it may be stored; raise ``_Untrue`` if it may not. The reason repeats nothing of it."""
+    """Return the reply in one line. Raises ``_Untrue``, without repeating the text, if it must not be stored."""
     text = " ".join(reply.split())
-    said = [earlier or "", *(f"{value.text} ({date_words(value.at)})" for value in values)]
+    sources = [earlier or "", *(f"{value.text} ({date_words(value.at)})" for value in values)]
     if len(text) > MAX_REPLY:
         raise _Untrue(f"it has more than {MAX_REPLY:,} characters.")
-    if len(text) > len(" ".join(said).strip()):
-        raise _Untrue("it is longer than what it summarizes.")
-    # The months of the dates as numbers too: "2026-03-14" is a fair way to tell "14 Mar 2026".
-    known = {number for part in said for number in _numbers(part)} | {str(value.at.month) for value in values}
+    if len(text) > len(" ".join(sources).strip()):
+        raise _Untrue("it is longer than its source.")
+    # Months count as numbers too, because "2026-03-14" is a valid form of "14 Mar 2026".
+    known = {number for part in sources for number in _numbers(part)} | {str(value.at.month) for value in values}
     if not known.issuperset(_numbers(text)):
-        raise _Untrue("it tells a number that nobody wrote.")
-    source = "\n".join(said)
+        raise _Untrue("it has a number that is not in the source.")
+    source = "\n".join(sources)
     if not _identifiers(text) <= _identifiers(source):
-        raise _Untrue("it tells an address, a code or another identifier that nobody wrote.")
+        raise _Untrue("it has an address, a code or another identifier that is not in the source.")
     if _foreign_names(text, source):
-        raise _Untrue("it tells a name that nobody wrote.")
+        raise _Untrue("it has a name that is not in the source.")
     return text
 
 
@@ -130,15 +130,15 @@ def _identifiers(text: str) -> set[tuple[str, str]]:
 
 
 def _foreign_names(text: str, source: str) -> bool:
-    """Tell whether a word within a sentence of ``text`` is written large and does not occur in ``source``.
+    """Return whether a word within a sentence of ``text`` is capitalized and does not occur in ``source``.
 
-    Nothing can be told where words are written large by habit, or in scripts that know no difference.
+    False where capitalized words are common, as in German, and for scripts without capitals.
     """
     inner = _INNER_WORD.findall(text)
     large = [fold(word) for word in inner if word[0].isupper()]
     of_source = {word for word in _INNER_WORD.findall(source) if fold(word) not in _MONTHS}
-    if not large or sum(word[0].isupper() for word in of_source) > max(3, len(of_source) * _LARGE_BY_HABIT):
+    if not large or sum(word[0].isupper() for word in of_source) > max(3, len(of_source) * _CAPITALS_COMMON):
         return False
     known = {fold(word) for word in _WORD.findall(source)} | _MONTHS
-    # "Anna's" tells of Anna.
+    # "Anna's" contains the name Anna.
     return any(word not in known and re.sub(r"'s?$", "", word) not in known for word in large)

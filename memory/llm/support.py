@@ -1,7 +1,7 @@
-"""Whether a text bears out what is said to stand in it: no number, identifier or name that is not there, no "not"
-gained or lost, and words that mostly come from it.
+"""Checks whether a text supports a fact: the fact must not add a number, an identifier or a name, must not add or lose
+a "not", and must consist mostly of words of the text.
 
-This proves no fact true. It catches what language models add.
+The check does not prove that a fact is true. It catches what language models add.
 """
 
 import re
@@ -12,9 +12,9 @@ from memory.text.identifiers import STRONG, identifiers_find
 from memory.text.negation import negated
 from memory.text.word_lists import wordset
 
-# So much of what a fact says has to be in the words of its text.
+# The share of the words of a fact that must be in its text.
 LEAST_SHARED = 0.5
-# Words of one stem begin alike.
+# Words with the same first letters, this many, count as one stem.
 STEM = 5
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -31,7 +31,7 @@ _FUNCTION = wordset(
 
 
 class Source:
-    """A text, prepared for being asked what it bears out. ``more`` are texts around it, such as who speaks."""
+    """A text, prepared for checking facts against it. ``more`` are texts around it, such as the names of speakers."""
 
     def __init__(self, text: str, *, more: Iterable[str] = (), units: Iterable[str] = ()) -> None:
         whole = "\n".join([text, *more])
@@ -41,11 +41,11 @@ class Source:
         self.digits = {number.lstrip("0") for number in _DIGITS.findall(fold(whole))}
         self.identifiers = {(each.kind, each.canonical) for each in identifiers_find(whole)}
         self.signs = set(_UNSPACED.findall(whole))
-        # What the text says one by one, each with whether it denies, for "not" gained and lost.
+        # The statements of the text, each with whether it is negated.
         self.units = [(negated(unit), _stems(unit)) for unit in units]
 
     def objection(self, fact: str) -> str:
-        """Return what is wrong with ``fact`` in one word: identifier, number, name, negation, words; or nothing."""
+        """Return why the text does not support ``fact`` (such as ``number``), or an empty text."""
         strong = [each for each in identifiers_find(fact) if each.kind in STRONG]
         if any((each.kind, each.canonical) not in self.identifiers for each in strong):
             return "identifier"
@@ -69,7 +69,7 @@ class Source:
         return False
 
     def _turned(self, fact: str) -> bool:
-        """Tell whether the statement that a fact is closest to says the opposite."""
+        """Return whether the statement closest to ``fact`` says the opposite."""
         denies, stems = negated(fact), _stems(fact)
         best = {True: 0.0, False: 0.0}
         for unit_denies, unit in self.units:

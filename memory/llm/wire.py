@@ -1,8 +1,8 @@
-"""One request to the endpoint of the language model, and what goes wrong with it.
+"""HTTP requests to the endpoint of the language model, and their exceptions.
 
-Nothing but the configured key and the request itself is sent: no proxy, no redirect, no header of other programs. Of
-the reply a bounded number of bytes is read, for a bounded time. ``chat_request`` sends completions by this, and
-``status`` asks for the list of models. What goes wrong is raised as ``ModelUnavailable`` or ``ModelUnusable``.
+Only the configured key and the request are sent, without proxies, redirects and headers from the environment. The size
+of the reply and the time are bounded. ``chat_request`` sends completions, ``status`` requests the list of models.
+Failures are raised as ``ModelUnavailable`` or ``ModelUnusable``.
 """
 
 import os
@@ -19,25 +19,25 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import MODEL_CODES, ProblemCode
 
 OPENAI_URL = "https://api.openai.com/v1"
-# More than any answer that is used here; what is longer is not read to its end.
+# Larger than any expected reply. A longer reply is refused.
 MAX_REPLY_BYTES = 1024 * 1024
-# Nobody is told to come again later than that.
+# Longer waits of Retry-After are cut to this.
 MOST_WAIT_SECONDS = 86_400.0
-# A packed reply could be small here and huge in memory.
+# No compression: a small compressed reply could be huge in memory.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "memstate"}
 
 
 class ModelProblem(MemoryProblem):
-    """The language model is of no help this time. Every caller has an answer without one."""
+    """A request to the language model failed. Every caller has a fallback without a model."""
 
     code = ProblemCode.MODEL_UNAVAILABLE
-    # What is counted; a word of ours, never of the endpoint.
+    # The label of the metric; one of our words, never a text of the endpoint.
     kind = "other"
 
     def __init__(self, sentence: str, *, kind: str | None = None, wait: float | None = None) -> None:
         self.kind = kind or self.kind
         super().__init__(sentence, code=MODEL_CODES.get(self.kind))
-        # In so many seconds it may be worth asking again, as far as anybody knows.
+        # Seconds until a retry may succeed, if known.
         self.wait = wait
 
 
@@ -48,14 +48,14 @@ class ModelUnavailable(ModelProblem):
 
 
 class ModelUnusable(ModelProblem):
-    """The model answered, and the answer will not do: refused, cut off, too long, or malformed twice."""
+    """The answer of the model cannot be used: refused, cut off, too long, or malformed twice."""
 
     code = ProblemCode.MODEL_UNUSABLE
     kind = "unusable"
 
 
 class RateLimited(ModelUnavailable):
-    """The endpoint asks to wait; ``wait`` is for how many seconds, or None where it does not say."""
+    """The endpoint limits the rate; ``wait`` is the seconds to wait, None if it does not state them."""
 
     kind = "rate_limited"
 
@@ -64,34 +64,34 @@ class RateLimited(ModelUnavailable):
 
 
 class CircuitOpen(ModelUnavailable):
-    """The model is not asked at present: it has failed lately, or its endpoint has asked to wait (``limited``)."""
+    """The circuit is open after recent failures or, if ``limited``, after a rate limit."""
 
     kind = "circuit_open"
 
     def __init__(self, wait: float, *, limited: bool) -> None:
-        failed = "The language model failed lately and is not asked for a while."
+        failed = "The language model failed recently, so no requests are sent to it for a while."
         super().__init__("The language model is rate-limiting requests." if limited else failed, wait=wait)
         self.limited = limited
 
 
 class TransientError(ModelUnavailable):
-    """The endpoint answered with a server error, or the connection broke. Worth one more try."""
+    """The endpoint answered with a server error, or the connection broke. One retry follows."""
 
     kind = "error"
 
 
 class RequestRejected(ModelUnusable):
-    """The endpoint does not take the request as it stands (400, 422); ``said`` is its message, for our eyes only."""
+    """The endpoint rejected the request (400, 422); ``said`` is its message, which is not shown to callers."""
 
     kind = "rejected"
 
     def __init__(self, said: str) -> None:
-        super().__init__("The endpoint of the language model does not take the request.")
+        super().__init__("The endpoint of the language model rejected the request.")
         self.said = said
 
 
 def base_url() -> str:
-    """Return the address of the endpoint; never from a variable that was set for something else."""
+    """Return the configured address of the endpoint, or that of OpenAI."""
     return settings.MEMSTATE_LLM_BASE_URL or OPENAI_URL
 
 
@@ -106,9 +106,9 @@ def models_ask(*, seconds: float) -> bytes:
 
 
 def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes:
-    """Ask in a thread of its own, which is left behind when the time is up.
+    """Send the request in a separate thread, which is abandoned after ``seconds``.
 
-    The client limits single reads only, so a trickle, or a name server that does not answer, could hold up the caller.
+    The client limits only single reads, so a slow reply or a name server that does not answer could block the caller.
     """
     answer: list[bytes | Exception] = []
 
@@ -123,11 +123,11 @@ def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: floa
     thread.join(seconds)
     if not answer:
         raise ModelUnavailable("The language model did not answer in time.", kind="timeout")
-    (said,) = answer
-    if isinstance(said, bytes):
-        return said
-    # Without its cause: what the client raised holds the request, and with it the text that was sent.
-    raise (said if isinstance(said, ModelProblem) else _problem(said)) from None
+    (result,) = answer
+    if isinstance(result, bytes):
+        return result
+    # Without the cause: exceptions of the client hold the request, and with it the text that was sent.
+    raise (result if isinstance(result, ModelProblem) else _problem(result)) from None
 
 
 def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
@@ -135,7 +135,7 @@ def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: f
     until = time.monotonic() + seconds
     with _client().stream(method, path, json=body, timeout=seconds) as response:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise httpx2.RemoteProtocolError("The reply is packed, which was not asked for.")
+            raise httpx2.RemoteProtocolError("The reply is compressed, which was not requested.")
         content = bytearray()
         for part in response.iter_raw():
             content += part
@@ -147,7 +147,7 @@ def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: f
 
 
 def _problem(problem: Exception) -> ModelProblem:
-    """Return what an exception of the client amounts to, in our words. What the endpoint wrote is not repeated."""
+    """Return the problem for an exception of the client, without the text of the endpoint."""
     if isinstance(problem, httpx2.TimeoutException):
         return ModelUnavailable("The language model did not answer in time.", kind="timeout")
     if isinstance(problem, httpx2.ConnectError | httpx2.UnsupportedProtocol):
@@ -169,27 +169,27 @@ def _status_problem(response: httpx2.Response, content: bytes) -> ModelProblem:
     if status in (401, 403):
         return ModelUnavailable(f"The language model refuses the key ({status}).", kind="key")
     if status == 404:
-        return ModelUnavailable("The endpoint does not know the model, or is another one (404).", kind="absent")
+        return ModelUnavailable("The endpoint does not have the model, or the address is wrong (404).", kind="absent")
     if 300 <= status < 400:
-        return ModelUnavailable(f"The endpoint points elsewhere ({status}), which is not followed.", kind="redirect")
+        return ModelUnavailable(f"The endpoint redirects ({status}), which is not followed.", kind="redirect")
     if status >= 500:
-        return TransientError(f"The endpoint of the language model is in trouble ({status}).", kind="error")
-    return ModelUnavailable(f"The endpoint of the language model refuses ({status}).", kind="error")
+        return TransientError(f"The endpoint of the language model has a server error ({status}).", kind="error")
+    return ModelUnavailable(f"The endpoint of the language model refused the request ({status}).", kind="error")
 
 
 def connections_close() -> None:
-    """Close what connections this process keeps open. For tests."""
+    """Close all connections of this process. For tests."""
     while _clients:
         _clients.popitem()[1].close()
 
 
-# One for each address and key, of which there is one unless settings change.
+# One client for each address, key and process.
 _clients: dict[tuple[str, str | None, int], httpx2.Client] = {}
 _making = threading.Lock()
 
 
 def _client() -> httpx2.Client:
-    # A process that was forked makes connections of its own.
+    # A forked process needs its own connections.
     wanted = (base_url(), settings.MEMSTATE_LLM_API_KEY, os.getpid())
     with _making:
         if wanted not in _clients:
@@ -202,11 +202,11 @@ def _client_make(address: str, api_key: str | None) -> httpx2.Client:
         request.headers["Authorization"] = f"Bearer {api_key}"
         return request
 
-    # Texts go to the configured address and are not passed on to another; no proxy, no .netrc.
+    # Texts go only to the configured address: no redirects, no proxy, no .netrc.
     return httpx2.Client(
         base_url=address,
         headers=_HEADERS,
-        # Without a key, a name and a password in the address count.
+        # Without a key, credentials in the address are used.
         auth=sign if api_key else None,
         follow_redirects=False,
         trust_env=False,

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.agents.tools.tool import Tool
-from memory.api.problems import failure_told
+from memory.api.problems import failure_of
 from memory.core.callbacks import Clock
 from memory.core.errors import MemoryProblem
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
@@ -115,7 +115,7 @@ async def _done(work: Work, function: Callable[[Principal], T]) -> T:
     except MemoryProblem as problem:
         raise _Refused(types.INVALID_PARAMS, problem.sentence, {"code": problem.code}) from None
     except Exception as problem:
-        told = failure_told(problem)
+        told = failure_of(problem)
         raise MCPError(types.INTERNAL_ERROR, told.sentence, {"code": told.code}) from None
 
 

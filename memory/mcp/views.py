@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from memory.access.principal import Principal
 from memory.api.authentication import request_authenticate
 from memory.api.parsing import body_read
-from memory.api.problems import failure_told, problem_response, refusal_response
+from memory.api.problems import failure_of, not_stored, problem_response, refusal_response
 from memory.core.errors import MemoryProblem, NotAllowed
 from memory.core.problem_codes import ProblemCode
 
@@ -31,11 +31,11 @@ class _Origins(CsrfViewMiddleware):
 def mcp(request: HttpRequest) -> HttpResponse:
     """Answer one message of the protocol. Keys, limits and refusals before the protocol are those of the API."""
     try:
-        return _answer(request)
+        return not_stored(_answer(request))
     except MemoryProblem as problem:
         return refusal_response(problem)
     except Exception as problem:
-        return problem_response(*failure_told(problem))
+        return problem_response(*failure_of(problem))
 
 
 def _answer(request: HttpRequest) -> HttpResponse:

@@ -12,9 +12,11 @@ from memory.models.erasure import ErasureReceipt, ForgetListing
 from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
+from memory.models.job import Job
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
+from memory.models.pauses import ForgetPause
 from memory.models.policies import PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
@@ -41,10 +43,12 @@ __all__ = [
     "FieldSummary",
     "ForgetAction",
     "ForgetListing",
+    "ForgetPause",
     "ForgetRun",
     "IdempotencyRecord",
     "ImportJob",
     "ImportedTopic",
+    "Job",
     "Lexeme",
     "Link",
     "PolicyVersion",

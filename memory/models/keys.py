@@ -37,5 +37,5 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     def is_expired(self, now: dt.datetime) -> bool:
-        """Tell whether the key has expired."""
+        """Return whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= now

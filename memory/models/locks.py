@@ -56,6 +56,6 @@ def session_lock_release(lock: Lock, name: str = "") -> None:
 
 
 def lock_missed(problem: BaseException) -> bool:
-    """Tell whether a statement failed because others held a lock for too long, or waited in a circle with it: a retry
+    """Return whether a statement failed because others held a lock for too long, or waited in a circle with it: a retry
     may succeed."""
     return isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected)

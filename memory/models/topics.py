@@ -59,6 +59,6 @@ class TopicEdit(models.Model):
 
     class Meta:
         indexes = [
-            # ``as_of`` undoes the edits made after a moment: all edits of the candidates, oldest first.
+            # ``as_of`` undoes the edits made after a time: all edits of the candidates, oldest first.
             models.Index(fields=["topic", "at", "id"], name="topicedit_by_topic")
         ]

@@ -1,1 +1,1 @@
-"""Which values are in force for a scope."""
+"""Policies: the values and rules in force for a scope, their versions, presets and schedules."""

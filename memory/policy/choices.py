@@ -1,4 +1,4 @@
-"""What a policy can be made of without writing it by hand: presets and shipped sets of rules, as they differ here."""
+"""Presets and shipped rule sets that an operator can choose, with what each would change at a scope."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 
 
 def presets_offered(scope: str) -> list[dict[str, Any]]:
-    """Return every preset with what it would change in force at ``scope``: values, and rules that begin or cease.
+    """Return every preset with what it would change at ``scope``: values and rules in force.
 
-    One statement. Raises ``ValueRefused`` for what is no scope.
+    One statement. Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -43,9 +43,9 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
 
 
 def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
-    """Return the shipped sets of rules in words and as JSON, and how many of each hold at ``scope`` by name.
+    """Return the shipped rule sets in words and as JSON, each with the number of its rules in force at ``scope``.
 
-    One statement. Raises ``ValueRefused`` for what is no scope.
+    One statement. Raises ``ValueRefused`` for a malformed scope.
     """
     effective = policies_current().effective(scope_normalize(scope))
     holding = {rule.name for rule in effective.rules.rules if rule.enabled}

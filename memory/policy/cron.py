@@ -1,4 +1,4 @@
-"""Cron lines: five fields, in UTC, read by the library that the scheduler of the jobs reads them with."""
+"""Cron lines: five fields, in UTC, parsed with the library that the scheduler of the job queue uses."""
 
 import datetime as dt
 import re
@@ -10,16 +10,16 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
 FIELDS = 5
-# What the column of the scheduler holds.
+# The length of the scheduler's column.
 MAX_LENGTH = 100
-# The 29th of February is 8 years away at most; what has no date in that time has none.
+# The 29th of February is at most 8 years away. A line without a date in that time has none.
 MAX_YEARS = 8
-# Times drawn by lot or from a hash would be others in the preview than in the schedule.
+# Random and hashed times would differ between the preview and the schedule.
 _DRAWN = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 
 
 def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
-    """Return the first moment after ``now`` at which ``cron`` fires. Raises ``ValueRefused``."""
+    """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if it is malformed."""
     if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _DRAWN.search(cron):
         raise ValueRefused(
             f"cron must be five fields (minute, hour, day, month, weekday) of at most {MAX_LENGTH} characters; "
@@ -31,10 +31,10 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
     except CroniterError as problem:
         if croniter.is_valid(cron):
             raise ValueRefused(
-                f"cron {cron!r} never fires: there is no such date.", code=ProblemCode.INVALID_CRON
+                f"cron {cron!r} never fires: its date does not exist.", code=ProblemCode.INVALID_CRON
             ) from problem
         raise ValueRefused(
-            f"cron {cron!r} cannot be read as minute, hour, day, month, weekday.", code=ProblemCode.INVALID_CRON
+            f"cron {cron!r} is not a valid minute, hour, day, month and weekday.", code=ProblemCode.INVALID_CRON
         ) from problem
 
 
@@ -45,5 +45,5 @@ def _next(cron: str, now: dt.datetime) -> dt.datetime:
 
 def cron_check(cron: str) -> None:
     """Raise ``ValueRefused`` unless ``cron`` can be read and fires."""
-    # Whether a line ever fires does not depend on when it is asked.
+    # Whether a line ever fires does not depend on the present time.
     cron_next(cron, now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))

@@ -1,11 +1,11 @@
-"""Cron lines in words, as far as they can be said in a few: `every day at 03:00 UTC`."""
+"""Cron lines in words, such as `every day at 03:00 UTC`."""
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SHORT = {name[:3].lower(): place for place, name in enumerate(_DAYS[:7])}
 
 
 def cron_words(cron: str) -> str:
-    """Return a valid cron line in words; one that says more than a time on some days is quoted."""
+    """Return a valid cron line in words. A line too complex for a few words is quoted."""
     minute, hour, day, month, weekday = cron.split()
     times = _times(minute, hour)
     if times is None or month != "*":
@@ -34,7 +34,7 @@ def _times(minute: str, hour: str) -> str | None:
     if minute == "*" and hour == "*":
         return "every minute"
     if minute.startswith("*/") and minute[2:].isdigit() and hour == "*":
-        # It begins anew each hour, which is the same only where the step divides it.
+        # The steps restart each hour, so this is an interval only if the step divides 60.
         step = int(minute[2:])
         return f"every {step} minutes" if step > 1 and 60 % step == 0 else None
     if not minute.isdigit():

@@ -1,4 +1,4 @@
-"""What changed between two versions of a policy, line by line, and in words."""
+"""The diff between two versions of a policy, as lines and in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,19 +7,19 @@ RULE = "rule "
 
 
 def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one line ``{name, before, after}`` for everything that differs; None stands for not set.
+    """Return one line ``{name, before, after}`` for each difference; None means not set.
 
-    Both hold ``preset``, ``values`` and ``rules`` as they are stored. A rule is called ``rule <name>``; ``rules`` is
-    the order of their names, where it alone differs.
+    Both versions hold ``preset``, ``values`` and ``rules`` as stored. The line of a rule is named ``rule <name>``. If
+    only the order of the rules differs, the one line is named ``rules`` and holds the names.
     """
     lines = []
     if before["preset"] != after["preset"]:
         lines.append(_line("preset", before["preset"] or None, after["preset"] or None))
     lines += _differing(before["values"], after["values"])
-    old, new = ({f"{RULE}{rule['name']}": rule for rule in said["rules"]} for said in (before, after))
+    old, new = ({f"{RULE}{rule['name']}": rule for rule in version["rules"]} for version in (before, after))
     rules = _differing(old, new)
     if not rules and list(old) != list(new):
-        names = [[name.removeprefix(RULE) for name in said] for said in (old, new)]
+        names = [[name.removeprefix(RULE) for name in named_rules] for named_rules in (old, new)]
         rules = [_line("rules", *names)]
     return lines + rules
 
@@ -42,7 +42,7 @@ def _line(name: str, before: Any, after: Any) -> dict[str, Any]:
 
 
 def value_words(value: Any) -> str:
-    """Return a value as people read it; None is inherited."""
+    """Return a value in words; None is ``inherited``."""
     if value is None:
         return "inherited"
     if isinstance(value, list):

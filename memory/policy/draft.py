@@ -1,4 +1,4 @@
-"""From what somebody sent to a policy: read, and checked for what it would put in force at its scope and below."""
+"""Drafts: parse the policy of a request and check what it would put in force at its scope and below."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from memory.policy.rule_parsing import rules_ordered, rules_parse
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
-# Shown among the effective values, but no policy's to set: the vectors of the store have this width.
+# The width of all vectors of the store. It is shown among the effective values, but no policy can set it.
 DIMENSION = "embedding_dimension"
 
 
@@ -28,10 +28,10 @@ def draft_parse(
     rules: Sequence[object] | None,
     number: int = 0,
 ) -> SetPolicy:
-    """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused`` with a sentence."""
+    """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused``."""
     if preset and preset not in PRESETS:
         raise ValueRefused(
-            f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
         )
     present = policies.policies.get(scope)
     kept = present.rules if present else ()
@@ -45,22 +45,22 @@ def draft_parse(
 
 
 def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
-    """Return values under their canonical names, in the order of the names; None is left out, as it is inherited.
+    """Return parsed values by canonical name, sorted by name; None is left out, because it means inherited.
 
-    Raises ``ValueRefused`` for an unknown name, a name that is there twice, and a value that does not fit.
+    Raises ``ValueRefused`` for an unknown name, a name given twice, and an invalid value.
     """
     parsed: dict[str, KnobValue] = {}
-    for said, value in values.items():
-        name = KNOB_ALIASES.get(said, said)
+    for given, value in values.items():
+        name = KNOB_ALIASES.get(given, given)
         if name == DIMENSION:
             _dimension_check(value)
             continue
-        if name != said and name in values:
+        if name != given and name in values:
             raise ValueRefused(
-                f"{said} is another name of {name}; send one of the two.", code=ProblemCode.CONTRADICTORY_REQUEST
+                f"{given} is another name of {name}; send one of the two.", code=ProblemCode.CONTRADICTORY_REQUEST
             )
         if value is None:
-            # An unknown name is a mistake even where it says nothing.
+            # An unknown name is an error even without a value.
             knob_name(name)
         else:
             parsed[name] = knob_parse(name, value)
@@ -68,10 +68,10 @@ def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
 
 
 def knob_name(name: str) -> str:
-    """Return the canonical name of a policy value. Raises ``ValueRefused`` if there is none of that name."""
+    """Return the canonical name of a policy value. Raises ``ValueRefused`` for an unknown name."""
     name = KNOB_ALIASES.get(name, name)
     if name not in KNOBS:
-        raise ValueRefused(f"There is no policy value named {name!r}.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise ValueRefused(f"The policy value {name!r} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
     return name
 
 
@@ -83,10 +83,10 @@ def policies_drafted(
     values: Mapping[str, object],
     rules: Sequence[object] | None = None,
 ) -> Policies:
-    """Return a snapshot in which the policy set at ``scope`` is this draft, read and validated as a save is. No query.
+    """Return a snapshot in which this draft is the policy at ``scope``, parsed and validated as by a save. No query.
 
-    ``values`` is the whole set; no ``preset`` is none; no ``rules`` are those that are set there now. Raises
-    ``ValueRefused`` with the sentence that a save would be refused with.
+    ``values`` replaces all values and ``preset`` the preset; without ``rules`` the present rules stay. Raises
+    ``ValueRefused`` as a save would.
     """
     policy = draft_parse(policies, scope_normalize(scope), preset=preset, values=values, rules=rules)
     drafted = policies.with_policy(policy)
@@ -141,16 +141,16 @@ def _from(effective: EffectivePolicy, name: str) -> str:
 
 
 def _sets_expanded(rules: Sequence[object]) -> list[object]:
-    """Return ``rules`` with the name of a shipped set replaced by the rules of the set."""
+    """Return ``rules`` with each name of a shipped rule set replaced by the rules of the set."""
     expanded: list[object] = []
-    for said in rules:
-        if not isinstance(said, str):
-            expanded.append(said)
-        elif said in SHIPPED_RULE_SETS:
-            expanded += [rule.as_json() for rule in SHIPPED_RULE_SETS[said]]
+    for entry in rules:
+        if not isinstance(entry, str):
+            expanded.append(entry)
+        elif entry in SHIPPED_RULE_SETS:
+            expanded += [rule.as_json() for rule in SHIPPED_RULE_SETS[entry]]
         else:
             raise ValueRefused(
-                f"There is no set of rules named {said[:100]!r}; there are {', '.join(SHIPPED_RULE_SETS)}.",
+                f"The rule set {entry[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
                 code=ProblemCode.UNKNOWN_RULE_PRESET,
             )
     return expanded

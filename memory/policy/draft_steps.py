@@ -1,4 +1,4 @@
-"""Steps from one draft of a policy to the next: take a preset, add a shipped set of rules, switch a rule off. Pure."""
+"""Changes of a draft: choose a preset, add a shipped rule set, switch a rule on or off, remove a rule. Pure."""
 
 import dataclasses
 
@@ -10,18 +10,18 @@ from memory.policy.snapshot import Policies, SetPolicy
 
 
 def draft_start(policies: Policies, scope: str) -> SetPolicy:
-    """Return what is set at ``scope``, a canonical path, to begin a draft with."""
+    """Return the present policy of ``scope``, a canonical path, as the first draft."""
     return policies.policies.get(scope) or SetPolicy(scope, 0)
 
 
 def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
-    """Return ``draft`` under ``preset``: values that make up the design are its own, the others stay as they are set.
+    """Return ``draft`` with ``preset``, without its own values for what the preset sets; an empty preset is none.
 
-    Raises ``ValueRefused`` for an unknown preset; an empty one is none.
+    Raises ``ValueRefused`` for an unknown preset.
     """
     if preset and preset not in PRESETS:
         raise ValueRefused(
-            f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
         )
     design = PRESETS[preset].values if preset else {}
     kept = {name: value for name, value in draft.values.items() if name not in design}
@@ -29,18 +29,18 @@ def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
 
 
 def preset_overridden(draft: SetPolicy) -> list[str]:
-    """Return the names of the values that go before the preset of ``draft``, so that it is not quite the design."""
+    """Return the names of the values of ``draft`` that override its preset."""
     return [name for name in draft.values if draft.preset and name in PRESETS[draft.preset].values]
 
 
 def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` with the rules of a shipped set after its own; one of the same name gives way to the set's.
+    """Return ``draft`` with the rules of a shipped set after its own, which they replace if the names are equal.
 
     Raises ``ValueRefused`` for an unknown set.
     """
     if name not in SHIPPED_RULE_SETS:
         raise ValueRefused(
-            f"There is no set of rules named {name[:100]!r}; there are {', '.join(SHIPPED_RULE_SETS)}.",
+            f"The rule set {name[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
             code=ProblemCode.UNKNOWN_RULE_PRESET,
         )
     added = [dataclasses.replace(rule, scope=draft.scope) for rule in SHIPPED_RULE_SETS[name]]
@@ -51,13 +51,13 @@ def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
 def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetPolicy:
     """Return ``draft`` with the rule ``name`` switched off, or on if it is off.
 
-    A rule from above or from a preset is switched by one of its name here, which is the nearer of the two. Raises
-    ``ValueRefused`` if no such rule holds.
+    An inherited rule, or one of a preset, is overridden by a rule of the same name in the draft. Raises
+    ``ValueRefused`` if no rule of this name is in force.
     """
     rules = policies.with_policy(draft).effective(draft.scope).rules.rules
     rule = next((rule for rule in rules if rule.name == name), None)
     if rule is None:
-        raise ValueRefused(f"No rule named {name[:100]!r} holds in {draft.scope}.", code=ProblemCode.UNKNOWN_RULE)
+        raise ValueRefused(f"No rule named {name[:100]!r} is in force in {draft.scope}.", code=ProblemCode.UNKNOWN_RULE)
     switched = dataclasses.replace(rule, enabled=not rule.enabled, scope=draft.scope)
     if any(own.name == name for own in draft.rules):
         return dataclasses.replace(draft, rules=tuple(switched if own.name == name else own for own in draft.rules))
@@ -65,5 +65,5 @@ def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetP
 
 
 def draft_without_rule(draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` without its own rule ``name``; one of that name from above or from a preset holds again."""
+    """Return ``draft`` without its own rule ``name``; an inherited or preset rule of that name applies again."""
     return dataclasses.replace(draft, rules=tuple(rule for rule in draft.rules if rule.name != name))

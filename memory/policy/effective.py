@@ -1,4 +1,4 @@
-"""The one place that says which policies are in force now, and so which knobs hold for a scope."""
+"""The policies in force now, and so the knobs of a scope. All other code asks this module."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from memory.core.rules import Rule
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
 
-# The newest version is found by the primary key, whatever the number of versions. Versions commit in the order of
-# their ids (``policy_lock``), and an id that was rolled back is never given out again. With the time beside the id, not
-# even a table that was emptied and filled anew looks like what it was before.
+# The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
+# (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
+# filled again.
 _STAMP = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
        (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL)
@@ -25,15 +25,15 @@ SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, va
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
-# What this process read last. The stamp says whether it is still so, in this transaction as in any other.
+# The policies that this process read last. They are valid while the stamp is the same.
 _kept = Policies()
 
 
 def policies_current() -> Policies:
     """Return the policies in force, as the running transaction sees them.
 
-    One prepared statement that reads two index entries; one more after a policy has been saved. Take one snapshot per
-    request and ask that: a second call may see a newer policy.
+    One prepared statement that reads two index entries; one more after a policy has been saved. Use one snapshot per
+    request: a second call may return newer policies.
     """
     global _kept
     newest, rekeying = rows_prepared(_STAMP, ())[0]
@@ -53,7 +53,7 @@ def knobs_effective(scope: str) -> Knobs:
 
 def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     rows = rows_prepared(_NEWEST, ())
-    # Whoever saved between the two statements is in these rows, so the stamp is taken from them.
+    # These rows include versions saved after the first statement, so the stamp is taken from them.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
     found = [
         policy_stored(scope, number, preset, json.loads(values), json.loads(rules))
@@ -70,8 +70,7 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
 def policy_stored(
     scope: str, number: int, preset: str, values: Mapping[str, Any], rules: Sequence[dict[str, Any]]
 ) -> SetPolicy:
-    """Return a stored version as a policy. Presets and values that this version of the program does not know are left
-    out. No query."""
+    """Return a stored version as a policy, without presets and values that this release does not know. No query."""
     known = {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in KNOBS
     }
@@ -79,16 +78,16 @@ def policy_stored(
 
 
 def rules_stored(stored: Sequence[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
-    """Return stored rules as they were read when they were saved."""
+    """Return stored rules as ``Rule`` objects of ``scope``, without validation."""
     return tuple(
         Rule(
-            name=said["name"],
-            events=tuple(said["events"]),
-            condition=said["condition"],
-            action=said["action"],
-            category=said.get("category", ""),
-            enabled=said["enabled"],
+            name=rule["name"],
+            events=tuple(rule["events"]),
+            condition=rule["condition"],
+            action=rule["action"],
+            category=rule.get("category", ""),
+            enabled=rule["enabled"],
             scope=scope,
         )
-        for said in stored
+        for rule in stored
     )

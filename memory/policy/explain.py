@@ -1,4 +1,4 @@
-"""One policy as people read it: every value in force with where it comes from, rules in words, what comes next."""
+"""One policy for people: the values in force with their sources, the rules in words, and the next scheduled run."""
 
 import datetime as dt
 import functools
@@ -24,7 +24,7 @@ from memory.policy.save import version_content, version_find, version_present
 from memory.policy.schedules import schedule_as_json
 from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
 
-# The groups of the knobs, as people call them.
+# The titles of the groups of knobs.
 GROUPS = {
     "ladder": "Strategy and ladder",
     "runs": "Runs",
@@ -34,17 +34,17 @@ GROUPS = {
     "regret": "Regret",
     "recall": "Recall",
 }
-# What a page names of the policies below; the tree has them all.
+# The number of policies below a scope that a page lists; the tree lists all of them.
 MOST_BELOW = 20
-# What a page tells of the versions that a run went by.
+# The number of policy versions of a run that a page lists.
 MOST_BEHIND = 12
 
 
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
-    """Return what is set at ``scope``, what is in force there, and when forgetting comes by next.
+    """Return the policy set at ``scope``, what is in force there, and the time of the next scheduled run.
 
-    ``groups`` holds every value in the groups of the knobs. Two statements; one more while a half-life is on its way to
-    the rows, and one more after a policy has been saved. Raises ``ValueRefused`` for what is no scope.
+    ``groups`` holds every value, by group. Two statements; one more while rows are being re-keyed, and one more after a
+    policy has been saved. Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -77,10 +77,7 @@ def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
 
 
 def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
-    """Return the versions of the policy of ``scope`` as ``policy_versions`` does, each with its diff for people.
-
-    One query.
-    """
+    """Return the versions of ``policy_versions``, each with its diff in words. One query."""
     page = policy_versions(scope, before=before, limit=limit)
     return PolicyPage([_with_diff(item) for item in page.items], page.next)
 
@@ -96,9 +93,9 @@ def _with_diff(version: PolicyVersionOut) -> PolicyVersionShown:
 
 
 def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
-    """Return one version of the policy of ``scope``, as its history shows it, with its neighbours. Two statements.
+    """Return one version of the policy of ``scope`` with its diff and the numbers of its neighbours. Two statements.
 
-    Raises ``NotVisible`` if there is none, ``ValueRefused`` for what is no scope.
+    Raises ``NotVisible`` if the version does not exist, ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     version = PolicyVersion.objects.filter(scope=scope, number=number).first()
@@ -119,9 +116,11 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
 
 
 def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the versions that a run went by, each as its history shows it, at most ``MOST_BEHIND`` in the order
-    given: whether it is still in force, and whether it is new beside those ``before`` it, which may be why more was
-    forgotten than ever. Two statements."""
+    """Return the policy versions that a run used, at most ``MOST_BEHIND``, in the given order. Two statements.
+
+    Each has its diff, whether it is still in force, and whether it differs from ``before``, the versions of the run
+    before: a new version may explain why more was forgotten.
+    """
     wanted = dict(itertools.islice(versions.items(), MOST_BEHIND))
     if not wanted:
         return []
@@ -141,8 +140,8 @@ def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -
 
 
 def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
-    """Return what has been saved at ``scope``, a canonical path, after version ``than``: the newest version, and the
-    diff of both; None if nothing was. Two queries."""
+    """Return the newest version of the policy of ``scope``, a canonical path, with its diff to version ``than``; None
+    if ``than`` is the newest. Two queries."""
     present = version_present(scope)
     if present.number == than:
         return None
@@ -154,11 +153,11 @@ def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
 
 
 def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
-    """Return the rules that hold, in the order in which they do, each in words and as JSON. No query."""
-    told = []
+    """Return the rules in force, in the order in which they apply, each in words and as JSON. No query."""
+    items = []
     for rule in effective.rules.rules:
         at = policies.policies[rule.scope]
-        told.append(
+        items.append(
             {
                 "name": rule.name,
                 "words": rule_sentence(rule),
@@ -169,7 +168,7 @@ def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[s
                 "json": rule.as_json(),
             }
         )
-    return told
+    return items
 
 
 def _groups(effective: EffectivePolicy, scope: str) -> list[dict[str, Any]]:
@@ -185,7 +184,7 @@ def _groups(effective: EffectivePolicy, scope: str) -> list[dict[str, Any]]:
                 "source": source.source,
                 "from_scope": source.source.startswith(ROOT),
                 "preset": source.preset,
-                # By the policy itself, and not by its preset.
+                # Set by the policy itself, not by its preset.
                 "here": source.source == scope and not source.preset,
             }
         )

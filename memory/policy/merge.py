@@ -1,4 +1,4 @@
-"""Two operators changed one version: what one of them drafted, brought onto what the other has saved. Pure."""
+"""Three-way merge for two operators who changed the same version of a policy. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from memory.policy.diff import RULE
 
 @dataclass(slots=True)
 class MergedDraft:
-    """A draft on the newer version. ``clashes`` names what both changed, each in another way: there the draft stays."""
+    """A draft on the newer version. ``clashes`` names what both changed differently; there the draft is kept."""
 
     preset: str
     values: dict[str, Any]
@@ -18,15 +18,15 @@ class MergedDraft:
 
 
 def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedDraft:
-    """Return ``mine``, drafted on ``base``, as a draft on ``theirs``: what I left alone is theirs, the rest mine.
+    """Return ``mine``, drafted on ``base``, as a draft on ``theirs``: my changes are kept, the rest is theirs.
 
-    Each holds ``preset``, ``values`` and ``rules`` as they are stored; what of ``mine`` cannot be read is as typed.
+    Each holds ``preset``, ``values`` and ``rules`` as stored; malformed parts of ``mine`` are kept as typed.
     """
     merged = MergedDraft("", {}, [])
     merged.preset = _pick(merged, "preset", base["preset"], mine["preset"], theirs["preset"])
     names = dict.fromkeys((*theirs["values"], *mine["values"], *base["values"]))
     for name in names:
-        value = _pick(merged, name, *(said["values"].get(name) for said in (base, mine, theirs)))
+        value = _pick(merged, name, *(version["values"].get(name) for version in (base, mine, theirs)))
         if value is not None:
             merged.values[name] = value
     merged.rules = _rules(merged, base["rules"], mine["rules"], theirs["rules"])
@@ -38,11 +38,11 @@ def _rules(merged: MergedDraft, base: Sequence[Any], mine: Sequence[Any], theirs
         return list(theirs)
     if list(theirs) == list(base):
         return list(mine)
-    was, said, now = ({_name(rule): rule for rule in rules} for rules in (base, mine, theirs))
-    # In their order, since rules hold in it; what I added comes after.
+    old, own, new = ({_name(rule): rule for rule in rules} for rules in (base, mine, theirs))
+    # Rules apply in order: theirs first, then those that I added.
     picked = [
-        _pick(merged, f"{RULE}{name}", was.get(name), said.get(name), now.get(name))
-        for name in dict.fromkeys((*now, *said))
+        _pick(merged, f"{RULE}{name}", old.get(name), own.get(name), new.get(name))
+        for name in dict.fromkeys((*new, *own))
     ]
     return [rule for rule in picked if rule is not None]
 

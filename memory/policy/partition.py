@@ -1,4 +1,4 @@
-"""PolicyPartition: which topics stand under which policy, for a scope and everything below it."""
+"""Partitions: the topics of a scope and below, divided by the policy that governs them."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class PolicyPartition:
 
 @dataclass(frozen=True, slots=True)
 class TopicSubset:
-    """A filter on the topics of a partition: by kind, by rung, or none."""
+    """A filter on the topics of a partition, by kind and by rung; None means all."""
 
     kind: str | None = None
     rung: int | None = None
@@ -43,19 +43,21 @@ class TopicSubset:
 ALL_TOPICS = TopicSubset()
 
 
-def partitions_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[PolicyPartition]:
+def partitions_of(
+    policies: Policies, scope: str, *, forgetting: bool = True, paused: tuple[str, ...] = ()
+) -> list[PolicyPartition]:
     """Return the partitions of ``scope``: its own, and one for each policy set below it. No query.
 
     With ``forgetting``, exempt scopes and partitions that a run over ``scope`` skips (``partition_is_skipped``) are
-    left out. Without it, every topic of the scope belongs to exactly one partition.
+    left out, and so are ``paused`` scopes. Without it, every topic of the scope belongs to exactly one partition.
     """
     nodes = policies.nodes(scope)
     found = []
     for node in nodes:
         below = {other.scope for other in nodes if other.scope != node.scope and scope_within(other.scope, node.scope)}
         if forgetting:
-            exempt = node.knobs.exempt_scopes
-            if partition_is_skipped(node, scope):
+            exempt = (*node.knobs.exempt_scopes, *paused)
+            if partition_is_skipped(node, scope) or any(scope_within(node.scope, path) for path in paused):
                 continue
             below |= {path for path in exempt if scope_within(path, node.scope)}
         # A scope below another excluded one is excluded with it.

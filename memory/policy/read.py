@@ -1,4 +1,4 @@
-"""What there is to tell about the policy of a scope: what is set, what is in force and where from, and its history."""
+"""The policy of a scope for the API: what is set, what is in force with its sources, and the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from memory.policy.replies import EffectiveValue, PolicyOut, PolicyVersionOut, R
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 from memory.predicates.words import rule_describe
 
-# What the width of the vectors is when nobody says otherwise.
+# The default width of the vectors.
 _DIMENSION_DEFAULT = 384
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage:
-    """A page of the history and where the next begins; None at the end."""
+    """A page of the history; ``next`` is where the next page begins, None at the end."""
 
     items: Sequence[PolicyVersionOut]
     next: int | None = None
@@ -34,9 +34,9 @@ class PolicyPage:
 def policy_show(scope: str) -> PolicyOut:
     """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
 
-    ``effective`` tells of every value where it comes from: a scope, ``default`` or ``environment``, and by which
-    preset. ``rules`` are those set here, ``rules_in_words`` all that hold here, nearest first. ``rekeying`` tells how
-    far a change of half-life has come, by one more statement. Raises ``ValueRefused`` for what is no scope.
+    ``effective`` holds every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
+    the rules set at this scope, ``rules_in_words`` all rules in force, nearest scope first. ``rekeying`` is the
+    progress of a change of half-life, with one more statement. Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -57,15 +57,15 @@ def policy_show(scope: str) -> PolicyOut:
 
 def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
     """Return every value in force by name."""
-    told: dict[str, EffectiveValue] = {}
+    items: dict[str, EffectiveValue] = {}
     for name in KNOBS:
         source = effective.sources[name]
-        told[name] = {"value": _plain(getattr(effective.knobs, name)), "from": source.source}
+        items[name] = {"value": _plain(getattr(effective.knobs, name)), "from": source.source}
         if source.preset:
-            told[name]["preset"] = source.preset
+            items[name]["preset"] = source.preset
     width = settings.MEMSTATE_EMBEDDING_DIMENSION
-    told[DIMENSION] = {"value": width, "from": DEFAULT if width == _DIMENSION_DEFAULT else ENVIRONMENT}
-    return told
+    items[DIMENSION] = {"value": width, "from": DEFAULT if width == _DIMENSION_DEFAULT else ENVIRONMENT}
+    return items
 
 
 def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -> PolicyPage:
@@ -80,7 +80,7 @@ def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -
 
 
 def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
-    """Return one version as its history shows it, with its rules and what it changed in words. No queries."""
+    """Return one version of a policy, with its rules and its diff in words. No queries."""
     return {
         "scope": version.scope,
         "version": version.number,
@@ -107,14 +107,13 @@ def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
 def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
     """Return the lines of a diff for people: ``name``, ``kind`` (added, removed or changed) and both sides in words.
 
-    A rule is told as a sentence. A value that was inherited has no side of its own: None; nor has a rule that was not
-    there. No queries.
+    A rule is described by a sentence. The side of an inherited value or an absent rule is None. No queries.
     """
-    told = []
+    items = []
     for line in diff:
         before, after = line["before"], line["after"]
         is_rule = line["name"].startswith(RULE)
-        told.append(
+        items.append(
             {
                 "name": line["name"].removeprefix(RULE) if is_rule else line["name"],
                 "is_rule": is_rule,
@@ -124,7 +123,7 @@ def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str
                 "after": _side_words(line["name"], after, scope),
             }
         )
-    return told
+    return items
 
 
 def _side_words(name: str, value: Any, scope: str) -> str | None:
@@ -137,25 +136,25 @@ def _side_words(name: str, value: Any, scope: str) -> str | None:
 
 
 def number_words(value: Any) -> str:
-    """Return a value as a page shows it: as ``value_words``, with commas in large whole numbers."""
+    """Return a value as ``value_words`` does, with commas in large whole numbers."""
     large = isinstance(value, (int, float)) and abs(value) >= 1000 and value == int(value)
     return f"{int(value):,}" if large else value_words(value)
 
 
 def rule_sentence(rule: Rule) -> str:
-    """Return a rule as a sentence; one that this version of the program cannot read is named."""
+    """Return a rule as a sentence; a rule that this release cannot parse is described by its name and the problem."""
     try:
         return rule_describe(rule)
     except MemoryProblem as problem:
-        return f"Rule {rule.name!r} cannot be read any more: {problem.sentence}"
+        return f"Rule {rule.name!r} is no longer valid: {problem.sentence}"
 
 
 def _rule_as_json(rule: Rule, policies: Policies) -> RuleInForce:
-    told: RuleInForce = {"name": rule.name, "words": rule_sentence(rule), "enabled": rule.enabled, "from": rule.scope}
+    items: RuleInForce = {"name": rule.name, "words": rule_sentence(rule), "enabled": rule.enabled, "from": rule.scope}
     at = policies.policies[rule.scope]
     if rule not in at.rules:
-        told["preset"] = at.preset
-    return told
+        items["preset"] = at.preset
+    return items
 
 
 def _line_words(line: Mapping[str, Any], scope: str) -> str:

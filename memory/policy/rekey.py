@@ -1,7 +1,7 @@
-"""A change of half-life reaches the rows: in batches, in the background, and again from where it stopped.
+"""Re-keying: applies a change of half-life to the stored rows, in resumable batches in the background.
 
-Salience and the time of the last reinforcement are never touched. Half-life and fade key are, so that what a topic is
-worth at any moment is ``s * 0.5^(time since / half-life)`` with the half-life now in force, as if it had always been.
+Only half-life and fade key of a row change, not its salience and the time of its last reinforcement. So the effective
+salience at any time is ``s * 0.5^(time since / half-life)`` with the half-life now in force, also for the past.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies
 
 TOPICS_PER_BATCH = 5000
-# Strays in more scopes than this are looked for in the whole store.
+# With strays in more scopes than this, the whole store is re-keyed.
 MAX_STRAY_SCOPES = 20
 _FIRST = uuid.UUID(int=0)
 
@@ -39,9 +39,9 @@ ORDER BY v.topic_id
 
 
 def _rekey_sql(table: str, key: str, joined: str) -> str:
-    """Return the statement that gives rows of the topics ``%(ids)s`` the half-life of their scope, where it differs.
+    """Return the statement that sets the half-life of the scope on the rows of the topics ``%(ids)s``, if it differs.
 
-    The rows are locked in the order of their keys, as every other writer of many rows does.
+    It locks the rows in the order of their keys, as all statements that write many rows do.
     """
     fade = fade_key_sql("r.salience", reinforced_at="r.reinforced_at", half_life="held.wanted")
     return f"""
@@ -61,7 +61,7 @@ def _rekey_sql(table: str, key: str, joined: str) -> str:
 _TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 _FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 
-# The half-lives that occur, found by as many steps through the index as there are pairs of rung and half-life.
+# The half-lives that occur. The recursion needs one step in the index for each pair of rung and half-life.
 _HALF_LIVES = """
 WITH RECURSIVE pair AS (
     (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, half_life LIMIT 1)
@@ -85,25 +85,25 @@ _LIVE_RUNGS = [0, 1, 2]
 
 
 def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
-    """Give topics and fields the half-life in force for their scope, and return how many topics were looked at.
+    """Set the half-life in force for their scope on topics and fields, and return the number of examined topics.
 
-    Works on the oldest unfinished ``Rekeying``, then on the next, until the time is used up or none is left: 0 means
-    that there is nothing to do, or that another process does it. Each batch is a transaction of seven statements, and
-    says in the same commit how far it came, so that a kill costs one batch at most.
+    It processes the unfinished ``Rekeying`` rows, oldest first, until the time is used up or none is left. 0 means that
+    nothing is left or that another process is working. Each batch is a transaction of seven statements that also
+    stores the progress, so a kill loses at most one batch.
     """
     until = time.monotonic() + budget_seconds
-    looked_at = 0
-    while (step := _step(now)) is not None:
-        looked_at += step
+    examined = 0
+    while (count := _next_batch(now)) is not None:
+        examined += count
         if time.monotonic() >= until:
             break
-    return looked_at
+    return examined
 
 
 def rekeying_progress(scope: str) -> list[RekeyingOut]:
-    """Return the unfinished re-keyings above, at and below ``scope``: how many topics of how many are done. One query.
+    """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
 
-    ``total`` is None until the work has begun.
+    ``total`` is None until the first batch.
     """
     return [
         {
@@ -119,15 +119,15 @@ def rekeying_progress(scope: str) -> list[RekeyingOut]:
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:
-    """Have rows re-keyed whose half-life no policy wants, and return in how many scopes there are such rows.
+    """Enqueue a re-keying for rows with a half-life that is not in force, and return the number of their scopes.
 
-    They come from writers that committed after a re-keying had passed, with what they had read before it. Two
-    statements that read a few index entries, and two more if there are any.
+    Such rows come from writers that had read the old policy and committed after the re-keying. Two statements that
+    read a few index entries, and two more if there are such rows.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         policies = policies_current()
         if policies.rekeying:
-            # What it will pass by yet is no stray. What it has passed by is found once it is through.
+            # The running re-keying will still reach some rows. Rows that it missed are found after it has finished.
             return 0
         wanted = sorted({node.knobs.half_life for node in policies.nodes(ROOT)})
         cursor.execute(_HALF_LIVES, [wanted])
@@ -144,8 +144,8 @@ def half_lives_stray_check(*, now: dt.datetime) -> int:
         return len(covered)
 
 
-def _step(now: dt.datetime) -> int | None:
-    """Do one batch and return the number of its topics; None if there is nothing to do, or somebody else does it."""
+def _next_batch(now: dt.datetime) -> int | None:
+    """Process one batch and return its number of topics; None if nothing is left or another process is working."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.REKEY_HALF_LIVES):
             return None
@@ -154,7 +154,7 @@ def _step(now: dt.datetime) -> int | None:
             return None
         work, later = unfinished[0], unfinished[1:]
         if any(scope_within(work.scope, other.scope) for other in later):
-            # The later one passes by all the rows of this one, and by those again that this one has done.
+            # The later re-keying covers all rows of this one.
             work.finished_at = now
             work.save(update_fields=["finished_at"])
             return 0

@@ -17,11 +17,11 @@ EffectiveValue = TypedDict(
         "value": Value,
         "from": Annotated[str, Field(description="A scope, default or environment.")],
         "preset": NotRequired[
-            Annotated[str | None, Field(description="The preset of that scope which sets it, if one does.")]
+            Annotated[str | None, Field(description="The preset of that scope that sets it, if any.")]
         ],
     },
 )
-EffectiveValue.__doc__ = "A value in force and where it comes from."
+EffectiveValue.__doc__ = "A value in force and its source."
 RuleInForce = TypedDict(
     "RuleInForce",
     {
@@ -32,11 +32,11 @@ RuleInForce = TypedDict(
         "preset": NotRequired[Annotated[str | None, Field(description="The preset that contains it, if any.")]],
     },
 )
-RuleInForce.__doc__ = "A rule that holds for a scope, in words."
+RuleInForce.__doc__ = "A rule that applies to a scope, in words."
 
 
 class RekeyingOut(TypedDict):
-    """A change of half-life on its way to the rows."""
+    """A change of half-life that the worker is applying to the rows."""
 
     scope: str
     reason: str
@@ -46,17 +46,17 @@ class RekeyingOut(TypedDict):
 
 
 class PolicyOut(TypedDict):
-    """What is set at a scope, and what is in force there."""
+    """The policy set at a scope, and the values in force there."""
 
     scope: str
     version: Annotated[int, Field(description="0 while no policy is set here.")]
     preset: str | None
     values: Annotated[dict[str, Value], Field(description="What is set here; everything else is inherited.")]
     rules: Annotated[list[RuleOut], Field(description="The rules set here, without those of the preset.")]
-    rules_in_words: Annotated[list[RuleInForce], Field(description="All rules that hold here, nearest scope first.")]
+    rules_in_words: Annotated[list[RuleInForce], Field(description="All rules that apply here, nearest scope first.")]
     effective: dict[str, EffectiveValue]
     warnings: Annotated[
-        list[str], Field(description="What is unwise about values in force; they are accepted all the same.")
+        list[str], Field(description="Warnings about values in force, which are accepted nevertheless.")
     ]
     rekeying: Annotated[
         list[RekeyingOut], Field(description="Changes of half-life that the worker has not yet applied to all rows.")
@@ -64,7 +64,7 @@ class PolicyOut(TypedDict):
 
 
 class DiffLine(TypedDict):
-    """One change of a version; null means inherited, or no such rule."""
+    """One change of a version; null means inherited, or that the rule does not exist."""
 
     name: str
     before: NotRequired[Any]
@@ -89,7 +89,7 @@ class PolicyVersionOut(TypedDict):
 
 
 class PolicyVersionPage(TypedDict):
-    """Versions, newest first; ``next`` is the cursor of the page after this one, null on the last."""
+    """Versions, newest first; ``next`` is the cursor of the next page, null on the last."""
 
     items: list[PolicyVersionOut]
     next: str | None

@@ -1,4 +1,4 @@
-"""Policies with all their versions, as an export holds them: written as they stand, if a save would accept them."""
+"""Import of policies with all their versions from an export, unchanged, if a save would accept them."""
 
 import datetime as dt
 import json
@@ -21,7 +21,7 @@ Short = Annotated[str, StringConstraints(max_length=200)]
 
 
 def _storable(value: Any) -> Any:
-    """Raise ``ValueError`` for a number that JSON has no digits for, or too many."""
+    """Return ``value``. Raises ``ValueError`` for a number that JSON cannot represent."""
     json.dumps(value, allow_nan=False)
     return value
 
@@ -58,8 +58,8 @@ class PastVersion(BaseModel):
 def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersion]) -> Policies:
     """Return ``policies`` with the newest of ``versions`` in force at ``scope``. A query for each pattern of its rules.
 
-    Raises ``ValueRefused`` unless the versions are in order and the newest is what a save would store. Whether it holds
-    together with the others, ``draft_check`` says once all of them are drafted.
+    Raises ``ValueRefused`` unless the versions are in order and the newest is what a save would store. Afterwards
+    ``draft_check`` must check all drafted policies together.
     """
     numbers = [version.number for version in versions]
     if numbers != sorted(set(numbers)):
@@ -77,8 +77,8 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
 def policies_restore(histories: Mapping[str, Sequence[PastVersion]], *, now: dt.datetime) -> None:
     """Write the versions of policies at scopes that have none. A few statements, and one for each scope.
 
-    Needs a transaction; waits until nobody else saves a policy. Schedules and half-lives follow. Raises
-    ``ValueRefused`` if a policy does not hold together with those in force, ``IntegrityError`` if a scope has one.
+    It needs a transaction, waits for other saves of policies, and updates schedules and half-lives. Raises
+    ``ValueRefused`` if a policy contradicts those in force, ``IntegrityError`` if a scope already has a policy.
     """
     before = drafted = policy_lock()
     for scope, versions in histories.items():

@@ -1,4 +1,4 @@
-"""Rules as people write them: read, checked one by one, and checked against each other."""
+"""Parses rules from JSON and checks them, each by itself and all against each other."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,13 @@ MAX_RULES = 50
 MAX_NAME = 100
 MAX_CATEGORY = 200
 
-# Forgetting on a schedule, by hand, and when memory is short. What happens at every write or query is asked for.
+# The default covers scheduled runs, memory pressure and manual runs. Rules for every write or query must say so.
 DEFAULT_EVENTS = ("cron", "memory_pressure", "manual")
 _MEMBERS = ("name", "events", "condition", "action", "category", "enabled")
 
 
 def rule_parse(data: object, *, scope: str) -> Rule:
-    """Return the rule that a JSON object says. ``scope`` is that of the policy it stands in.
-
-    Raises ``ValueRefused`` with a sentence.
-    """
+    """Return the rule of a JSON object. ``scope`` is the scope of its policy. Raises ``ValueRefused``."""
     if not isinstance(data, dict):
         raise ValueRefused("A rule must be an object with name, condition and action.", code=ProblemCode.INVALID_RULE)
     name = data.get("name")
@@ -38,7 +35,7 @@ def rule_parse(data: object, *, scope: str) -> Rule:
 
 
 def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
-    """Return the rules of one policy, in their order; ``ValueRefused`` also for what they say against each other."""
+    """Return the rules of one policy, in order. Raises ``ValueRefused``, also for rules that contradict each other."""
     if not isinstance(data, (list, tuple)):
         raise ValueRefused("Rules must be a list.", code=ProblemCode.INVALID_RULE)
     if len(data) > MAX_RULES:
@@ -50,7 +47,7 @@ def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
         raise ValueRefused(
-            f"Two rules are named {twice!r}; within a scope each name is given once.", code=ProblemCode.INVALID_RULE
+            f"Two rules are named {twice!r}; the names within a scope must be unique.", code=ProblemCode.INVALID_RULE
         )
     _order_check(rules)
     return rules
@@ -60,7 +57,8 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
     unknown = sorted(str(member)[:50] for member in data if member not in _MEMBERS)
     if unknown:
         raise ValueRefused(
-            f"there is no member {unknown[0]!r}; there are {', '.join(_MEMBERS)}.", code=ProblemCode.INVALID_RULE
+            f"the member {unknown[0]!r} does not exist; members are {', '.join(_MEMBERS)}.",
+            code=ProblemCode.INVALID_RULE,
         )
     action = data.get("action")
     if not isinstance(action, str) or action not in ACTIONS:
@@ -69,11 +67,11 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         raise ValueRefused("a condition is missing.", code=ProblemCode.INVALID_RULE)
     condition = condition_parse(data["condition"])
     for comparison, _negated in comparisons(condition):
-        # The ladder and other rules move rungs and pins in the very run that asks, so the next run would go on.
+        # A run changes rungs and pins itself, so the rule would match differently in the next run.
         if comparison.field in ("rung", "pinned"):
             raise ValueRefused(
-                f"a rule must not ask for {comparison.field}: a run changes it, so that a second run in a row would do "
-                "something again. Pinned topics are left alone anyway.",
+                f"a condition must not use {comparison.field}: a run changes it, so a second run right after the first "
+                "would change something again. Runs never change pinned topics.",
                 code=ProblemCode.RULE_NOT_STABLE,
             )
     category = _category(data, action)
@@ -83,7 +81,7 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         if category
     ):
         raise ValueRefused(
-            f"it gives the category {category!r} to topics that have it already.", code=ProblemCode.RULE_NOT_STABLE
+            f"it adds the category {category!r} to topics that already have it.", code=ProblemCode.RULE_NOT_STABLE
         )
     enabled = data.get("enabled", True)
     if not isinstance(enabled, bool):
@@ -112,7 +110,7 @@ def _category(data: dict[object, object], action: str) -> str:
     if action != "categorize":
         if category != "":
             raise ValueRefused(
-                f"category belongs to the action categorize; {action} takes none.", code=ProblemCode.INVALID_RULE
+                f"category is only for the action categorize, not for {action}.", code=ProblemCode.INVALID_RULE
             )
         return ""
     if not isinstance(category, str) or not category.strip() or len(category) > MAX_CATEGORY:
@@ -120,30 +118,31 @@ def _category(data: dict[object, object], action: str) -> str:
             f"categorize needs a category of 1 to {MAX_CATEGORY} characters.", code=ProblemCode.INVALID_RULE
         )
     if not category.isprintable():
-        raise ValueRefused("a category has printable characters only.", code=ProblemCode.INVALID_RULE)
+        raise ValueRefused("a category must consist of printable characters.", code=ProblemCode.INVALID_RULE)
     return category.strip()
 
 
 def _order_check(rules: Sequence[Rule]) -> None:
-    """Refuse a rule that asks for a category which a later one gives: only a second run would see it.
+    """Raise ``ValueRefused`` for a rule that uses a category which a later rule adds: only a second run would see it.
 
-    Rules that are switched off count as well, or switching one on could break an order nobody is looking at.
+    Rules that are switched off count too, so that switching one on cannot break the order.
     """
     for at, rule in enumerate(rules):
         for later in rules[at + 1 :]:
             if _depends(rule, later):
                 raise ValueRefused(
-                    f"Rule {rule.name!r} asks for the category {later.category!r}, which rule {later.name!r} after it "
-                    f"gives; put {later.name!r} before it, or the second of two runs would change something.",
+                    f"Rule {rule.name!r} uses the category {later.category!r}, which the later rule {later.name!r} "
+                    f"adds. Put {later.name!r} first; otherwise a second run right after the first would change "
+                    "something.",
                     code=ProblemCode.RULE_NOT_STABLE,
                 )
 
 
 def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Return the rules of several scopes, nearest first, so that each category is given before it is asked for.
+    """Return the rules of several scopes, nearest first, ordered so that each category is added before it is used.
 
-    Those that categorize come first; the order among all others, in which the first that matches wins, stays as it is.
-    Raises ``ValueRefused`` if rules of two scopes ask for each other's categories.
+    Rules that categorize come first. All others keep their order, in which the first match wins. Raises
+    ``ValueRefused`` if rules of two scopes depend on each other's categories.
     """
     waiting = [rule for rule in rules if rule.category]
     given: list[Rule] = []
@@ -151,8 +150,8 @@ def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         ready = [rule for rule in waiting if not any(_depends(rule, other) for other in waiting)]
         if not ready:
             raise ValueRefused(
-                f"Rule {waiting[0].name!r} of {waiting[0].scope} gives the category {waiting[0].category!r} depending "
-                "on a category that depends on it, by rules of another scope; each would wait for the other.",
+                f"Rule {waiting[0].name!r} of {waiting[0].scope} adds the category {waiting[0].category!r} and depends "
+                "on a category that a rule of another scope adds depending on this one. Remove one dependency.",
                 code=ProblemCode.RULE_NOT_STABLE,
             )
         given += ready
@@ -161,7 +160,7 @@ def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def _depends(rule: Rule, other: Rule) -> bool:
-    # Whether one rule or another has given the category that both give makes no difference to either.
+    # If both rules add the same category, it does not matter which one adds it.
     if not other.category or other.category == rule.category:
         return False
     return other.category in categories_of(condition_parse(rule.condition))

@@ -1,4 +1,4 @@
-"""Saving a policy: a new immutable version, or a sentence and nothing."""
+"""Saves policies: each save creates a new immutable version or is refused."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,15 @@ def policy_save(
     now: dt.datetime,
     base_version: int | None = None,
 ) -> PolicyVersion:
-    """Make the next version of the policy of ``scope`` and return it.
+    """Save the next version of the policy of ``scope`` and return it.
 
-    ``values`` is the whole set: what is left out, or None, is inherited. No ``preset`` is none. Without ``rules`` those
-    that are set there stay; the rules of a preset come and go with it. ``base_version`` is the version that the author
-    saw, 0 for none. What changes nothing makes no version, and the present one is returned (0, unsaved, for none).
+    ``values`` replaces all values: a missing one, or None, is inherited. ``preset`` replaces the preset. Without
+    ``rules`` the present rules stay; the rules of a preset are not among them. ``base_version`` is the version that the
+    author edited, 0 for none. Without a change no version is saved, and the present one is returned (number 0, unsaved,
+    if the scope has none).
 
-    Five statements, one of which writes one row; more when a half-life or a schedule changes. Raises ``ValueRefused``
-    for a value or what it would put in force here or below, ``Conflict`` if the policy has another version by now.
+    Five statements, one of which writes one row; more if a half-life or a schedule changes. Raises ``ValueRefused``
+    for an invalid value or a contradiction at this scope or below, ``Conflict`` if ``base_version`` is not the newest.
     """
     scope = scope_normalize(scope)
     reason = _reason_check(reason)
@@ -56,10 +57,10 @@ def policy_save(
 def policy_rollback(
     scope: str, *, to: int, author: str, reason: str, now: dt.datetime, base_version: int | None = None
 ) -> PolicyVersion:
-    """Make a new version with the content of version ``to``, 0 for nothing set, and return it. As ``policy_save``.
+    """Save a new version with the content of version ``to`` (0 for an empty policy) and return it, as ``policy_save``.
 
-    Raises ``ValueRefused`` if there is no such version, or if what it says no longer holds together, and ``Conflict``
-    if ``base_version`` is given and the policy has another version by now.
+    Raises ``ValueRefused`` if the version does not exist or is no longer valid, ``Conflict`` if ``base_version`` is
+    given and is not the newest.
     """
     scope = scope_normalize(scope)
     reason = _reason_check(reason)
@@ -75,21 +76,21 @@ def policy_rollback(
 
 
 def policy_lock() -> Policies:
-    """Wait until nobody else saves a policy, keep it so until the transaction ends, and return what is in force."""
+    """Lock the saving of policies until the transaction ends, and return the policies in force."""
     lock_wait(Lock.POLICY_SAVE)
     return policies_current()
 
 
 def version_present(scope: str) -> PolicyVersion:
-    """Return the newest version of the policy of ``scope``; one with number 0, unsaved, if nobody has set one."""
+    """Return the newest version of the policy of ``scope``; an unsaved one with number 0 if the scope has none."""
     newest = PolicyVersion.objects.filter(scope=scope).order_by("-number").first()
     return newest or PolicyVersion(scope=scope, number=0)
 
 
 def version_find(scope: str, *, number: int) -> PolicyVersion:
-    """Return version ``number`` of the policy of ``scope``, for 0 one that sets nothing. One query, two to refuse.
+    """Return version ``number`` of the policy of ``scope``; number 0 is an empty version. One query.
 
-    Raises ``ValueRefused`` if there is none.
+    Raises ``ValueRefused`` if the version does not exist.
     """
     found = PolicyVersion.objects.filter(scope=scope, number=number).first() if number else None
     if found is None and number:
@@ -128,7 +129,7 @@ def _write(
     if not diff:
         return present
     for rule in policy.rules:
-        # What the check of the text lets pass, the database tries once, for a moment.
+        # The check of the text does not find all bad patterns, so each is tried once in the database.
         patterns_try(patterns_of(condition_parse(rule.condition)))
     version = PolicyVersion.objects.create(
         scope=policy.scope,
@@ -145,8 +146,8 @@ def _write(
 
 
 def policies_follow(before: Policies, after: Policies, scopes: Sequence[str], *, reason: str, now: dt.datetime) -> None:
-    """Have rows and schedules follow a change of the policies of ``scopes``, which is stored. No statement unless a
-    half-life or a schedule changes."""
+    """Update schedules, and enqueue re-keying, after a stored change of the policies of ``scopes``. No statement unless
+    a half-life or a schedule changes."""
     for scope in scopes:
         if _half_life_changes(before, after, scope):
             Rekeying.objects.create(scope=scope, reason=f"{scope} {reason}", started_at=now)
@@ -162,9 +163,7 @@ def _half_life_changes(before: Policies, after: Policies, scope: str) -> bool:
 def _reason_check(reason: str) -> str:
     reason = reason.strip()
     if not reason:
-        raise ValueRefused(
-            "A change of policy needs a reason, for those who read the history later.", code=ProblemCode.REASON_MISSING
-        )
+        raise ValueRefused("A change of policy needs a reason for the history.", code=ProblemCode.REASON_MISSING)
     if len(reason) > MAX_REASON:
         raise ValueRefused(
             f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.", code=ProblemCode.TEXT_TOO_LONG
@@ -174,9 +173,9 @@ def _reason_check(reason: str) -> str:
 
 def _conflict_sentence(present: PolicyVersion, base_version: int) -> str:
     if not present.number:
-        return f"The policy of {present.scope} has no version {base_version}; nobody has set one yet."
+        return f"The policy of {present.scope} has no version {base_version}; it has not been set yet."
     changed = "; ".join(line_words(line) for line in present.diff)
     return (
-        f"The policy of {present.scope} is at version {present.number} by now, saved by {present.author} at "
-        f"{present.created_at:%Y-%m-%d %H:%M} UTC ({changed}); this change was made on version {base_version}."
+        f"{present.author} saved version {present.number} of the policy of {present.scope} at "
+        f"{present.created_at:%Y-%m-%d %H:%M} UTC ({changed}); your change is based on version {base_version}."
     )

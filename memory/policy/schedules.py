@@ -13,35 +13,35 @@ from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 FUNCTION = "memory.jobs.tasks.forget_scheduled"
-# How many times a schedule still fires: without end, or not at all while the mode is off.
+# The remaining repeats of a schedule: without end, or none while the mode is off.
 _FOR_EVER, _NEVER = -1, 0
 
 
 def cron_wanted(policies: Policies) -> dict[str, tuple[str, bool]]:
-    """Return the cron line of every policy, by scope, and whether it rests because the mode is off."""
+    """Return, by scope, the cron line of every policy and whether it is paused because the mode is off."""
     return {node.scope: (node.knobs.cron, node.knobs.mode == "off") for node in policies.nodes(ROOT)}
 
 
 def cron_schedules_sync(*, now: dt.datetime) -> None:
-    """Make the schedules those that the policies ask for.
+    """Create, change and delete schedules so that they match the policies.
 
-    One statement if nothing differs, at most three more else. A schedule that stays as it is keeps its next run.
-    Joins the running transaction, so that a policy that is not saved moves no schedule.
+    One statement if nothing differs, else at most three more. An unchanged schedule keeps its next run. It runs in the
+    current transaction, so that a policy that is not saved changes no schedule.
     """
-    wanted = {_args(scope): (scope, *said) for scope, said in cron_wanted(policies_current()).items()}
+    wanted = {_args(scope): (scope, *line) for scope, line in cron_wanted(policies_current()).items()}
     present = {schedule.args: schedule for schedule in Schedule.objects.filter(func=FUNCTION)}
     changed = []
-    gone = present.keys() - wanted.keys()
-    if gone:
-        Schedule.objects.filter(func=FUNCTION, args__in=gone).delete()
-    for args, (scope, cron, rests) in wanted.items():
+    obsolete = present.keys() - wanted.keys()
+    if obsolete:
+        Schedule.objects.filter(func=FUNCTION, args__in=obsolete).delete()
+    for args, (scope, cron, paused) in wanted.items():
         schedule = present.get(args) or Schedule(func=FUNCTION, args=args, name=_name(scope))
-        repeats = _NEVER if rests else _FOR_EVER
+        repeats = _NEVER if paused else _FOR_EVER
         if (schedule.cron, schedule.repeats, schedule.schedule_type) != (cron, repeats, Schedule.CRON):
             schedule.cron, schedule.repeats, schedule.schedule_type = cron, repeats, Schedule.CRON
             schedule.next_run = cron_next(cron, now=now)
             changed.append(schedule)
-    # A new schedule that is saved by itself would take its next run from the clock.
+    # ``save`` of a new schedule would compute its next run from the clock, so they are created in bulk.
     Schedule.objects.bulk_create([schedule for schedule in changed if schedule.pk is None])
     Schedule.objects.bulk_update(
         [schedule for schedule in changed if schedule.args in present], ["cron", "repeats", "schedule_type", "next_run"]
@@ -49,9 +49,9 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
 
 
 def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict[str, Any]:
-    """Return when the scheduled run of the policy at ``scope`` starts next, None if it rests, and why. One query.
+    """Return when the scheduled run of the policy at ``scope`` starts next, None if it is off or paused. One query.
 
-    A policy whose schedule has not been written yet is told by its cron line.
+    If the schedule has not been written yet, the time is computed from the cron line.
     """
     schedule = Schedule.objects.filter(func=FUNCTION, args=_args(scope)).first()
     paused = mode != "off" and schedule is not None and schedule.repeats == _NEVER
@@ -66,8 +66,8 @@ def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> d
 
 
 def schedules_next(*, most: int) -> list[dict[str, Any]]:
-    """Return the scheduled runs that start next, the soonest first, at most ``most``: scope, moment, cron line. Those
-    that rest are left out. One query."""
+    """Return the next scheduled runs, soonest first, at most ``most``, without paused ones: scope, time and cron line.
+    One query."""
     coming = Schedule.objects.filter(func=FUNCTION).exclude(repeats=_NEVER).order_by("next_run", "args")[:most]
     return [
         {"scope": ast.literal_eval(schedule.args)[0], "next": schedule.next_run, "cron": schedule.cron}

@@ -1,4 +1,4 @@
-"""What is in force, everywhere, at one moment: a set of policies that can be asked for any scope. No queries."""
+"""Snapshots of all policies, from which the values in force for any scope are resolved. No queries."""
 
 import dataclasses
 import itertools
@@ -28,7 +28,7 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """What is set at one scope, by the version in force there; 0 stands for a draft."""
+    """The policy set at one scope; ``number`` is its version, 0 for a draft."""
 
     scope: str
     number: int
@@ -38,7 +38,7 @@ class SetPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is set, so that the scope is governed by the one above."""
+        """Whether nothing is set, so that the policy above applies."""
         return not (self.preset or self.values or self.rules)
 
     def as_stored(self) -> dict[str, Any]:
@@ -50,14 +50,14 @@ class SetPolicy:
         }
 
     def rules_here(self) -> tuple[Rule, ...]:
-        """Return the rules of this scope: its own, then those of its preset that none of them replaces."""
+        """Return the rules of this scope: its own, then the rules of its preset whose names differ from them."""
         named = {rule.name for rule in self.rules}
         return (*self.rules, *(rule for rule in preset_rules(self.preset, scope=self.scope) if rule.name not in named))
 
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
-    """What is in force for one scope and everything below it that has no policy of its own."""
+    """The values and rules in force for one scope, and for scopes below it without a policy of their own."""
 
     scope: str
     knobs: Knobs
@@ -82,8 +82,8 @@ class EffectivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A snapshot. ``stamp`` tells whether it is still the present one; ``rekeying`` names scopes whose rows are being
-    given another half-life."""
+    """A snapshot. ``stamp`` identifies the stored versions it was made from; ``rekeying`` names the scopes whose rows
+    are being re-keyed."""
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Policies:
         node = self.node_of(scope)
         known = self._known.get(node)
         if known is None:
-            # Two threads may both work it out; they come to the same.
+            # Two threads may both compute it, with the same result.
             known = self._known[node] = self._resolve(node)
         return known if scope == node else dataclasses.replace(known, scope=scope)
 
@@ -117,7 +117,7 @@ class Policies:
         return [self.effective(path) for path in (scope, *below)]
 
     def versions_touching(self, scope: str) -> dict[str, int]:
-        """Return the version of every policy that has a say at or below ``scope``, by path: those above it too."""
+        """Return the versions of all policies at, above and below ``scope``, by path."""
         return {
             path: policy.number
             for path, policy in sorted(self.policies.items())
@@ -125,7 +125,7 @@ class Policies:
         }
 
     def rekeying_touches(self, scope: str) -> bool:
-        """Tell whether rows at or below ``scope`` may still have another half-life than the one in force."""
+        """Return whether rows at or below ``scope`` may still have another half-life than the one in force."""
         return any(scope_within(path, scope) or scope_within(scope, path) for path in self.rekeying)
 
     def with_rekeying(self, rekeying: tuple[str, ...]) -> "Policies":
@@ -190,11 +190,11 @@ def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[
 
 
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules in an order in which a category is given before it is asked for, nearest scope first otherwise."""
+    """Return rules ordered so that a category is added before it is used, otherwise nearest scope first."""
     try:
         return rules_ordered(rules)
     except ValueRefused:
-        # A save refuses this with a sentence. What is being tried out has to be shown all the same.
+        # A save refuses such rules, but a preview must still be shown.
         return rules
 
 

@@ -1,4 +1,4 @@
-"""All policies at a glance: which scopes have one, how they lie in each other, and what each amounts to."""
+"""The tree of policies: the scopes that have one, how they are nested, and a short description of each."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies, SetPolicy
 
-# Scopes are counted by their number first, so that the paths are looked up once for each and not for each topic.
+# Topics are counted by scope id first, so that each path is looked up once and not for each topic.
 _TOPICS = """
 SELECT s.path, c.live
 FROM (SELECT scope_id, count(*) AS live FROM memory_vitality WHERE live GROUP BY scope_id) c
@@ -21,14 +21,14 @@ JOIN memory_scope s ON s.id = c.scope_id
 
 
 def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the root and the scopes with a policy, each after the one it lies in, and the cursor of the next page.
+    """Return the root and the scopes with a policy, each after its parent, and the cursor of the next page.
 
-    ``depth`` is how many policies lie above. Two statements: what is in force, and who made it so; one more while a
-    half-life is on its way to the rows, and with ``counted`` one that reads Vitality once: ``topics`` is how many
-    topics in retrieval stand under each, None if they were not counted. Raises ``ValueRefused`` for a foreign cursor.
+    ``depth`` is the number of policies above. With ``counted``, ``topics`` is the number of topics in retrieval under
+    each policy, else None. Two statements; one more while rows are being re-keyed, and one more with ``counted``, which
+    reads Vitality once. Raises ``ValueRefused`` for a foreign cursor.
     """
     policies = policies_current()
-    # By segments: what lies below /a comes before /a-b.
+    # Sorted by segments, so that scopes below /a come before /a-b.
     paths = sorted({ROOT, *policies.policies}, key=_segments)
     if cursor is not None:
         (after,) = cursor_parse(cursor, str)
@@ -41,7 +41,7 @@ def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> t
         working = {work["scope"]: work for work in rekeying_progress(ROOT)}
     topics = _topics(policies) if counted else {}
     nodes = [
-        _node_told(policies, path, saved.get(path), working.get(path))
+        _node_as_dict(policies, path, saved.get(path), working.get(path))
         | {"topics": topics.get(path, 0) if counted else None}
         for path in page
     ]
@@ -49,7 +49,7 @@ def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> t
 
 
 def policies_emptied(*, limit: int) -> list[str]:
-    """Return the first scopes, by path, whose policy sets nothing any more but has versions. One statement."""
+    """Return the first scopes, by path, whose policy was emptied but has a history. One statement."""
     policies = policies_current()
     return sorted(path for path in policies.numbers if path != ROOT and path not in policies.policies)[:limit]
 
@@ -73,7 +73,7 @@ def _versions_newest(paths: list[str]) -> dict[str, PolicyVersion]:
     return {row.scope: row for row in rows.only("scope", "number", "author", "reason", "created_at")}
 
 
-def _node_told(
+def _node_as_dict(
     policies: Policies, path: str, saved: PolicyVersion | None, working: RekeyingOut | None
 ) -> dict[str, Any]:
     here = policies.policies.get(path) or SetPolicy(path, 0)
@@ -84,7 +84,7 @@ def _node_told(
     return {
         "scope": path,
         "depth": 0 if path == ROOT else len(inside) + 1,
-        # What is left to say once the policy it lies in has been named.
+        # The parent: the nearest scope above with a policy.
         "within": inside[-1] if inside else ROOT,
         "is_set": not here.is_empty,
         "preset": here.preset,

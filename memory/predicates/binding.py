@@ -34,9 +34,9 @@ def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = 
     return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
 
 
-def path_q(path: str) -> Q:
-    """Return the filter that a model's column ``scope``, which holds paths, is ``path`` or below it."""
-    return Q() if path == ROOT else Q(scope=path) | Q(scope__startswith=f"{path}/")
+def path_q(path: str, column: str = "scope") -> Q:
+    """Return the filter that a model's ``column``, which holds paths, is ``path`` or below it."""
+    return Q() if path == ROOT else Q(**{column: path}) | Q(**{f"{column}__startswith": f"{path}/"})
 
 
 def path_sql(column: str, path: str, bind: Bind) -> str:

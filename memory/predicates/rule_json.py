@@ -56,7 +56,7 @@ LIST_OPERATORS = ("in", "not_in", "has_any")
 def condition_parse(data: object) -> Predicate:
     """Return the condition that a JSON tree says.
 
-    Raises ``ValueRefused`` with a sentence that names the place in the tree and what would be possible there.
+    Raises ``ValueRefused``, which names the place in the tree and what would be possible there.
     """
     left = [MAX_COMPARISONS]
     return _parse(data, "condition", 1, left)

@@ -58,7 +58,7 @@ def scope_of(predicate: Predicate | None) -> str:
 
 
 def states_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Return which of ``STATES`` a list has to look at. Released topics are looked at only if ``is:released`` asks
+    """Return which of ``STATES`` a list has to look at. Released topics are examined only if ``is:released`` asks
     for them."""
     found = [LIVE, ARCHIVED]
     if (Comparison("released", "is", True), False) in leaves(predicate):

@@ -45,7 +45,7 @@ _FIELD = re.compile(r'("[^"]*"|[^"=]*)(?:(=)("[^"]*"|[^"]*))?')
 def qualifier_read(name: str, value: str) -> Predicate:
     """Return what the qualifier ``name``, one of ``EXAMPLES``, asks with ``value``, which may stand in quotes.
 
-    Raises ``ValueRefused`` with a sentence that says what would be right.
+    Raises ``ValueRefused``, which says what would be right.
     """
     return _READERS[name](name, value)
 

@@ -126,6 +126,8 @@ class _Compiler:
                 return self._elapsed(f"coalesce({self.v}.last_retrieved_at, {self.v}.created_at)", op, value)
             case "created":
                 return self._day(self._of("created_at"), op, value)
+            case "used" if value is None:
+                return f"({self.v}.retrieval_count = 0)"
             case "used":
                 return self._day(f"{self.v}.last_retrieved_at", op, value)
             case "retrievals":
@@ -179,9 +181,7 @@ class _Compiler:
         ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
         return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
 
-    def _day(self, moment: str, op: str, day: dt.date | None) -> str:
-        if day is None:
-            return f"({moment} IS NULL)"
+    def _day(self, moment: str, op: str, day: dt.date) -> str:
         start = dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC)
         first, after = (f"{self.bind(at)}::timestamptz" for at in (start, start + dt.timedelta(days=1)))
         match op:

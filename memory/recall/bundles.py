@@ -17,7 +17,7 @@ MAX_NEIGHBORS = 50
 
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
-    """What bundles contain, and of which topics; None stands for all.
+    """What bundles contain, and of which topics; None means all.
 
     ``scope`` is the scope of the topics. ``caller`` is the scope of the key: neighbours and references may lie anywhere
     within it.

@@ -160,7 +160,7 @@ def _statement(
     vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
     vector_join, vector_topics = wanted.joined_sql("v")
     document_join, document_topics = wanted.joined_sql("d")
-    # A small scope counts its own words; a large one uses the counts of the store. The "+ 0" keeps the planner from
+    # A small scope counts its own words; for a large one the probe has counted them. The "+ 0" keeps the planner from
     # using the vector index for a handful of rows.
     order = (
         "(v.embedding <#> (SELECT vector FROM question)) + 0"

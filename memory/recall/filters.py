@@ -33,7 +33,7 @@ class ExtraCondition:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFilter:
-    """Which topics may be candidates. ``scope`` is canonical; None stands for all.
+    """Which topics may be candidates. ``scope`` is canonical; None means all.
 
     With ``only_archived`` nothing live takes part, as candidate or as neighbour.
     """

@@ -36,7 +36,7 @@ RUNGS = {rung.label: int(rung) for rung in Rung}
 
 @dataclass(frozen=True, slots=True)
 class TopicListFilter:
-    """Which topics a list shows; None stands for all. Without a rung, archived topics are left out."""
+    """Which topics a list shows; None means all. Without a rung, archived topics are left out."""
 
     scope: str
     kind: str | None = None

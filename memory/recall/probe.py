@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from memory.core.scopes import ROOT
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 
@@ -16,17 +17,55 @@ EF_SEARCH = 40
 # scan meets enough of them in a store of some millions.
 MAX_SCAN_TUPLES = 200_000
 
-_PROBE = """
-WITH words AS MATERIALIZED (
+# Of a scope, this many of its first and of its last topics stand for all when words are counted.
+SAMPLE = 1_000
+# A scope with more topics counts as one with so many when the reach of a word is estimated.
+MOST_COUNTED = 20_000
+
+_OF_STORE = """
     SELECT w.word, coalesce(l.documents, 0) AS documents
-    FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
-    LEFT JOIN memory_lexeme l ON l.word = w.word
-)
-SELECT (SELECT count(*) FROM (
-            SELECT 1 FROM memory_topicdocument d {join} WHERE {within} {topics} LIMIT %(limit)s::int + 1) small),
+    FROM asked w LEFT JOIN memory_lexeme l ON l.word = w.word
+"""
+_TOTAL_OF_STORE = "coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0)"
+
+# What a word weighs within a scope depends on its topics alone: with the counts of the store, a key that is bound to
+# the scope could tell from its scores what is said in others. Nothing is read where the counts are not needed.
+_SAMPLE = r"""
+, sample AS MATERIALIZED (
+    SELECT s.document FROM (
+        (SELECT d.topic_id FROM memory_topicdocument d WHERE {within} ORDER BY d.scope_id, d.topic_id LIMIT {sample})
+        UNION
+        (SELECT d.topic_id FROM memory_topicdocument d WHERE {within}
+         ORDER BY d.scope_id DESC, d.topic_id DESC LIMIT {sample})
+    ) x JOIN memory_topicdocument s ON s.topic_id = x.topic_id
+    WHERE (SELECT number FROM small) > %(limit)s::int OR (SELECT count(*) FROM asked) > {words}
+), size AS MATERIALIZED (
+    SELECT greatest(1, count(*)) AS sampled,
+           (SELECT count(*) FROM (
+               SELECT 1 FROM memory_topicdocument d WHERE {within} AND EXISTS (SELECT FROM sample) LIMIT {most_counted}
+           ) y) AS total
+    FROM sample
+)"""
+_OF_SCOPE = r"""
+    SELECT w.word, (
+        SELECT ceil(count(*) * max(size.total) / max(size.sampled)::float8) FROM sample s CROSS JOIN size
+        WHERE s.document @@ ('$' || replace(replace(w.word, '\', '\\'), '$', '$$') || '$')::tsquery
+    )::bigint AS documents FROM asked w
+""".replace("$", "''")
+_TOTAL_OF_SCOPE = "(SELECT total FROM size)"
+
+_PROBE = """
+WITH asked AS MATERIALIZED (
+    SELECT w.word FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
+), small AS MATERIALIZED (
+    SELECT count(*) AS number FROM (
+        SELECT 1 FROM memory_topicdocument d {join} WHERE {within} {topics} LIMIT %(limit)s::int + 1
+    ) x
+){sample}, words AS MATERIALIZED ({counted})
+SELECT (SELECT number FROM small),
        (SELECT coalesce(array_agg(word ORDER BY word), '{{}}') FROM words),
-       (SELECT coalesce(array_agg(documents ORDER BY word), '{{}}') FROM words),
-       coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
+       (SELECT coalesce(array_agg(coalesce(documents, 0) ORDER BY word), '{{}}') FROM words),
+       {total},
        (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'),
        set_config('hnsw.iterative_scan', 'strict_order', true),
@@ -39,9 +78,8 @@ SELECT (SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``words`` are the stems of the question; ``documents`` is the number of live topics with each.
-
-    ``width`` is the dimension of stored vectors.
+    """``words`` are the stems of the question. ``documents`` is the number of live topics with each, of ``total``: in
+    the store, or estimated for the scope. ``width`` is the dimension of stored vectors.
     """
 
     small: bool
@@ -56,14 +94,25 @@ def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candida
 
     The count stops at ``exact_below``, so its cost does not grow with the store, unless a filter on kinds, categories
     or time leaves so few topics that the whole scope is read. Those few are then compared exactly; an index scan would
-    give up before it met them.
+    give up before it met them. Within a scope, words are counted in a sample of its topics.
 
     It also makes settings for the transaction: the index scan continues until enough rows pass its filter, plans are
     kept (they do not depend on the parameters), and the commit does not wait for the disk. A query only writes its
     access row: a crash may lose those of the last fraction of a second.
     """
     join, topics = wanted.joined_sql("d")
-    sql = _PROBE.format(join=join, within=wanted.within_sql("d"), topics=topics, most=MAX_SCAN_TUPLES)
+    within = wanted.within_sql("d")
+    sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MOST_COUNTED)
+    of_store = wanted.scope == ROOT
+    sql = _PROBE.format(
+        join=join,
+        within=within,
+        topics=topics,
+        sample="" if of_store else sample,
+        counted=_OF_STORE if of_store else _OF_SCOPE,
+        total=_TOTAL_OF_STORE if of_store else _TOTAL_OF_SCOPE,
+        most=MAX_SCAN_TUPLES,
+    )
     parameters = {
         **wanted.parameters(),
         "limit": exact_below,

@@ -25,7 +25,7 @@ class RevisionOut(TypedDict):
 
 
 class FieldSummaryOut(TypedDict):
-    """What the cold revisions of a field amount to. ``depth`` 2 is a summary that took in an earlier one."""
+    """The summary of the cold revisions of a field. ``depth`` 2 includes an earlier summary."""
 
     text: str
     from_seq: int
@@ -45,14 +45,14 @@ class FieldOut(TypedDict):
     history: list[RevisionOut]
     summary: NotRequired[
         Annotated[
-            FieldSummaryOut | None, Field(description="Replaces cold revisions; include_cold returns those themselves.")
+            FieldSummaryOut | None, Field(description="Replaces cold revisions; include_cold returns the revisions.")
         ]
     ]
     salience: float
 
 
 class NeighborOut(TypedDict):
-    """A topic reached over links."""
+    """A topic reached through links."""
 
     topic_id: str
     kind: str
@@ -83,22 +83,22 @@ class TopicBase(TypedDict):
 
 
 class Candidate(TopicBase):
-    """One bundle of an answer."""
+    """A topic of the answer, with fields and neighbors."""
 
     similarity: NotRequired[Annotated[float | None, Field(description="Cosine between question and topic.")]]
-    score: NotRequired[Annotated[float | None, Field(description="What the candidates are ranked by.")]]
+    score: NotRequired[Annotated[float | None, Field(description="The score that determines the rank.")]]
     neighbors: list[NeighborOut]
     fields: list[FieldOut]
     score_parts: NotRequired[
         Annotated[
             dict[str, float] | None,
-            Field(description="With explain: the parts of the score, which sum up to it times decay."),
+            Field(description="With explain: the parts of the score; the score is their sum times decay."),
         ]
     ]
 
 
 class QueryReply(TypedDict):
-    """The answer: bundles, best first, and the same as text."""
+    """The topics, best first, and the same as text."""
 
     query: str
     candidates: list[Candidate]
@@ -151,7 +151,7 @@ class TopicDetail(TopicRow):
 
 
 class TopicPage(TypedDict):
-    """One page; ``next`` is the cursor of the page after it, null on the last."""
+    """One page; ``next`` is the cursor of the next page, null on the last."""
 
     items: list[TopicRow]
     next: str | None
@@ -174,7 +174,7 @@ class HistoryPage(TypedDict):
 
 
 class Stats(TypedDict):
-    """Counts for a scope and everything below it; ``backlog`` is of the whole store."""
+    """Counts for a scope and everything below it; ``backlog`` counts the whole store."""
 
     scope: str
     topics: int

@@ -18,6 +18,7 @@ from memory.erasure.receipt_search import ReceiptEraser, erased_hashes
 from memory.ingest import history
 from memory.ingest.history import TopicHistory
 from memory.models import ErasureReceipt, ImportedTopic, ImportJob
+from memory.models.identities import ids_of_others
 from memory.policy.restore import policies_restore, policy_scopes
 from memory.transfer.lines import LineProblem, PolicyLine, line_topics
 from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
@@ -34,8 +35,8 @@ _END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
 
 
 class _Found(NamedTuple):
-    """Of some ids, the topics in any scope, those that the caller sees or this import brings, those that it brings,
-    and the erased ones."""
+    """Of some ids, those in use by topics of any scope or by anything else, the topics that the caller sees or this
+    import brings, those that it brings, and the erased ones."""
 
     stored: set[uuid.UUID]
     here: set[uuid.UUID]
@@ -58,7 +59,7 @@ class Target:
         self._execute(_END)
 
     def reasons(self, lines: Sequence[Any]) -> list[str]:
-        """Return what becomes of each line, all of one kind: ``BROUGHT``, or why it is not. Three queries."""
+        """Return what becomes of each line, all of one kind: ``BROUGHT``, or why it is not. Four queries."""
         if lines and isinstance(lines[0], PolicyLine):
             present = policy_scopes([line.scope for line in lines])
             return [THERE if line.scope in present else BROUGHT for line in lines]
@@ -73,10 +74,12 @@ class Target:
         wanted = list(ids)
         erased = self._execute(_ERASED, [str(each) for each in wanted])
         stored = dict(self._execute(_STORED, wanted))
+        with connection.cursor() as cursor:
+            others = ids_of_others(cursor, wanted)
         own = (_NOTED, wanted) if self._job_id is None else (_IMPORTED, wanted, self._job_id)
         imported = {row[0] for row in self._execute(*own)}
         seen = {topic for topic, scope in stored.items() if self._principal.sees(scope)}
-        return _Found(set(stored), seen | imported, imported, {row[0] for row in erased})
+        return _Found({*stored, *others}, seen | imported, imported, {row[0] for row in erased})
 
     @staticmethod
     def _execute(sql: str, *values: Any) -> list[Any]:

@@ -10,30 +10,20 @@ import uuid
 from pathlib import Path
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
-from memory.core.errors import Conflict, NotVisible, RequestRefused, ValueRefused
-from memory.core.ids import uuid7_at
+from memory.core.errors import Conflict, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.core.scopes import ROOT
-from memory.models import AuditEvent, ImportedTopic, ImportJob
+from memory.jobs.resumable import Status, job_cancel, job_finish, job_get, job_lock, job_new, job_start
+from memory.models import ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
-from memory.models.newest_first import newest_page
-from memory.models.stalled import stalled_take
-from memory.models.transfer import OPEN, UNFINISHED
 from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.check import import_check, source_of
 from memory.transfer.digest import file_digest
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress
 
-# A job that has not moved for so long has lost its worker.
-STALLED_AFTER = dt.timedelta(minutes=3)
-MOST_STALLED = 20
-
-Status = ImportJob.Status
 _AT_WORK = "This file is being imported already."
 
 
@@ -72,10 +62,7 @@ def import_start(
         # The check has taken its time, in which somebody else may have begun.
         if (working := _at_work(job)) is not None:
             return _joined(working, path)
-        job.save(force_insert=True)
-        _begin(job, now=now)
-        if enqueue is not None:
-            enqueue(job.pk)
+        _begin(job, now=now, enqueue=enqueue)
     return job
 
 
@@ -84,7 +71,7 @@ def import_offer(
     *,
     principal: Principal,
     now: dt.datetime,
-    enqueue: Enqueue,
+    enqueue: Enqueue | None,
     source: str = FORMAT,
     scope: str | None = None,
 ) -> ImportJob:
@@ -103,7 +90,8 @@ def import_offer(
     )
     with transaction.atomic():
         job.save(force_insert=True)
-        enqueue(job.pk)
+        if enqueue is not None:
+            enqueue(job.pk)
     return job
 
 
@@ -113,9 +101,9 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it does not wait for that, or is being imported already.
     """
     principal.require("operator")
-    import_get(job_id, principal=principal)
+    job_get(ImportJob, job_id, principal=principal)
     with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        job = job_lock(ImportJob, job_id)
         if job.status != Status.WAITING:
             raise Conflict(
                 f"This import is {job.get_status_display().lower()}; it does not wait for a yes.",
@@ -125,101 +113,31 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
         if _at_work(job) is not None:
             raise Conflict(_AT_WORK, code=ProblemCode.IMPORT_AT_WORK)
         job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
-        _begin(job, now=now)
-        enqueue(job_id)
+        _begin(job, now=now, enqueue=enqueue)
     return job
 
 
 def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ImportJob:
-    """Stop an import, or put a checked file aside; what it has brought stays. Raises ``NotAllowed``, ``NotVisible``,
-    ``Conflict`` if it is at its end."""
-    principal.require("operator")
-    import_get(job_id, principal=principal)
+    """Stop an import, or give up a checked file; what it has imported stays. Raises as ``job_cancel``."""
     with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status not in UNFINISHED:
-            raise Conflict(
-                f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.",
-                code=ProblemCode.WRONG_STATUS,
-            )
-        return import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
-
-
-def import_get(job_id: uuid.UUID, *, principal: Principal) -> ImportJob:
-    """Return one import. One query. Raises ``NotVisible`` if it writes outside the caller's scope."""
-    job = ImportJob.objects.filter(pk=job_id).first()
-    if job is None or not principal.sees(job.principal_scope):
-        raise NotVisible(f"There is no import {job_id}.", code=ProblemCode.IMPORT_NOT_FOUND)
+        job = job_cancel(ImportJob, job_id, principal=principal, now=now)
+        half_lives_stray_check(now=now)
     return job
 
 
-def imports_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ImportJob], str | None]:
-    """Return imports, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
-    cursor."""
-    return newest_page(_visible(principal), cursor=cursor or None, limit=limit)
-
-
-def imports_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many imports there are; counting stops one after ``at_most``. One query."""
-    return _visible(principal)[: at_most + 1].count()
-
-
-def imports_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return the imports whose worker was lost, noted as given to the worker: however long the queue is, each is given
-    once in ``STALLED_AFTER``. Two queries."""
-    jobs = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
-    return stalled_take(jobs, most=MOST_STALLED, moved_at=now)
-
-
-def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> ImportJob:
-    """Note what the check of an offered file has found. A file with problems has failed. One transaction."""
+def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> None:
+    """Store the report of the check of an offered file. A file with problems has failed. One transaction."""
     with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status == Status.CHECKING:
-            _checked(job, report)
-            job.status, job.moved_at, job.read = Status.WAITING, now, report.size
+        job = job_lock(ImportJob, job_id)
+        if job.status != Status.CHECKING:
+            return
+        _checked(job, report)
+        job.moved_at, job.read = now, report.size
+        if report.problems:
+            job_finish(job, Status.FAILED, now=now, failure=report.problems[0])
+        else:
+            job.status = Status.WAITING
             job.save()
-            if report.problems:
-                return import_finish(job_id, Status.FAILED, now=now, failure=report.problems[0])
-    return job
-
-
-def import_finish(
-    job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
-) -> ImportJob:
-    """Bring an import to its end, once; if it had begun, the journal tells, and rows whose half-life no policy wants
-    any more are put right. Four statements."""
-    with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status in UNFINISHED:
-            begun = job.status == Status.WORKING
-            job.status, job.finished_at, job.failure = status, now, failure or job.failure
-            if status == Status.DONE:
-                job.done = job.lines
-            job.save(update_fields=["status", "finished_at", "failure", "done"])
-            if begun:
-                half_lives_stray_check(now=now)
-                import_audit(job, f"import_{status}", actor or job.actor, now)
-    return job
-
-
-def import_audit(job: ImportJob, action: str, actor: str, now: dt.datetime) -> None:
-    """Write down the beginning or the end of an import. One statement."""
-    AuditEvent.objects.create(
-        at=now,
-        actor=actor,
-        action=action,
-        scope=job.scope or job.principal_scope,
-        reason=job.reason,
-        after={
-            "job": str(job.pk),
-            "source": job.source,
-            "digest": job.digest,
-            "lines": job.lines,
-            "done": job.done,
-            "counts": job.counts,
-        },
-    )
 
 
 def _where(source: str, scope: str | None, principal: Principal) -> str:
@@ -235,19 +153,9 @@ def _where(source: str, scope: str | None, principal: Principal) -> str:
 
 
 def _made(path: Path, status: str, *, source: str, scope: str, principal: Principal, now: dt.datetime) -> ImportJob:
-    return ImportJob(
-        id=uuid7_at(now),
-        file=str(path),
-        source=source,
-        scope=scope,
-        status=status,
-        actor=principal.actor,
-        identity=principal.identity,
-        role=principal.role,
-        principal_scope=principal.scope,
-        created_at=now,
-        moved_at=now,
-        size=path.stat().st_size if path.exists() else 0,
+    size = path.stat().st_size if path.exists() else 0
+    return job_new(
+        ImportJob, principal=principal, now=now, file=str(path), source=source, scope=scope, status=status, size=size
     )
 
 
@@ -301,22 +209,14 @@ def _stopped(job: ImportJob) -> ImportJob | None:
     return rows.order_by("-created_at").first()
 
 
-def _begin(job: ImportJob, *, now: dt.datetime) -> None:
-    """Set a checked import to work: in the transaction of the caller, who has ``_turn_take``n. Goes on where an earlier
-    one has stopped."""
+def _begin(job: ImportJob, *, now: dt.datetime, enqueue: Enqueue | None) -> None:
+    """Start a checked import where an earlier one has stopped. In the transaction of the caller, who holds the lock
+    for it (``_turn_take``)."""
     earlier = _stopped(job)
     if earlier is not None:
         job.offset, job.done, job.counts = earlier.offset, earlier.done, earlier.counts
     job.status, job.moved_at = Status.WORKING, now
-    job.save()
+    job_start(job, now=now, enqueue=enqueue)
     if earlier is not None:
         ImportedTopic.objects.filter(job=earlier).update(job=job)
         ImportJob.objects.filter(pk=earlier.pk).update(continued_by=job.pk)
-    import_audit(job, "import_started", job.actor, now)
-
-
-def _visible(principal: Principal) -> QuerySet[ImportJob]:
-    if principal.scope == ROOT:
-        return ImportJob.objects.all()
-    below = Q(principal_scope__startswith=f"{principal.scope}/")
-    return ImportJob.objects.filter(Q(principal_scope=principal.scope) | below)

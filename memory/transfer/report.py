@@ -24,7 +24,8 @@ class ImportReport:
     """What the check of a file has found. A file with ``problems`` is not imported, not even in parts.
 
     ``sorts`` counts per kind of line how many would be ``brought``, are ``there``, or are left out, by reason
-    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here.
+    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here,
+    ``forecast`` about where new topics go and when they would be forgotten.
     """
 
     source: str
@@ -33,6 +34,7 @@ class ImportReport:
     digest: str = ""
     sorts: dict[str, dict[str, int]] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    forecast: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def count(self, sort: str, why: str, times: int = 1) -> None:

@@ -15,9 +15,8 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_move
+from memory.jobs.resumable import job_get, job_lock
 from memory.models import AuditEvent, ForgetRun, ImportedTopic, ImportJob
-from memory.models.transfer import UNFINISHED
-from memory.transfer.importing import import_get
 
 # So many of those that are left are named.
 NAMED = 20
@@ -52,7 +51,7 @@ def import_revert_preview(job_id: uuid.UUID, *, principal: Principal) -> RevertP
     Raises ``NotAllowed`` below operator, ``NotVisible``.
     """
     principal.require("operator")
-    return _preview(import_get(job_id, principal=principal))
+    return _preview(job_get(ImportJob, job_id, principal=principal))
 
 
 def import_release(
@@ -66,10 +65,10 @@ def import_release(
     number than ``expected``.
     """
     principal.require("operator")
-    import_get(job_id, principal=principal)
+    job_get(ImportJob, job_id, principal=principal)
     with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status in UNFINISHED or job.finished_at is None:
+        job = job_lock(ImportJob, job_id)
+        if job.status in job.UNFINISHED or job.finished_at is None:
             raise Conflict(
                 f"This import is {job.get_status_display().lower()}; what it brings can be released once it has ended.",
                 code=ProblemCode.WRONG_STATUS,

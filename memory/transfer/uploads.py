@@ -11,7 +11,6 @@ from django.conf import settings
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
 from memory.models import ImportJob
-from memory.models.transfer import UNFINISHED
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
@@ -34,7 +33,7 @@ def upload_discard(file: str) -> None:
     if not file or path.parent != Path(settings.MEMSTATE_DATA_DIR) / FOLDER:
         return
     # A file may be checked in two ways at once.
-    if not ImportJob.objects.filter(file=file, status__in=UNFINISHED).exists():
+    if not ImportJob.objects.filter(file=file, status__in=ImportJob.UNFINISHED).exists():
         path.unlink(missing_ok=True)
 
 
@@ -65,7 +64,7 @@ def uploads_tidy(*, now: dt.datetime) -> int:
         # What no import knows may be on its way in. What failed can be started again for a day.
         old = path.stat().st_mtime < (now - KEPT).timestamp()
         status = known.get(str(path))
-        if status in (Status.DONE, Status.CANCELLED) or (old and status not in UNFINISHED):
+        if status in (Status.DONE, Status.CANCELLED) or (old and status not in ImportJob.UNFINISHED):
             path.unlink(missing_ok=True)
             removed += 1
     return removed

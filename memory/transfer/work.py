@@ -4,13 +4,12 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 
-from memory.access.impersonation import principal_recheck
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem, failure_sentence
@@ -18,13 +17,14 @@ from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemReply
+from memory.jobs.resumable import JobFailed, Status, job_at_work, job_end, job_hold, job_principal, job_step, job_work
 from memory.models import ImportedTopic, ImportJob
-from memory.models.transfer import OPEN
+from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.batches import lines_import
 from memory.transfer.check import import_check, source_of
 from memory.transfer.digest import Digest, file_digest, file_is
 from memory.transfer.importers.known import ids_known, item_id, items_new
-from memory.transfer.importing import Status, import_checked, import_finish
+from memory.transfer.importing import import_checked
 from memory.transfer.lines import FORMAT, MODELS, Lines, line_parse, lines_batches
 from memory.transfer.report import BROUGHT, ERASED, THERE, Progress, counts_add
 
@@ -36,16 +36,12 @@ _UNCHECKED = (
     "Its check was begun twice and did not come to its end: the worker gives up what takes longer than "
     "MEMSTATE_JOB_TIMEOUT. manage.py import FILE takes as long as it needs."
 )
-_MAY_NOT = (
-    "It was begun by {actor}, who may not import here any more. Whoever may goes on where it stopped, by importing the "
-    "same file."
-)
 # A check starts over with each attempt.
 MOST_CHECKS = 2
 # A large purge takes longer than others have to wait for a lock.
 _WAIT_SECONDS = 300
-# How often a check says how far it is.
-_SAY_SECONDS = 1.0
+# How often a check saves its progress.
+_SAVE_SECONDS = 1.0
 
 
 class ImportStep(NamedTuple):
@@ -53,136 +49,107 @@ class ImportStep(NamedTuple):
 
     offset: int
     done: int
-    work: Callable[[ImportJob], Counts]
+    work: Callable[[ImportJob, Principal], Counts]
 
 
 def import_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
-    """Bring batches of a file until it is done or ``seconds`` have passed, and return the import. One that was offered
-    is checked, all of it.
-
-    Safe to call from several processes at once, and again after a kill at any moment. A step that fails is tried once
-    more at the next call; an import that then comes no further has failed. ``progress`` is told bytes.
-    """
-    until = time.monotonic() + seconds
+    """Import batches of a file until it is done or ``seconds`` have passed, and return the import (see ``job_work``).
+    One that was offered is checked, all of it. ``progress`` is called with bytes."""
     job = ImportJob.objects.get(pk=job_id)
     if job.status == Status.CHECKING:
-        return _check(job, clock=clock, progress=progress)
-    if job.status != Status.WORKING:
-        return job
+        job_step(ImportJob, job_id, partial(_check, job, clock=clock, progress=progress), clock=clock, cause=_cause)
+        return ImportJob.objects.get(pk=job_id)
+    until = time.monotonic() + seconds
     path = Path(job.file)
-    try:
-        seen = file_digest(path)
-        if seen.sha256 != job.digest:
-            return import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
-        more = True
-        while more and time.monotonic() < until:
-            more = _steps(job_id, path, seen, clock=clock, until=until, progress=progress)
-    except OSError:
-        return import_finish(job_id, Status.FAILED, now=clock(), failure=_GONE)
-    except Exception as problem:
-        _failure_note(job_id, problem, now=clock())
-        raise
-    if more and enqueue is not None:
-        enqueue(job_id)
-    return ImportJob.objects.get(pk=job_id)
+    digest = cache(partial(file_digest, path))
+
+    def step() -> bool:
+        job = job_at_work(ImportJob, job_id)
+        try:
+            seen = digest()
+            if seen.sha256 != job.digest:
+                raise JobFailed(_CHANGED)
+            return _steps(job, path, seen, clock=clock, until=until, progress=progress)
+        except OSError as problem:
+            raise JobFailed(_GONE) from problem
+
+    job = job_work(ImportJob, job_id, step, clock=clock, seconds=seconds, enqueue=enqueue, cause=_cause)
+    if job.status not in job.UNFINISHED:
+        half_lives_stray_check(now=clock())
+    return job
 
 
-def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> ImportJob:
-    if _importer(job, now=clock()) is None:
-        return import_finish(job.pk, Status.FAILED, now=clock(), failure=_MAY_NOT.format(actor=job.actor))
-    if not _check_begin(job.pk, now=clock()):
-        return ImportJob.objects.get(pk=job.pk)
-    said = time.monotonic()
+def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
+    """Check an offered file. There is no next step: an operator confirms the import."""
+    principal = job_principal(job, now=clock())
+    with transaction.atomic():
+        held = job_hold(job)
+        # The worker kills what takes too long, so checks are counted when they start.
+        if held.checks >= MOST_CHECKS:
+            raise JobFailed(held.failure or _UNCHECKED)
+        held.checks, held.moved_at = held.checks + 1, clock()
+        held.save(update_fields=["checks", "moved_at"])
+    saved = time.monotonic()
 
-    def say(done: int, size: int) -> None:
-        nonlocal said
+    def save_progress(done: int, size: int) -> None:
+        nonlocal saved
         if progress is not None:
             progress(done, size)
-        if time.monotonic() - said > _SAY_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - saved > _SAVE_SECONDS:
+            saved = time.monotonic()
             ImportJob.objects.filter(pk=job.pk).update(read=done, moved_at=clock())
 
     try:
         report = import_check(
             Path(job.file),
-            principal=_principal(job),
+            principal=principal,
             now=job.created_at,
             source=job.source,
             scope=job.scope or None,
-            progress=say,
+            progress=save_progress,
         )
     except MemoryProblem as problem:
-        return import_finish(job.pk, Status.FAILED, now=clock(), failure=problem.sentence)
-    except Exception as problem:
-        _failure_note(job.pk, problem, now=clock())
-        raise
-    return import_checked(job.pk, report, now=clock())
+        raise JobFailed(problem.sentence) from problem
+    import_checked(job.pk, report, now=clock())
+    return False
 
 
-def _check_begin(job_id: uuid.UUID, *, now: dt.datetime) -> bool:
-    """Count a check that begins; one too many ends the import, as the worker kills what takes too long."""
-    with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status != Status.CHECKING:
-            return False
-        if job.checks < MOST_CHECKS:
-            job.checks, job.moved_at = job.checks + 1, now
-            job.save(update_fields=["checks", "moved_at"])
-            return True
-        import_finish(job_id, Status.FAILED, now=now, failure=job.failure or _UNCHECKED)
-        return False
-
-
-def _steps(
-    job_id: uuid.UUID, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None
-) -> bool:
-    """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew. The file
-    has to stay what was ``seen``."""
-    job = ImportJob.objects.get(pk=job_id)
+def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None) -> bool:
+    """Do steps from where the import is; return whether there is more to do. The file must stay what was ``seen``."""
     steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
     try:
-        offset = job.offset
         for step in steps:
-            # After it was read, so that what was checked is what is brought.
+            # After it was read, so that what was checked is what is imported.
             if not file_is(path, seen):
                 break
-            if not _step_do(job_id, step, after=offset, now=clock()):
-                # Somebody else was here, or it is at its end.
-                return ImportJob.objects.filter(pk=job_id, status=Status.WORKING).exists()
-            offset = step.offset
+            job = _step_do(job, step, now=clock())
             if progress is not None:
-                progress(offset, job.size)
+                progress(job.offset, job.size)
             if time.monotonic() >= until:
                 return True
         changed = not file_is(path, seen)
     finally:
         steps.close()
     if changed:
-        import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
-    else:
-        import_finish(job_id, Status.DONE, now=clock())
+        raise JobFailed(_CHANGED)
+    job_end(ImportJob, job.pk, Status.DONE, now=clock())
     return False
 
 
-def _step_do(job_id: uuid.UUID, step: ImportStep, *, after: int, now: dt.datetime) -> bool:
-    """Do one step, unless it is done; return whether it was done here."""
+def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob:
+    """Do one step, and return the import as it is then."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
-        # Before the import, as a purge locks them: what it erases must not come back behind it.
+        # Before the import: the order in which a purge locks them, so that what it erases is not imported after it.
         purges_wait()
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status != Status.WORKING or job.offset != after:
-            return False
-        if _importer(job, now=now) is None:
-            import_finish(job_id, Status.FAILED, now=now, failure=_MAY_NOT.format(actor=job.actor))
-            return False
-        counts_add(job.counts, step.work(job))
+        job = job_hold(job)
+        counts_add(job.counts, step.work(job, job_principal(job, now=now)))
         job.offset, job.done, job.moved_at, job.failure = step.offset, step.done, now, ""
         job.save()
-    return True
+    return job
 
 
 def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
@@ -191,11 +158,11 @@ def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Impo
             yield ImportStep(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
 
 
-def _lines_work(batch: Lines, job: ImportJob, *, now: dt.datetime) -> Counts:
+def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     if batch.kind not in MODELS:
         return {}
     lines = [line_parse(MODELS[batch.kind], line) for line in batch.lines]
-    return {batch.kind: lines_import(lines, job=job, principal=_principal(job), now=now)}
+    return {batch.kind: lines_import(lines, job=job, principal=principal, now=now)}
 
 
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
@@ -205,13 +172,12 @@ def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Imp
         yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
 
 
-def _items_work(given: Sequence[IngestItem], job: ImportJob, *, now: dt.datetime) -> Counts:
+def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     """Ingest items of another system's file; topics that are there, or were erased, are left."""
     counts: Counts = {}
     named = {item_id(item) for item in given}
     there, erased = ids_known(list(named | {edge.to_topic_id for item in given for edge in item.edges}))
     counts_add(counts, {"topic": {THERE: len(named & there - erased), ERASED: len(named & erased)}})
-    principal = _principal(job)
     items = items_new(given, there=there, erased=erased)
     prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     made: list[uuid.UUID] = []
@@ -231,23 +197,8 @@ def _refused(outcome: object) -> str:
     return f"left out: {said.rstrip('.')}"
 
 
-def _principal(job: ImportJob) -> Principal:
-    return Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
-
-
-def _importer(job: ImportJob, *, now: dt.datetime) -> Principal | None:
-    """Return in whose name an import works; None if he may not import any more. Two queries at most."""
-    found = principal_recheck(_principal(job), now=now)
-    return found if found is not None and found.covers("operator") else None
-
-
-def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
-    sentence = failure_sentence(problem)
+def _cause(problem: Exception) -> str:
+    """Return the cause of a failure. Imports belong to operators, who need the error of the database."""
     if isinstance(problem, DatabaseError) and str(problem):
-        sentence = str(problem).splitlines()[0]
-    job = ImportJob.objects.get(pk=job_id)
-    told = f"After {job.done:,} of {job.lines:,} lines the import failed: {sentence}"
-    if job.failure == told:
-        import_finish(job_id, Status.FAILED, now=now, failure=told)
-    else:
-        ImportJob.objects.filter(OPEN, pk=job_id).update(failure=told, moved_at=now)
+        return str(problem).splitlines()[0]
+    return failure_sentence(problem)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory.models import Revision
-from tests.cast import Caller, store_rows
+from tests.cast import Caller, store_rows, worker_turn
 
 
 def at(year: int) -> str:
@@ -24,13 +24,55 @@ def test_a_memory_comes_in_with_its_age(operator: Caller):
     topic = operator.topic(topic_id)
     assert dt.datetime.fromisoformat(topic["created_at"]).year == 2020
     assert dt.datetime.fromisoformat(topic["updated_at"]).year == 2022
-    assert topic["salience"] < 1e-6
+    # It was learned long ago, and has just been used.
+    assert topic["salience"] > 0.99
 
     def city(year: int) -> list[str]:
         found = operator.query("Mara", as_of=at(year))["candidates"]
         return [entry["current"]["value"] for bundle in found for entry in bundle["fields"]]
 
     assert [city(year) for year in (2019, 2021, 2023)] == [[], ["Leipzig"], ["Berlin"]]
+
+
+def test_the_clock_of_use_starts_on_arrival_unless_the_last_use_is_known(operator: Caller, clock: Any):
+    clock.set(dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC))
+    arrived = operator.remember("Mara", created_at=at(2020), values={"city": "Leipzig"})
+    used = operator.remember("Nils", created_at=at(2020), last_used_at="2025-12-02T12:00:00Z", values={"city": "Bonn"})
+    assert operator.topic(arrived)["salience"] == pytest.approx(1)
+    assert operator.topic(used)["salience"] == pytest.approx(0.5)
+    extend(operator, used, 2021, fields=[{"name": "tea", "value": "green"}]).ok()
+    clock.forward(days=30)
+    assert operator.topic(used)["salience"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("last_used_at", [at(2019), "2999-01-01T00:00:00Z"])
+def test_a_last_use_that_cannot_be_is_refused(operator: Caller, last_used_at: str):
+    item = {"placement": "new_topic", "title": "Mara", "created_at": at(2020), "last_used_at": last_used_at}
+    before = store_rows()
+    answer = operator.post("/v1/ingest", item)
+    assert (answer.status, answer.code) == (422, "invalid-last-used-at")
+    assert store_rows() == before
+
+
+def test_the_last_use_is_for_operators(agent: Caller):
+    item = {"placement": "new_topic", "title": "Mara", "last_used_at": at(2020)}
+    assert agent.post("/v1/ingest", item).status == 403
+
+
+def test_imported_memories_of_last_spring_are_there_after_weeks_and_events(operator: Caller, clock: Any):
+    """An import of old memories into a store that is past its soft limit."""
+    clock.set(dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC))
+    policy = {"values": {"topic_count_soft_limit": 0}, "reason": "for the test"}
+    operator.put("/v1/policies/", policy).ok()
+    made = [
+        operator.remember(text, created_at="2026-05-02T09:00:00Z")
+        for text in ("Rita is allergic to shellfish", "Rita works nights", "Rita has a son")
+    ]
+    for turn in range(10):
+        operator.remember(f"Something else {turn}")
+        worker_turn()
+        clock.forward(days=4)
+    assert {operator.topic(topic_id)["rung"] for topic_id in made} <= {"active", "summarized"}
 
 
 def test_what_was_learned_before_cannot_be_slipped_in_behind(operator: Caller):

@@ -21,8 +21,8 @@ def store(operator: Caller, clock: Clock) -> None:
     """Two topics of the same text, one a year old and one of now, and something else of last year."""
     now = clock.stop()
     year_ago = (now - dt.timedelta(days=365)).isoformat()
-    operator.remember("The xylophone stands in the attic", topic_id=OLD, created_at=year_ago)
-    operator.remember("Tea at five", topic_id=OTHER, created_at=year_ago)
+    operator.remember("The xylophone stands in the attic", topic_id=OLD, created_at=year_ago, last_used_at=year_ago)
+    operator.remember("Tea at five", topic_id=OTHER, created_at=year_ago, last_used_at=year_ago)
     operator.remember("The xylophone stands in the attic", topic_id=NEW)
 
 

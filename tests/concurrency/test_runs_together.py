@@ -61,6 +61,7 @@ def old_topics(cast: Cast, count: int, *, salience: float = 0.1, revisions: int 
             "title": f"Old {n}",
             "salience": salience,
             "created_at": created,
+            "last_used_at": created,
             "fields": [{"name": "state", "value": "revision 1"}],
         }
         for n in range(count)
@@ -217,6 +218,7 @@ def test_runs_in_scopes_beside_each_other_go_on_at_once_and_one_above_them_waits
                 "salience": 0.1,
                 "scope": f"/{name}",
                 "created_at": (now - dt.timedelta(days=60)).isoformat(),
+                "last_used_at": (now - dt.timedelta(days=60)).isoformat(),
             }
             for n in range(30)
         ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.http.response import HttpResponseBase
 from django.test import Client
@@ -51,7 +52,7 @@ def person(role: str, **options: Any) -> Client:
 
 def token_of(client: Client) -> str:
     """Return a token for forms, for clients that check it."""
-    reply = client.get("/account/") if "memstate_session" in client.cookies else client.get("/sign-in/")
+    reply = client.get("/account/") if settings.SESSION_COOKIE_NAME in client.cookies else client.get("/sign-in/")
     page = reply.content.decode()
     return page.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
 

@@ -62,7 +62,7 @@ def test_each_row_tells_why_in_words(looker: Client, operator: Caller) -> None:
 
     assert titles(page) == ["A crowd", "The bakery", "The harbor"]
     assert "Below the threshold of 0.05." in page
-    assert "Rule “no crowds” asked for it." in page
+    assert "By rule “no crowds”." in page
     assert "By key:operator: it closed in May" in page
     assert 'policies/version/?scope=%2F&amp;number=2"' in page
     assert page.count("/runs/") >= 2

@@ -299,7 +299,7 @@ def test_a_long_look_is_left_to_the_worker(op: Client, operator: Caller, monkeyp
         operator.remember(title, summary=summary, scope=KITCHEN)
     told = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
     assert "2 topics are not compared yet. The worker compares them" in told
-    assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.tasks.duplicates_look") == 1
+    assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.tasks.duplicates_search") == 1
 
 
 def test_the_export_holds_exactly_what_the_filter_finds(op: Client, operator: Caller) -> None:

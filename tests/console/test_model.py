@@ -99,7 +99,7 @@ def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Mod
         (server.failing(500), "(500)", False),
         (server.failing(404), "it lists no models", True),
         (server.closing("before"), "broke", False),
-        (server.redirecting(), "points elsewhere", False),
+        (server.redirecting(), "redirects", False),
         (server.Step({"data": [{"id": "another"}]}), "not among its models", False),
         (server.Step({"data": [{"id": "small:latest"}]}), "can be reached", True),
         (server.Step({"data": [{"id": "vendor/small"}]}), "can be reached", True),
@@ -129,7 +129,7 @@ def test_an_endpoint_that_is_away_is_a_finding_that_names_the_page(looker: Clien
     settings.MEMSTATE_LLM_BASE_URL = "http://127.0.0.1:9/v1"
     cache.clear()
     page = text_of(looker, "/overview/health/")
-    assert "cannot be reached. (127.0.0.1:9) Meanwhile everything works without it." in page
+    assert "cannot be reached. (127.0.0.1:9) Everything else works without it." in page
     assert 'href="/model/"' in page
 
 

@@ -4,15 +4,21 @@ import datetime as dt
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
 from django.conf import settings as site
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
 from memory.access.accounts import OPERATORS
+from memory.console.people import AccountBackend
 from memstate_site.folder import CHECKOUT
 from tests.console.people import account_make, client_of, codes_of, token_of
 from tests.console.table import pages
@@ -121,6 +127,36 @@ def test_others_are_not_locked_out_with_a_guesser() -> None:
     assert sign_in(elsewhere, "reader").status_code == 302, "the same name at another address"
 
 
+def test_guessing_over_many_names_locks_the_address_and_leaves_no_more_rows(settings: Any) -> None:
+    settings.MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS = 5
+    account_make("reader", password=PASSWORD)
+    statuses = [sign_in(Client(), f"name {number}", "wrong").status_code for number in range(10)]
+    assert statuses == [200] * 5 + [429] * 5
+    assert AccessAttempt.objects.count() == 5
+    assert sign_in(Client(), "reader").status_code == 429, "not even the right one opens it"
+    assert sign_in(Client(REMOTE_ADDR="192.0.2.7"), "reader").status_code == 302
+    AccessAttempt.objects.update(attempt_time=timezone.now() - dt.timedelta(minutes=16))
+    assert sign_in(Client(), "reader").status_code == 302, "the lock opens by itself"
+
+
+def test_at_most_two_passwords_are_compared_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def _compared(*_args: Any, **_more: Any) -> None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.02)
+        with lock:
+            at_once -= 1
+
+    monkeypatch.setattr(ModelBackend, "authenticate", _compared)
+    with ThreadPoolExecutor(8) as guesses:
+        list(guesses.map(lambda _number: AccountBackend().authenticate(None, "reader", "wrong"), range(16)))
+    assert most == 2
+
+
 def test_names_that_do_not_exist_are_locked_alike() -> None:
     assert guessed(Client(), "nobody-here").status_code == 429
 
@@ -144,7 +180,46 @@ def test_some_mistypings_are_forgotten_after_a_sign_in() -> None:
         assert sign_in(client, "reader").status_code == 302
 
 
+def test_guesses_at_the_old_password_count_as_attempts_to_sign_in() -> None:
+    client = client_of(account_make("reader", password=PASSWORD))
+    new = "quite another 7 words"
+    guess = {"old_password": "wrong", "new_password1": new, "new_password2": new}
+    replies = [client.post("/account/", guess).status_code for _ in range(site.AXES_FAILURE_LIMIT + 1)]
+    assert (replies[0], replies[-1]) == (422, 429)
+    assert client.post("/account/", {**guess, "old_password": PASSWORD}).status_code == 429
+    assert sign_in(Client(), "reader").status_code == 429
+    assert User.objects.get(username="reader").check_password(PASSWORD)
+
+
 # --- Sessions ---
+
+
+def test_the_session_of_an_administrator_ends_within_a_working_day() -> None:
+    for role, hours in (("administrator", 8), ("operator", 14 * 24)):
+        account_make(role, password=PASSWORD)
+        client = Client()
+        sign_in(client, role)
+        assert client.session.get_expiry_age() <= hours * 3600
+        assert client.session.get_expiry_age() > (hours - 1) * 3600
+        assert int(client.cookies[site.SESSION_COOKIE_NAME]["max-age"]) <= hours * 3600
+
+
+def test_two_stores_on_one_host_name_their_cookies_differently() -> None:
+    program = "from memstate_site import settings as s; print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME)"
+    names: list[str] = []
+    for key in ("a" * 40, "b" * 40, "a" * 40):
+        told = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=CHECKOUT,
+            env={**os.environ, "MEMSTATE_SECRET_KEY": key},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        names.append(told.stdout)
+        assert key[:5] not in told.stdout
+    assert names[0] == names[2] != names[1]
+    assert len({*names[0].split(), *names[1].split()}) == 4
 
 
 def test_the_cookies_are_out_of_reach_of_scripts_and_of_other_sites() -> None:
@@ -152,7 +227,7 @@ def test_the_cookies_are_out_of_reach_of_scripts_and_of_other_sites() -> None:
     client = Client()
     client.get("/sign-in/")
     sign_in(client, "reader")
-    for name in ("memstate_session", "memstate_csrf"):
+    for name in (site.SESSION_COOKIE_NAME, site.CSRF_COOKIE_NAME):
         cookie = client.cookies[name]
         assert cookie["httponly"], name
         assert cookie["samesite"] == "Lax", name
@@ -163,16 +238,16 @@ def test_a_session_gets_a_new_key_when_somebody_signs_in() -> None:
     account_make("reader", password=PASSWORD)
     client = Client()
     sign_in(client, "reader")
-    first = client.cookies["memstate_session"].value
+    first = client.cookies[site.SESSION_COOKIE_NAME].value
     client.post("/sign-out/")
     sign_in(client, "reader")
-    assert client.cookies["memstate_session"].value != first
+    assert client.cookies[site.SESSION_COOKIE_NAME].value != first
 
 
 def test_signing_out_ends_the_session_for_everybody_who_has_its_key() -> None:
     client = client_of(account_make("reader"))
     copied = Client()
-    copied.cookies["memstate_session"] = client.cookies["memstate_session"].value
+    copied.cookies[site.SESSION_COOKIE_NAME] = client.cookies[site.SESSION_COOKIE_NAME].value
     assert copied.get("/audit/").status_code == 200
     reply = client.post("/sign-out/", follow=True)
     assert "You are signed out." in reply.content.decode()

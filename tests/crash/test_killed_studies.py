@@ -73,7 +73,7 @@ def begun(installation: Installation, scope: str) -> uuid.UUID:
 
 
 def job_of(address: str, job_id: uuid.UUID) -> StudyJob:
-    columns = ("id", "scope", "status", "done", "segments", "topics", "links", "merged", "told", "warning", "failure")
+    columns = ("id", "scope", "status", "done", "segments", "topics", "links", "merged", "steps", "warning", "failure")
     ((row),) = rows(address, f"SELECT {', '.join(columns)} FROM memory_studyjob WHERE id = %s", job_id)
     return StudyJob(**dict(zip(columns, row, strict=True)))
 
@@ -123,11 +123,11 @@ def test_an_installation_that_is_killed_whole_while_it_studies_learns_the_same(
         assert {each for (each,) in made} == set(session_ids(job))
         # Three minutes later upkeep finds it; a question is one of the things that call upkeep.
         with psycopg.connect(address) as connection:
-            late = "handed_at - interval '4 minutes', moved_at = moved_at - interval '4 minutes'"
-            connection.execute(f"UPDATE memory_studyjob SET handed_at = {late} WHERE id = %s", [job_id])
+            late = "enqueued_at - interval '4 minutes', moved_at = moved_at - interval '4 minutes'"
+            connection.execute(f"UPDATE memory_studyjob SET enqueued_at = {late} WHERE id = %s", [job_id])
         posted(installation, "/v1/query", {"q": "Who lives in Oslo?", "scope": "/elsewhere"})
     job = ended(address, job_id)
-    assert (job.status, job.failure, job.told, job.warning) == ("done", "", expected.told, expected.warning)
+    assert (job.status, job.failure, job.steps, job.warning) == ("done", "", expected.steps, expected.warning)
     learned = [numbered(each, rows(address, LEARNED, each.scope)) for each in (job, expected)]
     assert learned[0] == learned[1]
     # No part is skipped, none is begun again once it is done, and each kill repeats one at most.

@@ -138,7 +138,7 @@ def test_a_study_whose_worker_is_killed_makes_the_same_topics_and_asks_for_no_pa
     assert workers.join(work) == [0, 0]
     job = StudyJob.objects.get(pk=job.pk)
     assert (job.status, job.failure, job.done) == ("done", "", job.segments)
-    assert (job.told, job.warning) == (expected.told, expected.warning)
+    assert (job.steps, job.warning) == (expected.steps, expected.warning)
     assert learned(job) == learned(expected)
     # No part is skipped, none is begun again once it is done, and each kill repeats one at most.
     parts = [part for part in watched.begun if part]

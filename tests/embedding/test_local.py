@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from memory.embedding.local import TEXTS_PER_TURN, LocalEmbedder
+from memory.embedding.local import MAX_TOKENS, TEXTS_PER_TURN, LocalEmbedder
 from tests.embedding.remembering import RememberingEmbedder
 
 TEXTS = [
@@ -33,3 +33,38 @@ def test_what_the_tests_remember_is_what_the_model_says():
     assert remembering.embed_passages([]).shape == (0, real.dimension)
     assert np.array_equal(remembering.embed_passages(some[1:]), real.embed_passages(some[1:]))
     assert np.array_equal(remembering.embed_query(some[0]), real.embed_query(some[0]))
+
+
+def test_no_text_costs_more_than_one_window_of_the_model(monkeypatch):
+    embedder, handed = LocalEmbedder(), []
+    engine = embedder._engine
+    for name, is_query in (("passage", False), ("query", True)):
+        real = getattr(engine, name)
+
+        def noted(what, real=real, is_query=is_query):
+            handed.extend((text, is_query) for text in ([what] if isinstance(what, str) else what))
+            return real(what)
+
+        monkeypatch.setattr(engine, name, noted)
+    hostile = [
+        "测试文本" * 1000,
+        "😀" * 4000,
+        "ß" * 4000,
+        "a-" * 2000,
+        "1" * 4000,
+        "\ufdfa" * 4000,
+        "The cat sat. " * 300,
+    ]
+    embedder.embed_passages(hostile)
+    embedder.embed_passages(hostile[:1])
+    embedder.embed_query(hostile[0])
+    assert len(handed) == len(hostile) + 2
+    for text, is_query in handed:
+        assert MAX_TOKENS - 5 <= engine.token_count(text, is_query) <= MAX_TOKENS
+    assert embedder.seconds_spent() > 0
+
+
+def test_a_text_within_the_window_is_embedded_whole():
+    embedder = LocalEmbedder()
+    text = "The key of the shed hangs behind the door. " * 20
+    assert embedder._window(text, is_query=False) == text

@@ -75,6 +75,7 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
         summary=FACT,
         scope=scope,
         created_at=lately,
+        last_used_at=lately,
         salience=0.8,
         values={"email": EMAIL, "phone": PHONE, "note": "Keeps the key of the shed"},
     )
@@ -92,7 +93,12 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
             ],
         )
     made["old"] = operator.remember(
-        f"Old note on {PERSON}", created_at=past, salience=0.2, scope=scope, values={"who": f"{PERSON}, {EMAIL}"}
+        f"Old note on {PERSON}",
+        created_at=past,
+        last_used_at=past,
+        salience=0.2,
+        scope=scope,
+        values={"who": f"{PERSON}, {EMAIL}"},
     )
     made["friend"] = agent.remember(
         "The gardener",

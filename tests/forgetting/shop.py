@@ -23,7 +23,7 @@ def topics_make(operator: Caller, number: int, *, days: float = 0.0, **members: 
     found: list[str] = []
     while len(found) < number:
         items = [
-            {"placement": "new_topic", "title": f"topic {place}", "created_at": at, **members}
+            {"placement": "new_topic", "title": f"topic {place}", "created_at": at, "last_used_at": at, **members}
             for place in range(len(found), min(number, len(found) + 1000))
         ]
         reply = operator.post("/v1/ingest/batch", items).ok()

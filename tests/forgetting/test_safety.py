@@ -25,7 +25,7 @@ def five_thousand(without_vector_index: None, operator: Caller, clock: Clock, se
     for topic_id, other in zip(made[:20], made[100:120], strict=True):
         edges = [{"to_topic_id": other, "kind": "near"}]
         at = (NOON - dt.timedelta(days=39)).isoformat()
-        operator.ingest("extend_topic", topic_id=topic_id, edges=edges, created_at=at)
+        operator.ingest("extend_topic", topic_id=topic_id, edges=edges, created_at=at, last_used_at=at)
     tended()
     assert not ForgetRun.objects.exists()
     return made

@@ -114,11 +114,11 @@ def test_an_end_that_lies_ahead_is_now(cast: Cast, clock: Clock, past: dict[str,
     assert found["runs"] == 10
 
 
-def test_an_empty_store_has_nothing_to_tell(cast: Cast, clock: Clock):
+def test_an_empty_store_has_an_empty_backtest(cast: Cast, clock: Clock):
     clock.set(BEGIN + dt.timedelta(days=10))
     found = told(cast.operator, start=0, end=10)
     assert (found["topics"], found["draft"]["saved"]) == (0, 0)
-    assert found["sentence"] == "There were no topics in this scope by then, so there is nothing to tell."
+    assert found["sentence"] == "This scope had no topics in this period."
 
 
 @pytest.mark.parametrize(

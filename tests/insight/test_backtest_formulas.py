@@ -33,6 +33,7 @@ def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
     topics = Topics(
         created=np.arange(count, dtype=np.float64) * DAY / 7,
         salience=np.array(salience),
+        used=np.arange(count, dtype=np.float64) * DAY / 7,
         kind_weight=np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds]),
         pinned=off.copy(),
         spared=off.copy(),

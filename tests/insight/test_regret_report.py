@@ -139,7 +139,7 @@ def test_a_store_in_which_nothing_was_archived_says_so(cast: Cast):
     cast.agent.remember("tea")
     report = cast.reader.get("/v1/regret").ok()
     assert (report["archived"], report["rate"], report["topics"]) == (0, 0, [])
-    assert report["sentence"] == "Nothing was archived in this time."
+    assert report["sentence"] == "Nothing was archived in this period."
 
 
 def test_bad_limits_and_moments_are_refused(cast: Cast):

@@ -229,7 +229,7 @@ def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clo
         assert card["standing"]["protected_because"] == [sentence]
         assert {step["at"] for step in card["next"]["steps"]} == {None}
         assert {step["never_because"] for step in card["next"]["steps"]} == {sentence}
-        assert f"No run touches it. {sentence}" in card["sentences"]
+        assert f"Runs do not change it. {sentence}" in card["sentences"]
         assert card["standing"]["rung"] == "active"
 
 
@@ -237,7 +237,7 @@ def test_what_never_fades_is_told_to_stay(cast: Cast):
     policy_set(preset="memstate")
     card = why(cast.reader, cast.agent.remember("Tea"))
     assert {step["at"] for step in card["next"]["steps"]} == {None}
-    assert "If nothing changes, no run will touch it." in " ".join(card["sentences"])
+    assert "If nothing changes, no run will change it." in " ".join(card["sentences"])
 
 
 def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):

@@ -230,6 +230,7 @@ class Forgetting(RuleBasedStateMachine):
             salience=salience,
             pinned=pinned,
             created_at=made.isoformat(),
+            last_used_at=made.isoformat(),
             categories=["home"] if pinned else [],
             fields=[{"name": name, "value": f"{name} {number}"} for number in range(revisions) for name in ("a", "b")],
         )

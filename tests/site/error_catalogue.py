@@ -161,6 +161,11 @@ class _Module:
             return [ProblemCode[code.attr].value]
         if isinstance(code, ast.Call) and _name_of(code.func) == "validation_code":
             return [ProblemCode.INVALID_MEMBER, ProblemCode.MISSING_MEMBER, ProblemCode.UNKNOWN_MEMBER]
+        if isinstance(code, ast.Attribute) and code.attr == "not_found":
+            # Every kind of job has a code of its own.
+            from memory.models import Job
+
+            return [kind.not_found for kind in Job.__subclasses__()]
         return [FROM_CAUSE]
 
 

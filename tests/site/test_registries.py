@@ -8,16 +8,26 @@ from django.conf import settings
 from django.contrib import admin
 from django.utils.module_loading import import_string
 
-from memory.jobs.tasks import JOBS
+from memory.jobs.schedule_rows import UPKEEP
+from memory.jobs.tasks import TASKS
+from memory.models import Job
 from memory.policy.schedules import FUNCTION
 
 
-def test_every_job_that_is_queued_is_registered() -> None:
+def test_every_task_is_registered_and_enqueued_through_the_registry() -> None:
     sources = (path.read_text(encoding="utf-8") for path in (Path(settings.BASE_DIR) / "memory").rglob("*.py"))
-    queued = {name for source in sources for name in re.findall(r"async_task\(\s*\"([\w.]+)\"", source)}
-    assert len(queued) > 4
-    assert queued | {FUNCTION} <= JOBS.keys()
-    assert all(callable(import_string(name)) for name in JOBS)
+    names = [name for source in sources for name in re.findall(r"\basync_task\(\s*([^,\s)]+)", source)]
+    # What an operator runs again is checked against the registry.
+    assert set(names) == {"self.name", "row.func"}
+    assert {FUNCTION, UPKEEP} <= TASKS.keys()
+    assert all(callable(import_string(name)) for name in TASKS)
+
+
+def test_every_kind_of_resumable_job_is_enqueued_again_when_it_stalls() -> None:
+    models = [kind.model for kind in TASKS.values() if kind.model is not None]
+    assert {*models} == {*Job.__subclasses__()}
+    assert len(models) == len(set(models))
+    assert all(kind.stalled is not None for kind in TASKS.values() if kind.model is not None)
 
 
 def test_every_model_is_in_the_admin() -> None:

@@ -14,20 +14,12 @@ from memory.duplicates.merge import pair_merge
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
+from memory.jobs.resumable import job_get, jobs_count, jobs_list, jobs_stalled
 from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
 from memory.transfer.check import import_check
-from memory.transfer.importing import (
-    import_cancel,
-    import_confirm,
-    import_get,
-    import_offer,
-    import_start,
-    imports_count,
-    imports_list,
-    imports_stalled,
-)
+from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start
 from memory.transfer.work import import_work
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.duplicates.shop import pair_make
@@ -139,9 +131,9 @@ def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Pa
     assert Link.objects.count() == 0
     stranger = Principal("x", "x", "operator", "/user/bob")
     with pytest.raises(NotVisible):
-        import_get(job.pk, principal=stranger)
-    assert imports_count(principal=stranger, at_most=9) == 0
-    assert imports_count(principal=ALICE, at_most=9) == imports_count(principal=SYSTEM, at_most=9) == 2
+        job_get(ImportJob, job.pk, principal=stranger)
+    assert jobs_count(ImportJob, principal=stranger, at_most=9) == 0
+    assert jobs_count(ImportJob, principal=ALICE, at_most=9) == jobs_count(ImportJob, principal=SYSTEM, at_most=9) == 2
 
 
 @pytest.mark.parametrize("role", ["reader", "agent"])
@@ -203,8 +195,8 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     monkeypatch.setattr(lines_room, "LINES", 10)
     stepped(job, 3, monkeypatch)
     assert Topic.objects.count() == 20
-    assert imports_stalled(now=clock.now) == []
-    assert imports_stalled(now=clock.forward(minutes=4)) == [job.pk]
+    assert jobs_stalled(ImportJob, now=clock.now) == []
+    assert jobs_stalled(ImportJob, now=clock.forward(minutes=4)) == [job.pk]
     import_cancel(job.pk, principal=SYSTEM, now=clock.now)
     with pytest.raises(Conflict, match="cancelled"):
         import_cancel(job.pk, principal=SYSTEM, now=clock.now)
@@ -212,9 +204,9 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     follower = import_start(path, principal=SYSTEM, now=clock.now)
     assert import_work(follower.pk, clock=timezone.now, seconds=600).status == "done"
     assert exported() == content
-    found, following = imports_list(principal=SYSTEM, cursor=None, limit=1)
+    found, following = jobs_list(ImportJob, principal=SYSTEM, cursor=None, limit=1)
     assert [each.pk for each in found] == [follower.pk]
-    assert [each.pk for each in imports_list(principal=SYSTEM, cursor=following, limit=1)[0]] == [job.pk]
+    assert [each.pk for each in jobs_list(ImportJob, principal=SYSTEM, cursor=following, limit=1)[0]] == [job.pk]
 
 
 def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from memory.access.principal import SYSTEM
 from memory.core.errors import MemoryProblem
 from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
+from memory.policy.snapshot import Policies
 from memory.transfer.importers import importer, stream
 from memory.transfer.importers.chat import Chat
 from memory.transfer.importers.draft import Draft
@@ -72,6 +73,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _empty_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importer, "ids_known", lambda _ids: (set(), set()))
+    monkeypatch.setattr(importer, "policies_current", Policies)
 
 
 class TestMem0:

@@ -14,6 +14,7 @@ from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import NotVisible, ValueRefused
 from memory.erasure.purge import topics_purge
 from memory.models import ImportJob, Link, Topic, Vitality
+from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
 from tests.cast import Caller, store_rows, worker_turn
@@ -47,9 +48,28 @@ def test_a_chat_is_brought_with_its_age_and_order_and_found(operator: Caller, fi
     assert len(found) == 5
     topics = list(Topic.objects.order_by("created_at"))
     assert [topic.title[:9] for topic in topics] == [f"Message {n}" for n in range(5)]
-    # What is as old as it says has faded as much.
-    assert Vitality.objects.get(topic=topics[0]).reinforced_at.year == 2025
+    # It is as old as it says, and its clock of use starts on arrival.
+    assert topics[0].created_at.year == 2025
+    assert Vitality.objects.get(topic=topics[0]).reinforced_at >= job.created_at
     assert Link.objects.filter(kind="follows", source=topics[3], target=topics[2]).exists()
+
+
+def test_a_check_says_where_topics_go_and_how_many_would_soon_be_forgotten(operator: Caller, file: Path) -> None:
+    file.write_text(json.dumps(CHAT))
+    now = timezone.now()
+
+    def forecast() -> list[str]:
+        return import_check(file, principal=SYSTEM, now=now, source="chat", scope="/brought").forecast
+
+    into, leaving = forecast()
+    assert into.startswith("5 of 5 new topics go into /brought")
+    assert "0 within 7 days and 0 within 30 days" in leaving
+    rule = {"name": "old", "events": ["cron"], "action": "archive"}
+    rule |= {
+        "condition": {"all": [{"field": "age", "op": ">", "value": "90d"}, {"field": "idle", "op": ">", "value": "9d"}]}
+    }
+    operator.put("/v1/policies/brought", {"rules": [rule], "reason": "for the test"}).ok()
+    assert "0 within 7 days and 5 within 30 days" in forecast()[-1]
 
 
 def test_a_second_import_and_a_longer_version_bring_what_is_new(operator: Caller, file: Path) -> None:

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import DatabaseError
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
+from memory.jobs.resumable import jobs_stalled
 from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
 from memory.transfer import importing as importing_room
 from memory.transfer import revert as back_room
 from memory.transfer import work as work_room
-from memory.transfer.importing import import_confirm, import_offer, import_start, imports_stalled
+from memory.transfer.importing import import_confirm, import_offer, import_start
 from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.work import import_work
 from tests.cast import Cast, principal_like
@@ -171,18 +173,31 @@ def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path
             import_start(kept(tmp_path, "file", with_version(**changed)), principal=SYSTEM, now=timezone.now())
         assert len(refused.value.sentence) < 400, name
     assert not PolicyVersion.objects.exists()
-    # What holds together by itself may not do so with what is in force here by now.
-    path = kept(tmp_path, "file", with_version(values={"theta_summary": 0.2}))
-    job = import_start(path, principal=SYSTEM, now=timezone.now())
-    policy_put(cast.operator, "/", theta_detach=0.5, theta_summary=0.6)
-    for _again in range(2):
-        with pytest.raises(ValueRefused):
-            import_work(job.pk, clock=timezone.now, seconds=60)
-    job.refresh_from_db()
-    assert (job.status, PolicyVersion.objects.filter(scope="/work").count()) == ("failed", 0)
     # One that is left anyway is not asked.
     policy_put(cast.operator, "/work", half_life_days=4)
     done(import_start(kept(tmp_path, "file", with_version(values={"mood": 1})), principal=SYSTEM, now=timezone.now()))
+
+
+def test_a_step_that_fails_twice_without_progress_ends_the_import(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.agent.remember("Something")
+    path = kept(tmp_path, "file", exported())
+    emptied()
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+
+    def broken(*_args: Any, **_named: Any) -> Any:
+        raise DatabaseError("no room on the disk\nand a detail")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_room, "lines_import", broken)
+        for status in ("working", "failed"):
+            with pytest.raises(DatabaseError):
+                import_work(job.pk, clock=timezone.now, seconds=60)
+            job.refresh_from_db()
+            assert (job.status, job.failure.endswith(": no room on the disk")) == (status, True)
+    assert not Topic.objects.exists()
+    done(import_start(path, principal=SYSTEM, now=timezone.now()))
 
 
 def killed(job: ImportJob, monkeypatch: pytest.MonkeyPatch, name: str, when: Any = None) -> None:
@@ -210,14 +225,14 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     for _attempt in range(2):
         killed(job, monkeypatch, "import_check")
         late = timezone.now() + dt.timedelta(minutes=5)
-        assert imports_stalled(now=late) == [job.pk]
+        assert jobs_stalled(ImportJob, now=late) == [job.pk]
         # It is given to the worker once, and not each minute that the queue is long.
-        assert imports_stalled(now=late + dt.timedelta(minutes=1)) == []
+        assert jobs_stalled(ImportJob, now=late + dt.timedelta(minutes=1)) == []
         ImportJob.objects.filter(pk=job.pk).update(moved_at=timezone.now())
     job = import_work(job.pk, clock=timezone.now, seconds=60)
     assert job.status == "failed"
     assert "manage.py import" in job.failure
-    assert imports_stalled(now=timezone.now() + dt.timedelta(minutes=5)) == []
+    assert jobs_stalled(ImportJob, now=timezone.now() + dt.timedelta(minutes=5)) == []
     # One that was killed once is checked at the second.
     job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
     killed(job, monkeypatch, "import_check")

@@ -106,6 +106,7 @@ def test_an_import_that_is_killed_again_and_again_ends_in_the_same_store(host: H
             "title": f"Guest {n} of the winter feast",
             "salience": 0.01 if n % 3 else 1,
             "created_at": "2026-01-01T00:00:00Z",
+            "last_used_at": "2026-01-01T00:00:00Z",
             "fields": [{"name": "mail", "value": f"guest{n}@feast.example"}],
         }
         for n in range(TOPICS)

@@ -87,7 +87,7 @@ def conversation_turns(
 
     One whose process was lost is told as lost, whether somebody has closed it or not.
     """
-    rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__told")
+    rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__steps")
     if before is not None:
         rows = rows.filter(place__lt=before)
     turns = list(rows.order_by("-place")[:limit])[::-1]

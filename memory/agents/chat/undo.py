@@ -18,13 +18,13 @@ from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.conversations import conversation_get
 from memory.agents.chat.turns import turn_at_work, turns_hold
 from memory.agents.chat.undo_preview import ConversationUndone, UndoItem, Write, merges_of, writes_judge, writes_read
-from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
+from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, StudyJob
 
 PROVENANCE = "undo"
@@ -151,7 +151,7 @@ def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt
     cancelled = 0
     for job_id in _at_work(conversation):
         with suppress(Conflict):
-            study_cancel(job_id, principal=principal, now=now)
+            job_cancel(StudyJob, job_id, principal=principal, now=now)
             cancelled += 1
     return cancelled
 

@@ -46,7 +46,7 @@ class SessionTopicsArguments(Arguments):
     skip: int = Field(default=0, ge=0, le=100_000, description="Leave out so many, to read on.")
 
 
-class Part:
+class BuildStep:
     """One part of a text on its way into the store. Four queries to begin."""
 
     phase = Phase.BUILDING

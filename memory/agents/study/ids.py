@@ -1,7 +1,7 @@
-"""The ids of what a study makes, and how far it has come, both told by the record of its steps.
+"""Ids of the topics of a study, and its progress, both calculated from the record of its steps.
 
-The topics of a study are numbered, and their ids are made of its own id and the number. So whatever is done again after
-a crash makes the same topics, and the list of them is known without looking for them.
+The id of a topic is derived from the id of the study, the part and a number. So a step that is repeated after a crash
+creates the same topics, and listing them needs no query.
 """
 
 import uuid
@@ -12,34 +12,34 @@ from memory.models import StudyJob
 
 Phase = StudyJob.Phase
 
-# How a step may end: by the model's last word, by a bound, or because the model would not.
+# How a step may end: with the last answer of the model, at a limit, or with a problem of the model.
 Ended = Literal[
     "done", "nothing", "rounds", "time", "limited", "unavailable", "rejected", "refused", "unusable", "empty"
 ]
 
 
 def topic_id_of(job_id: uuid.UUID, part: int, number: int) -> uuid.UUID:
-    """Return the id of the topic that part ``part`` of a study has made as its ``number``-th."""
+    """Return the id of the ``number``-th topic created by part ``part`` of a study."""
     return uuid.uuid5(job_id, f"{part}:{number}")
 
 
 def entries_of(job: StudyJob, phase: str, at: int | None = None) -> list[Mapping[str, Any]]:
     """Return the record of a phase, or of one step of it: a step that was interrupted has several entries."""
-    return [each for each in job.told if each["phase"] == phase and (at is None or each["at"] == at)]
+    return [each for each in job.steps if each["phase"] == phase and (at is None or each["at"] == at)]
 
 
 def made_in(job: StudyJob, part: int) -> int:
-    """Return how many topics a part has made so far."""
+    """Return how many topics a part has created so far."""
     return sum(int(each["made"]) for each in entries_of(job, Phase.BUILDING, part))
 
 
 def rounds_in(job: StudyJob, phase: str, at: int) -> int:
-    """Return how often tools were used for a step so far."""
+    """Return the rounds of tool calls of a step so far."""
     return sum(int(each["rounds"]) for each in entries_of(job, phase, at))
 
 
 def session_ids(job: StudyJob) -> list[uuid.UUID]:
-    """Return the ids of all topics that a study has made, in their order. Some may be merged or erased by now."""
+    """Return the ids of all topics that a study has created, in order. Some may be merged or erased since."""
     made: dict[int, int] = {}
     for each in entries_of(job, Phase.BUILDING):
         made[each["at"]] = made.get(each["at"], 0) + each["made"]

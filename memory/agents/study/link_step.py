@@ -56,7 +56,7 @@ class _Staged:
     merges: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
 
 
-class Placing:
+class LinkStep:
     """One step of phase B. Four queries to begin."""
 
     phase = Phase.LINKING

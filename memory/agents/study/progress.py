@@ -1,24 +1,19 @@
-"""How far a study has come, in numbers for programs and in sentences for people."""
+"""The progress of a study as JSON, and its warnings as sentences."""
 
 import datetime as dt
-import uuid
 from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
-from memory.access.principal import Principal
-from memory.agents.study.control import studies_visible
 from memory.agents.study.ids import Phase, entries_of, total
 from memory.core.replies import TypedDict, one_of
 from memory.models import StudyJob
-from memory.models.newest_first import newest_page
 
-# Of the whole, so much is phase A; its steps are longer, and there are more of them.
+# Phase A counts for this share of the progress: its steps are longer, and there are more of them.
 BUILDING_SHARE = 0.75
 
-# How a step ended, if not as it should, as a sentence about one and about several.
+# Unusual ends of steps: a sentence for one and for several.
 _ENDED = {
     "nothing": ("Part {which} has brought no topic.", "{count} parts have brought no topic."),
     "rounds": (
@@ -38,35 +33,34 @@ _ENDED = {
 
 
 class StudyOut(TypedDict):
-    """How far the study of a long message has come. No word of the message is in it."""
+    """The progress of the study of a long message, without the message itself."""
 
     study_id: str
     conversation_id: str
-    status: Annotated[str, one_of(StudyJob.Status.values)]
+    status: Annotated[str, one_of(("working", "done", "cancelled", "failed"))]
     phase: Annotated[
         str,
         one_of(StudyJob.Phase.values),
         Field(
-            description="building makes topics of the text by themselves, linking puts them in their place among "
-            "the rest."
+            description="building creates topics from the text, linking connects or merges them with existing topics."
         ),
     ]
     scope: str
-    kind: Annotated[str, Field(description="The kind of its topics, by which they are listed.")]
-    model: Annotated[str, Field(description="The model that was asked for; empty for the usual one.")]
+    kind: Annotated[str, Field(description="The kind of its topics.")]
+    model: Annotated[str, Field(description="The requested model; empty for the default.")]
     actor: str
-    segments: Annotated[int, Field(description="Parts that the text is cut into.")]
+    segments: Annotated[int, Field(description="Number of parts of the text.")]
     done: Annotated[int, Field(description="Parts whose topics are stored.")]
     to_link: Annotated[int, Field(description="Topics to link; 0 until linking starts.")]
     linked: int
     progress: Annotated[float, Field(description="0 to 1, over both phases.")]
     topics: Annotated[int, Field(description="Topics made so far.")]
-    links: Annotated[int, Field(description="Links that linking has made.")]
-    merged: Annotated[int, Field(description="Of the topics, those that were merged into topics known before.")]
-    source_topic_id: Annotated[str | None, Field(description="The topic that holds the text, outside every query.")]
-    warning: Annotated[str | None, Field(description="What went otherwise than it should, in sentences.")]
-    failure: Annotated[str | None, Field(description="Why it has failed, or why it waits.")]
-    waits_until: Annotated[dt.datetime | None, Field(description="When it goes on, if it waits.")]
+    links: Annotated[int, Field(description="Links made so far.")]
+    merged: Annotated[int, Field(description="Topics that were merged into earlier topics.")]
+    source_topic_id: Annotated[str | None, Field(description="The topic that stores the text; no query returns it.")]
+    warning: Annotated[str | None, Field(description="Warnings about the result.")]
+    failure: Annotated[str | None, Field(description="Why the study has failed or is waiting.")]
+    waits_until: Annotated[dt.datetime | None, Field(description="When it continues, if it is waiting.")]
     created_at: dt.datetime
     moved_at: dt.datetime
     finished_at: dt.datetime | None
@@ -80,10 +74,10 @@ class StudyPage(TypedDict):
 
 
 def study_as_json(job: StudyJob) -> StudyOut:
-    """Return how far a study has come. No query, without the record of its steps, and no word of the text.
+    """Return the progress of a study, without the record of its steps and without any of the text. No query.
 
-    ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of
-    the kind ``kind``. ``waits_until`` is when it goes on, if it waits for phase B or for the model.
+    ``topics`` counts the topics that phase A has created, ``merged`` those of them that phase B has merged into others;
+    all have the kind ``kind``. ``waits_until`` is when it continues, if it waits for phase B or for the model.
     """
     return {
         "study_id": str(job.id),
@@ -112,26 +106,13 @@ def study_as_json(job: StudyJob) -> StudyOut:
     }
 
 
-def studies_list(
-    *, principal: Principal, cursor: str | None, limit: int, conversation_id: uuid.UUID | None = None
-) -> tuple[Sequence[StudyJob], str | None]:
-    """Return a page of the studies that the caller began, or oversees, newest first, and the cursor of the next.
-
-    One query, without the records of their steps. Raises ``ValueRefused``.
-    """
-    rows = studies_visible(principal)
-    if conversation_id is not None:
-        rows = rows.filter(conversation_id=conversation_id)
-    return newest_page(rows, cursor=cursor, limit=limit)
-
-
 def warning_of(job: StudyJob) -> str:
-    """Return in sentences what went otherwise than it should; empty if nothing did."""
+    """Return sentences about unusual ends of steps; empty if there were none."""
     said = []
     parts: dict[str, list[int]] = {}
     for each in entries_of(job, Phase.BUILDING):
         parts.setdefault(each["ended"], []).append(each["at"] + 1)
-    rounds = {each["at"] + 1: 0 for each in job.told}
+    rounds = {each["at"] + 1: 0 for each in job.steps}
     for each in entries_of(job, Phase.BUILDING):
         rounds[each["at"] + 1] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
@@ -144,7 +125,7 @@ def warning_of(job: StudyJob) -> str:
         said.append(f"{count} of the steps that link topics ended early.")
     if skipped := total(placed, "skipped"):
         said.append(f"{_topics(skipped)} gone before anything was linked to {'it' if skipped == 1 else 'them'}.")
-    if refused := total(job.told, "refused"):
+    if refused := total(job.steps, "refused"):
         said.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible in the end.")
     return " ".join(said)
 

@@ -1,7 +1,7 @@
-"""Which study has a worker, and when: so many at once, fewer than there are workers, each in its turn, one at a time.
+"""When a study gets a worker. Fewer studies run at once than there are workers, and each has one worker at most.
 
-An entry of the queue bears the number of turns that its study has had. Whoever takes it up counts that turn, if nobody
-did before; so of copies, which a net under lost calls makes now and then, one counts and the others end at once.
+A queue entry has the number of turns that its study has had. The worker that takes it increases that number in the same
+query. So of several entries with one number, which the check for stalled studies may create, only the first counts.
 """
 
 import datetime as dt
@@ -11,28 +11,26 @@ from contextlib import contextmanager, suppress
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q
 
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.jobs.resumable import jobs_stalled, jobs_take
 from memory.models import StudyJob
 from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
-from memory.models.stalled import stalled_take
-
-# A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
-STALLED_AFTER = dt.timedelta(minutes=3)
 
 
-def room_check(identity: str, *, counting: bool = False) -> None:
-    """Make sure that one more study may be open. One query; with ``counting`` two, and nobody else counts until the
-    transaction ends.
+def open_limit_check(identity: str, *, counting: bool = False) -> None:
+    """Check that one more study may be open. One query. ``counting`` locks out other checks until the transaction ends,
+    for one more query.
 
-    Raises ``Conflict``: each study asks the model hundreds of times, and many at once would all take for ever.
+    Raises ``Conflict``. Each study sends hundreds of requests to the model, so many at once would all be slow.
     """
     if counting:
         lock_wait(Lock.COUNT_STUDIES)
-    found = _open().aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
+    working = StudyJob.objects.filter(status=StudyJob.Status.WORKING)
+    found = working.aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
     own, most = settings.MEMSTATE_STUDY_MOST_OPEN_PER_KEY, settings.MEMSTATE_STUDY_MOST_OPEN
     if found["own"] >= own:
         raise Conflict(
@@ -48,48 +46,47 @@ def room_check(identity: str, *, counting: bool = False) -> None:
         )
 
 
-def places() -> int:
-    """Return how many studies may be at work at once: a worker is kept for everything else, if there are two."""
+def slots() -> int:
+    """Return how many studies may run at once: all workers but one, which is kept for other tasks, and at least one."""
     return max(1, int(str(settings.Q_CLUSTER["workers"])) - 1)
 
 
 def study_turn(job_id: uuid.UUID) -> int:
-    """Return the number that the next entry of the queue has to bear. One query."""
+    """Return the turn number for the next queue entry of a study. One query."""
     return StudyJob.objects.values_list("turns", flat=True).get(pk=job_id)
 
 
-def turn_taken(job_id: uuid.UUID, turn: int | None) -> bool:
-    """Take up an entry of the queue; tell whether it is the first of its number. One query. None always counts."""
+def turn_acquire(job_id: uuid.UUID, turn: int | None) -> bool:
+    """Take a queue entry; return True if it is the first with its number, or has none. One query."""
     return turn is None or bool(StudyJob.objects.filter(pk=job_id, turns=turn).update(turns=F("turns") + 1))
 
 
-def turn_over(job_id: uuid.UUID) -> None:
-    """Note that no worker has a study any more. One query."""
-    StudyJob.objects.filter(pk=job_id).update(handed_at=None)
+def turn_release(job_id: uuid.UUID) -> None:
+    """Save that a study has no worker. One query."""
+    StudyJob.objects.filter(pk=job_id).update(enqueued_at=None)
 
 
 def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return studies whose time to go on has come, and those whose worker was lost, noted as given to the worker.
+    """Return studies that are due and those that have lost their worker, marked as enqueued.
 
-    As many as there are places, those first that have waited longest. Two queries. This is a net: as a rule a study is
-    called by the one before it.
+    At most as many as there are slots, the longest waiting first. Two queries. Usually the worker of one study enqueues
+    the next; this finds those that were lost.
     """
-    lost = now - STALLED_AFTER
-    return _given(_due(now) | Q(handed_at__lt=lost, moved_at__lt=lost), most=places(), now=now)
+    return jobs_stalled(StudyJob, now=now, due=_due(now), most=slots())
 
 
 def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
-    """Give the study that has waited longest to the worker, if one waits. At most two queries and a hand-over."""
+    """Enqueue the study that has waited longest, if one is due. At most two queries and those of ``enqueue``."""
     with transaction.atomic():
-        for job_id in _given(_due(now), most=1, now=now):
+        for job_id in jobs_take(StudyJob, _due(now), most=1, now=now):
             enqueue(job_id)
 
 
 @contextmanager
-def place_taken() -> Iterator[bool]:
-    """Take one of the places for studies at work, for the block; tell whether one was free. A query each."""
-    for number in range(places()):
-        with alone(f"study-place:{number}") as taken:
+def slot_acquired() -> Iterator[bool]:
+    """Hold one of the slots for running studies during the block; yield True if one was free. A query per slot."""
+    for number in range(slots()):
+        with study_lock(f"study-slot:{number}") as taken:
             if taken:
                 yield True
                 return
@@ -97,28 +94,20 @@ def place_taken() -> Iterator[bool]:
 
 
 @contextmanager
-def alone(name: str) -> Iterator[bool]:
-    """Keep other processes from what has this name, for the block; tell whether none was there. Two queries.
+def study_lock(name: str) -> Iterator[bool]:
+    """Hold the session lock of this name during the block; yield True if it was free. Two queries.
 
-    A killed process loses this with its connection.
+    A killed process loses the lock with its connection.
     """
     taken = session_lock_try(Lock.STUDY, name)
     try:
         yield taken
     finally:
         if taken:
-            # A connection that broke has let go of it.
+            # A broken connection has released it.
             with suppress(DatabaseError):
                 session_lock_release(Lock.STUDY, name)
 
 
-def _open() -> QuerySet[StudyJob]:
-    return StudyJob.objects.filter(status=StudyJob.Status.WORKING)
-
-
 def _due(now: dt.datetime) -> Q:
-    return Q(Q(not_before=None) | Q(not_before__lte=now), handed_at=None)
-
-
-def _given(which: Q, *, most: int, now: dt.datetime) -> list[uuid.UUID]:
-    return stalled_take(_open().filter(which), most=most, handed_at=now)
+    return Q(Q(not_before=None) | Q(not_before__lte=now), enqueued_at=None)

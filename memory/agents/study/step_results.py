@@ -1,4 +1,4 @@
-"""What the end of a dialogue means for the study: the step is done, goes on, waits, or the study has failed."""
+"""The result of a dialogue for its step: done, to be continued, to be retried later, or a failure of the study."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ from memory.agents.tools.loop import LoopEnd
 from memory.llm.wire import MOST_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
 
-# In a row, without one answer in between; with the waits below, for some forty minutes.
+# Consecutive failed tries. With the waits below they take about forty minutes.
 MOST_TRIES = 9
 FIRST_WAIT, MOST_BACKOFF = 15.0, 600.0
-# An endpoint that asks for a day is not waited for. More is never asked for: what goes beyond is cut (``llm.wire``).
+# The study does not wait this long. Longer rate limits are cut to it (``llm.wire``).
 MOST_WAIT = MOST_WAIT_SECONDS
-# So many parts in a row that the endpoint does not take are no matter of the parts.
+# After this many rejected parts in a row, the cause is not the parts.
 MOST_REJECTED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """``whole``: the step is done. ``wait``: seconds until it may go on, because the model is of no help at present,
-    as ``sentence`` says. ``failure``: the study has failed."""
+class StepResult:
+    """``whole``: the step is done. ``wait``: seconds until a retry, because the model is unavailable for the reason in
+    ``sentence``. ``failure``: the study has failed."""
 
     ended: Ended
     whole: bool
@@ -30,54 +30,54 @@ class End:
     failure: str = ""
 
 
-def end_of(loop: LoopEnd, *, tries: int) -> End:
-    """Return what the end of a dialogue means. ``tries`` counts how often the model was of no help before it."""
+def step_result(loop: LoopEnd, *, tries: int) -> StepResult:
+    """Return the result of a dialogue. ``tries`` is the number of failed tries before it."""
     rounds = loop.rounds
     match loop.ended:
         case "done":
-            return End("done" if rounds else "nothing", True, rounds)
+            return StepResult("done" if rounds else "nothing", True, rounds)
         case "rounds":
-            return End("rounds", True, rounds)
+            return StepResult("rounds", True, rounds)
         case "time" if rounds:
-            return End("time", False, rounds)
+            return StepResult("time", False, rounds)
     problem = loop.problem or ModelProblem("The language model did not answer in time.", kind="timeout")
     if isinstance(problem, RequestRejected):
-        return End("rejected", True, rounds, sentence=problem.sentence)
+        return StepResult("rejected", True, rounds, sentence=problem.sentence)
     if isinstance(problem, ModelUnusable):
         if problem.kind == "absent":
-            # A model that was named, and that the endpoint does not know: no matter of this part.
-            return End("unavailable", False, rounds, failure=problem.sentence)
-        return End("refused" if problem.kind == "refused" else "unusable", True, rounds)
+            # The endpoint does not have the requested model, so other parts would fail too.
+            return StepResult("unavailable", False, rounds, failure=problem.sentence)
+        return StepResult("refused" if problem.kind == "refused" else "unusable", True, rounds)
     if problem.kind == "timeout" and rounds:
-        return End("time", False, rounds)
+        return StepResult("time", False, rounds)
     return _waiting(problem, rounds, tries=1 if rounds else tries + 1)
 
 
 def backoff(tries: int) -> float:
-    """Return how many seconds to wait after so many tries in a row: 15, 30, 60 ... ten minutes at most."""
+    """Return the seconds to wait after consecutive tries: 15, 30, 60 ... at most ten minutes."""
     return float(min(MOST_BACKOFF, FIRST_WAIT * 2.0 ** min(tries - 1, 30)))
 
 
-def unwound(job: StudyJob) -> None:
-    """Take parts off a failed study that the endpoint did not take, so that it begins with them when it is resumed."""
-    while job.told and job.told[-1]["ended"] == "rejected" and not job.told[-1]["rounds"]:
-        last = job.told[-1]
+def rejected_steps_drop(job: StudyJob) -> None:
+    """Remove the last steps that the endpoint rejected from a failed study, so that a resumed study repeats them."""
+    while job.steps and job.steps[-1]["ended"] == "rejected" and not job.steps[-1]["rounds"]:
+        last = job.steps[-1]
         if last["phase"] == Phase.BUILDING:
             job.done, job.phase, job.not_before, job.to_link = last["at"], Phase.BUILDING, None, 0
         else:
             job.linked = last["at"]
-        job.told = job.told[:-1]
+        job.steps = job.steps[:-1]
 
 
 def rejected_in_a_row(job: StudyJob) -> bool:
-    """Tell whether the endpoint has not taken anything for so many steps that it will not take the next one either."""
-    last = job.told[-MOST_REJECTED:]
+    """Return True if the endpoint has rejected the last ``MOST_REJECTED`` steps."""
+    last = job.steps[-MOST_REJECTED:]
     return len(last) == min(MOST_REJECTED, job.segments) and all(
         each["ended"] == "rejected" and not each["rounds"] for each in last
     )
 
 
-def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> End:
+def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> StepResult:
     limited = isinstance(problem, RateLimited)
     wait = (problem.wait if isinstance(problem, RateLimited) else None) or backoff(tries)
     failure = ""
@@ -86,5 +86,5 @@ def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> End:
     elif wait >= MOST_WAIT:
         failure = "The language model is rate-limiting requests for a day or longer."
     elif tries >= MOST_TRIES:
-        failure = f"The language model was of no help {tries} times in a row. {problem.sentence}"
-    return End("limited" if limited else "unavailable", False, rounds, tries, wait, problem.sentence, failure)
+        failure = f"The language model was unavailable {tries} times in a row. {problem.sentence}"
+    return StepResult("limited" if limited else "unavailable", False, rounds, tries, wait, problem.sentence, failure)

@@ -4,14 +4,18 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth import authenticate, logout, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from memory.console.page import ANYBODY, READER, ConsoleRequest, go, page, show
+from memory.access.accounts import account_role
+from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, show
+
+# An administrator makes keys, so a session that was left open or stolen ends with the working day.
+ADMINISTRATOR_SECONDS = 8 * 3600
 
 
 class SignInForm(AuthenticationForm):
@@ -36,6 +40,28 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Sign in; the session of an administrator is a short one."""
+        reply = super().form_valid(form)
+        if account_role(form.get_user()) == ADMINISTRATOR:
+            self.request.session.set_expiry(ADMINISTRATOR_SECONDS)
+        return reply
+
+
+class NewPasswordForm(PasswordChangeForm):
+    """The old password and the new one. Guesses at the old one count as attempts to sign in."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        self._request = request
+        super().__init__(*args, **kwargs)
+
+    def clean_old_password(self) -> str:
+        """Return the old password if it is right."""
+        given: str = self.cleaned_data["old_password"]
+        if authenticate(self._request, username=self.user.get_username(), password=given) is None:
+            raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
+        return given
+
 
 sign_in = require_http_methods(["GET", "HEAD", "POST"])(SignIn.as_view())
 sign_in.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type: ignore[attr-defined]
@@ -56,9 +82,8 @@ sign_out.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type
 @page(get=READER, post=READER)
 def account(request: ConsoleRequest) -> HttpResponse:
     """Show who is signed in and with which role, and change one's own password. The other sessions end."""
-    form: forms.Form = PasswordChangeForm(request.user, request.POST if request.method == "POST" else None)
+    form = NewPasswordForm(request, request.user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        assert isinstance(form, PasswordChangeForm)
         form.save()
         update_session_auth_hash(request, form.user)
         messages.success(request, "Password changed. Your other sessions have been signed out.")

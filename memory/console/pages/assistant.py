@@ -29,7 +29,7 @@ from memory.agents.chat.request import ChatMessage, ChatRequest
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.chat.undo_preview import ConversationUndone, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
-from memory.agents.study.control import study_cancel, study_get, study_resume
+from memory.agents.study.control import study_resume
 from memory.agents.study.progress import study_as_json
 from memory.console.chat_views import TurnShown, turns_shown
 from memory.console.fields import ReasonField, ScopeField, form_error
@@ -40,8 +40,9 @@ from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
-from memory.health import worker_check
+from memory.health import worker_problem
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
 from memory.llm.client import model_summary
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
@@ -218,11 +219,16 @@ def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
 @page(get=READER)
 def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Return how far a study is, for the page of its conversation. Two queries."""
-    job = study_get(study_id, principal=request.principal)
+    job = job_get(StudyJob, study_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", job.conversation_id)
     reply = show(
-        request, "parts/assistant_study.html", {"study": study_as_json(job), "worker": worker_trouble(job.status)}
+        request,
+        "parts/assistant_study.html",
+        {
+            "study": study_as_json(job),
+            "worker": worker_problem(timezone.now(), waits=job.status == StudyJob.Status.WORKING),
+        },
     )
     if job.status != StudyJob.Status.WORKING:
         reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
@@ -232,7 +238,7 @@ def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse
 @page(post=OPERATOR)
 def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Cancel a study; what it has stored stays."""
-    job = study_cancel(study_id, principal=request.principal, now=timezone.now())
+    job = job_cancel(StudyJob, study_id, principal=request.principal, now=timezone.now())
     messages.success(request, f"The study is stopped. Results of the {job.done:,} parts read so far are kept.")
     return go(request, "console:conversation", job.conversation_id)
 
@@ -243,14 +249,6 @@ def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     messages.success(request, "The study continues where it stopped.")
     return go(request, "console:conversation", job.conversation_id)
-
-
-def worker_trouble(status: str) -> str | None:
-    """Return what is wrong with the worker, if a study waits for it. One query, if one does."""
-    if status != StudyJob.Status.WORKING:
-        return None
-    worker = worker_check(timezone.now())
-    return None if worker.ok else worker.sentence
 
 
 def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
@@ -328,7 +326,7 @@ def _conversation_page(
         "wrote": conversation_writes(found),
         "mine": found.identity == request.principal.identity,
         "working": working or any(turn.working for turn in turns),
-        "worker": worker_trouble(StudyJob.Status.WORKING) if working else None,
+        "worker": worker_problem(timezone.now(), waits=working),
         **_model(),
     }
     return show(request, "assistant_conversation.html", context, status=status)

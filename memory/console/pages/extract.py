@@ -16,13 +16,14 @@ from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.errors import MemoryProblem
 from memory.extraction.dropped_text import dropped_words
-from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_count, extractions_list
+from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_list
 from memory.extraction.request import Extracted, extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
-from memory.health import worker_check
+from memory.extraction.work import extraction_start, extraction_work, method_of
+from memory.health import worker_problem
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
@@ -90,7 +91,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                enqueue=_not_enqueued if now_or_later else tasks.extraction_enqueue,
+                enqueue=None if now_or_later else tasks.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
@@ -106,7 +107,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Show how far an extraction is and the facts it has stored, or those that were known. Four queries at most."""
-    job = extraction_get(extraction_id, principal=request.principal)
+    job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     which = KNOWN if request.GET.get("show") == KNOWN or not job.stored else STORED
     facts, following = extraction_facts(job, which, cursor=request.GET.get("cursor"), limit=ROWS)
     return show(
@@ -119,7 +120,7 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
             "which": which,
             "dropped": dropped_words(job.dropped),
             "note": note_of(method_of(job), job.methods) if job.methods else "",
-            "worker": _worker(job),
+            "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
         },
     )
 
@@ -127,10 +128,14 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
 @page(get=READER)
 def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Return how far an extraction is, for the page that shows it; once it is at its end, the page is loaded anew."""
-    job = extraction_get(extraction_id, principal=request.principal)
+    job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:extraction", extraction_id)
-    reply = show(request, "parts/extraction_progress.html", {"job": job, "worker": _worker(job)})
+    reply = show(
+        request,
+        "parts/extraction_progress.html",
+        {"job": job, "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK)},
+    )
     if job.status != ExtractionJob.Status.WORKING:
         reply.headers["HX-Refresh"] = "true"
     return reply
@@ -139,7 +144,7 @@ def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> Ht
 @page(post=OPERATOR)
 def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction; what it has stored stays."""
-    job = extraction_cancel(extraction_id, principal=request.principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, extraction_id, principal=request.principal, now=timezone.now())
     stored = len(job.stored)
     messages.success(
         request,
@@ -175,24 +180,13 @@ def _look(found: Extracted) -> dict[str, Any]:
     }
 
 
-def _worker(job: ExtractionJob) -> str | None:
-    if job.status != ExtractionJob.Status.WORKING:
-        return None
-    worker = worker_check(timezone.now())
-    return None if worker.ok else worker.sentence
-
-
-def _not_enqueued(_job_id: uuid.UUID) -> None:
-    """The request does it by itself."""
-
-
 # The texts that were extracted from. One query for a page, one to count.
 EXTRACTIONS = ListPage(
     name="extract",
     address="extract/",
     form=NoFilter,
     fetch=lambda asked, cursor, limit: extractions_list(principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: extractions_count(principal=asked.principal, at_most=most),
+    count=lambda asked, most: jobs_count(ExtractionJob, principal=asked.principal, at_most=most),
     noun="text",
     view=extract_look,
 )

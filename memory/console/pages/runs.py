@@ -32,7 +32,7 @@ from memory.forgetting.run_list import (
 )
 from memory.forgetting.run_text import run_sentence, undo_summary
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
-from memory.health import worker_check
+from memory.health import worker_problem
 from memory.insight.regret import regret_of_run
 from memory.jobs import tasks
 from memory.models import ForgetRun
@@ -151,8 +151,7 @@ def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 def _progress(found: ForgetRun) -> dict[str, Any]:
     if found.status != ForgetRun.Status.APPLYING:
         return {}
-    worker = worker_check(timezone.now())
-    return {"taken": found.applied + found.skipped, "worker": None if worker.ok else worker.sentence}
+    return {"taken": found.applied + found.skipped, "worker": worker_problem(timezone.now(), waits=True)}
 
 
 @dataclass(frozen=True)

@@ -25,19 +25,13 @@ from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
-from memory.health import worker_check
+from memory.health import worker_problem
 from memory.jobs import tasks
+from memory.jobs.resumable import job_get, jobs_count, jobs_list
 from memory.models import ImportJob
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
-from memory.transfer.importing import (
-    import_cancel,
-    import_confirm,
-    import_get,
-    import_offer,
-    imports_count,
-    imports_list,
-)
+from memory.transfer.importing import import_cancel, import_confirm, import_offer
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
 from memory.transfer.revert import import_release, import_revert_preview
@@ -50,7 +44,6 @@ FILE_NAME = "memstate-export.jsonl"
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
 # What the worker is at; the page shows how far.
-AT_WORK = (Status.CHECKING, Status.WORKING)
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -183,7 +176,7 @@ def transfer_upload(request: HttpRequest) -> HttpResponseBase:
 @page(post=OPERATOR)
 def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Check the file of an import again, as something else or for another scope."""
-    job = import_get(import_id, principal=request.principal)
+    job = job_get(ImportJob, import_id, principal=request.principal)
     form = ReadingForm(request.POST)
     if not _again(job):
         raise Conflict("The file is being processed or was removed. Upload it again.", code=ProblemCode.UPLOAD_GONE)
@@ -202,17 +195,21 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
 @page(get=OPERATOR)
 def transfer_import(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Show an import: how far its check is, what it would bring, how far it is, or what has come of it."""
-    return _import_page(request, import_get(import_id, principal=request.principal))
+    return _import_page(request, job_get(ImportJob, import_id, principal=request.principal))
 
 
 @page(get=OPERATOR)
 def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Return how far an import is, for its page; once a step is at its end, the page is loaded anew."""
-    job = import_get(import_id, principal=request.principal)
+    job = job_get(ImportJob, import_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:transfer_import", import_id)
-    reply = show(request, "parts/transfer_progress.html", {"job": job, "worker": _worker(job)})
-    if job.status not in AT_WORK or job.status != request.GET.get("was", job.status):
+    reply = show(
+        request,
+        "parts/transfer_progress.html",
+        {"job": job, "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK)},
+    )
+    if job.status not in job.AT_WORK or job.status != request.GET.get("was", job.status):
         reply.headers["HX-Refresh"] = "true"
     return reply
 
@@ -254,7 +251,7 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
         # The next step of a large one.
         return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
     look = import_revert_preview(import_id, principal=request.principal)
-    context = {"job": import_get(import_id, principal=request.principal), "look": look, "form": form}
+    context = {"job": job_get(ImportJob, import_id, principal=request.principal), "look": look, "form": form}
     return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
 
 
@@ -267,13 +264,9 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        enqueue=_not_enqueued if here else tasks.import_enqueue,
+        enqueue=None if here else tasks.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
-
-
-def _not_enqueued(_import_id: uuid.UUID) -> None:
-    """The request does it by itself."""
 
 
 def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
@@ -295,8 +288,8 @@ def _import_page(
     context = {
         "job": job,
         "report": report,
-        "worker": _worker(job),
-        "at_work": job.status in AT_WORK,
+        "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
+        "at_work": job.status in job.AT_WORK,
         "rows": rows,
         "left": any(row["left"] for row in rows),
         "brings": _brings(report),
@@ -339,20 +332,13 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
     return {"count": count, "noun": noun_of(sort, count)}
 
 
-def _worker(job: ImportJob) -> str | None:
-    if job.status not in AT_WORK:
-        return None
-    worker = worker_check(timezone.now())
-    return None if worker.ok else worker.sentence
-
-
 # The imports there were. One query for a page, one to count.
 IMPORTS = ListPage(
     name="transfer",
     address="transfer/",
     form=NoFilter,
-    fetch=lambda asked, cursor, limit: imports_list(principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: imports_count(principal=asked.principal, at_most=most),
+    fetch=lambda asked, cursor, limit: jobs_list(ImportJob, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: jobs_count(ImportJob, principal=asked.principal, at_most=most),
     noun="import",
     view=transfer,
     least=OPERATOR,

@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
 
 def _turn_take(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandRefused`` if somebody else writes the file at the moment; until it is closed nobody else does."""
+    """Raise ``CommandRefused`` if another process is writing the file; the lock holds until the file is closed."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:

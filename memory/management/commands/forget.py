@@ -1,5 +1,6 @@
 """manage.py forget: plan and make forget runs at the terminal; a dry run unless told otherwise."""
 
+import datetime as dt
 import sys
 import time
 import uuid
@@ -10,10 +11,12 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
+from memory.core.durations import duration_parse
 from memory.core.errors import MemoryProblem
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
+from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.forgetting.plan import run_plan
 from memory.forgetting.run_list import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_undo
@@ -40,6 +43,10 @@ class Command(BaseCommand):
         named.add_argument("--apply-plan", type=uuid.UUID, metavar="RUN", help="apply the plan of a dry run")
         named.add_argument("--approve", type=uuid.UUID, metavar="RUN", help="let a held run go ahead")
         named.add_argument("--undo", type=uuid.UUID, metavar="RUN", help="take a run back")
+        named.add_argument("--pause", action="store_true", help="stop all forgetting in the scope until it is lifted")
+        named.add_argument("--resume", action="store_true", help="lift the pause of the scope")
+        named.add_argument("--pauses", action="store_true", help="list the pauses in force")
+        parser.add_argument("--for", dest="duration", metavar="TIME", help="end of --pause, such as 12h or 7d")
         parser.add_argument("--reason", default="", help="why, for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -51,10 +58,29 @@ class Command(BaseCommand):
                 self._undo(options["undo"], options["reason"])
             elif options["apply_plan"] or options["approve"]:
                 self._begin(options)
+            elif options["pause"] or options["resume"]:
+                self._pause(options)
+            elif options["pauses"]:
+                self._pauses(scope_normalize(options["scope"]))
             else:
                 self._plan(options)
         except MemoryProblem as problem:
             raise command_refused(problem) from problem
+
+    def _pause(self, options: dict[str, Any]) -> None:
+        scope, reason, now = scope_normalize(options["scope"]), options["reason"], timezone.now()
+        if options["resume"]:
+            pause_lift(scope, reason=reason, principal=TERMINAL, now=now)
+            self.stdout.write(f"Forgetting goes on in {scope}.")
+            return
+        until = now + dt.timedelta(seconds=duration_parse(options["duration"])) if options["duration"] else None
+        pause_start(scope, reason=reason, until=until, principal=TERMINAL, now=now)
+        self.stdout.write(f"Forgetting is paused in {scope}. Lift the pause with: manage.py forget {scope} --resume")
+
+    def _pauses(self, scope: str) -> None:
+        for pause in pauses_active(timezone.now(), scope):
+            until = f" until {pause.until:%Y-%m-%d %H:%M} UTC" if pause.until else ""
+            self.stdout.write(f"{pause.scope}: paused by {pause.actor}{until}. Reason: {pause.reason}")
 
     def _plan(self, options: dict[str, Any]) -> None:
         now = timezone.now()

@@ -24,7 +24,7 @@ from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 
-# After so long the work is looked at anew: somebody else may do it too.
+# After so long the work is examined anew: another process may do it too.
 TURN_SECONDS = 60.0
 _IN_VAIN = ("Not taken back.", "Nothing was brought.")
 
@@ -138,7 +138,7 @@ class Command(BaseCommand):
         )
 
     def _losses(self, report: ImportReport) -> None:
-        for sentence in report.losses:
+        for sentence in (*report.losses, *report.forecast):
             self.stdout.write(sentence)
 
 

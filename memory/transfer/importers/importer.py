@@ -11,6 +11,8 @@ from memory.access.principal import Principal
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import IngestItem
+from memory.policy.effective import policies_current
+from memory.transfer.forecast import Forecast
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.known import ids_known, item_id
 from memory.transfer.report import BROUGHT, MOST_PROBLEMS, THERE, ImportReport, Progress
@@ -55,6 +57,7 @@ class Importer(ABC):
         lost: Clauses = Counter()
         told: Clauses = Counter()
         problems = 0
+        forecast = Forecast(policies_current(), now)
         for drafts in _chunks(self.drafts(path, scope=scope, now=now)):
             for draft in drafts:
                 _clauses_add(lost, draft.lost)
@@ -62,7 +65,7 @@ class Importer(ABC):
                 problems += bool(draft.problem)
                 if draft.problem and len(report.problems) < MOST_PROBLEMS:
                     report.problems.append(f"{draft.place}: {draft.problem}")
-            _items_count(report, [draft.item for draft in drafts if draft.item is not None])
+            _items_count(report, [draft.item for draft in drafts if draft.item is not None], forecast)
             report.lines = drafts[-1].number
             if progress is not None:
                 progress(drafts[-1].offset, report.size)
@@ -74,6 +77,7 @@ class Importer(ABC):
             *_sentences(lost, report.lines, lambda name, why: f"{name}: not kept, {why}"),
             *_sentences(told, report.lines, lambda name, how: f"{name} {how}"),
         ]
+        report.forecast = forecast.sentences()
         return report
 
     def batches(self, path: Path, *, scope: str, now: dt.datetime, offset: int) -> Iterator[Batch]:
@@ -85,7 +89,7 @@ class Importer(ABC):
             yield Batch(items, drafts[-1].offset, drafts[-1].number)
 
 
-def _items_count(report: ImportReport, items: list[IngestItem]) -> None:
+def _items_count(report: ImportReport, items: list[IngestItem], forecast: Forecast) -> None:
     there, erased = ids_known([item_id(item) for item in items])
     for item in items:
         topic_id = item_id(item)
@@ -94,6 +98,8 @@ def _items_count(report: ImportReport, items: list[IngestItem]) -> None:
         if why == BROUGHT:
             report.count("field", why, len(item.fields))
             report.count("link", why, len(item.edges))
+            if item.placement == "new_topic":
+                forecast.add(item)
 
 
 def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:

@@ -7,8 +7,9 @@ from django.test import override_settings
 from django.utils import timezone
 
 from memory.access.principal import Principal
-from memory.agents.study.control import study_cancel, study_start
+from memory.agents.study.control import study_start
 from memory.agents.study.work import study_work
+from memory.jobs.resumable import job_cancel
 from memory.models import ApiKey, Conversation, StudyJob
 from tests.cast import principal_like
 
@@ -42,5 +43,5 @@ def study_ready(verb: str = "", *, scope: str = "/") -> str:
     with override_settings(MEMSTATE_LLM_MODEL="small", MEMSTATE_STUDY_MOST_OPEN_PER_KEY=1000):
         job = started("Tea is green. Coffee is black.", scope=scope, principal=key and principal_of_key(key))
     if verb == "resume":
-        study_cancel(job.id, principal=principal_like("operator"), now=timezone.now())
+        job_cancel(StudyJob, job.id, principal=principal_like("operator"), now=timezone.now())
     return str(job.id)

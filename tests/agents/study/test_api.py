@@ -68,7 +68,7 @@ def test_studies_are_for_those_who_began_them_and_for_operators(
 
 def test_lists_and_looks_do_not_load_the_record_of_all_steps(agent: Caller) -> None:
     study = study_ready()
-    StudyJob.objects.update(topics=7, told=[{"phase": "building", "at": 0, "to": 1, "rounds": 1, "ended": "done"}])
+    StudyJob.objects.update(topics=7, steps=[{"phase": "building", "at": 0, "to": 1, "rounds": 1, "ended": "done"}])
     for path in ("/v1/studies", f"/v1/studies/{study}"):
         with CaptureQueriesContext(connection) as asked:
             told = agent.get(path).ok()
@@ -111,17 +111,17 @@ def test_a_study_ends_with_the_right_of_its_key_and_nobody_else_gives_it_back(
     who, now = principal_of_key(key), timezone.now()
     text = text_about(8, chars=5_000)
     job = started(text, principal=who)
-    real = work.Part._list
+    real = work.BuildStep._list
 
     def revoking(self: Any, asked: Any) -> Any:
         # In the midst of a part, whose topics are then not written.
         ApiKey.objects.filter(pk=key.pk).update(revoked_at=now)
         return real(self, asked)
 
-    monkeypatch.setattr(work.Part, "_list", revoking)
+    monkeypatch.setattr(work.BuildStep, "_list", revoking)
     model.answers(reader)
     job = worked(job)
-    assert (job.status, job.done, "may not write here any more" in job.failure) == ("failed", 0, True)
+    assert (job.status, job.done, "may no longer write here" in job.failure) == ("failed", 0, True)
     assert not Topic.objects.filter(kind=job.kind).exists()
     answer = operator.post(f"/v1/studies/{job.pk}/resume")
     assert (answer.status, answer.code, "key:agent" in answer.detail) == (409, "author-not-allowed", True)
@@ -199,7 +199,7 @@ def test_a_study_without_a_place_gives_its_worker_back_and_is_called_by_the_one_
     handed: list[uuid.UUID] = []
     monkeypatch.setattr(tasks, "study_enqueue", handed.append)
     place = Place()
-    monkeypatch.setattr("memory.agents.study.work.place_taken", place)
+    monkeypatch.setattr("memory.agents.study.work.slot_acquired", place)
     place.free = False
     tasks.study_continue(str(second.pk), 0)
     assert (model.asked, handed) == ([], [])

@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from memory.agents.study import step_results as ends
 from memory.agents.study import work
-from memory.agents.study.control import study_cancel, study_resume
+from memory.agents.study.control import study_resume
 from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_as_json
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
 from memory.forgetting.runs import run_undo
+from memory.jobs.resumable import job_cancel
 from memory.llm.client import model_forget
 from memory.models import ConversationWrite, Link, StudyJob, Topic
 from tests.agents.study.reader import noting, part_of, reader, rounds_of, text_about
@@ -70,7 +71,7 @@ def test_a_worker_that_is_lost_loses_the_part_at_hand_alone(model: Model, monkey
     expected = undisturbed()
     model.asked.clear()
     job = started(TEXT, scope="/lost")
-    real, stored = work.Part.store, [0]
+    real, stored = work.BuildStep.store, [0]
 
     def dies(self: Any, **more: Any) -> Any:
         stored[0] += 1
@@ -78,7 +79,7 @@ def test_a_worker_that_is_lost_loses_the_part_at_hand_alone(model: Model, monkey
             raise KeyboardInterrupt
         return real(self, **more)
 
-    monkeypatch.setattr(work.Part, "store", dies)
+    monkeypatch.setattr(work.BuildStep, "store", dies)
     with pytest.raises(KeyboardInterrupt):
         worked(job)
     job.refresh_from_db()
@@ -97,7 +98,7 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
     model.answers(reader)
     expected = undisturbed()
     job = started(TEXT, scope="/two")
-    real = work._spoken
+    real = work._model_run
     overtaken: list[bool] = []
 
     def slower(mine: StudyJob, step: Any) -> Any:
@@ -105,14 +106,14 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
         if mine.phase == stage and not overtaken:
             overtaken.append(True)
             # Another process, which has a connection and so a lock of its own, is through first.
-            work.study_forward(mine.pk, clock=timezone.now, until=0.0, cuts=[])
+            work.study_step(mine.pk, clock=timezone.now, until=0.0, cuts=[])
         return end
 
-    monkeypatch.setattr(work, "_spoken", slower)
+    monkeypatch.setattr(work, "_model_run", slower)
     job = worked(job)
     assert (job.status, overtaken) == ("done", [True])
     assert learned(job) == expected
-    steps = [(each["phase"], each["at"]) for each in job.told]
+    steps = [(each["phase"], each["at"]) for each in job.steps]
     assert len(steps) == len(set(steps))
 
 
@@ -127,18 +128,18 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
         return reader(each)
 
     model.answers(cancelled)
-    real = work.Part._list
+    real = work.BuildStep._list
 
     def cancels(self: Any, more: Any) -> Any:
         if self.at == 1 and StudyJob.objects.get(pk=job.pk).status == "working" and len(asked) < 12:
-            study_cancel(job.pk, principal=AGENT, now=timezone.now())
+            job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
         return real(self, more)
 
-    work.Part._list = cancels  # type: ignore[method-assign]
+    work.BuildStep._list = cancels  # type: ignore[method-assign]
     try:
         job = worked(job)
     finally:
-        work.Part._list = real  # type: ignore[method-assign]
+        work.BuildStep._list = real  # type: ignore[method-assign]
     assert (job.status, job.done) == ("cancelled", 1)
     # The round in which it was cancelled was the last.
     assert [rounds_of(each) for each in asked if part_of(each) == 2] == [0]
@@ -153,16 +154,16 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
     assert job.status == "done"
     assert learned(job) == expected
     with pytest.raises(Conflict):
-        study_cancel(job.pk, principal=AGENT, now=timezone.now())
+        job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
 
 
 @pytest.mark.parametrize(
     ("step", "moment", "at_once"),
     [
-        (work.Part, "prepare", True),
-        (work.Part, "hold", False),
-        (work.Placing, "prepare", False),
-        (work.Placing, "hold", True),
+        (work.BuildStep, "prepare", True),
+        (work.BuildStep, "prepare", False),
+        (work.LinkStep, "prepare", False),
+        (work.LinkStep, "hold", True),
     ],
 )
 def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_most(
@@ -176,7 +177,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     def stepped_in(self: Any) -> Any:
         if not met and self.at:
             met.append(self.at)
-            study_cancel(job.pk, principal=AGENT, now=timezone.now())
+            job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
             if at_once:
                 study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         return real(self)
@@ -185,11 +186,11 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     job = worked(job)
     assert len(met) == 1
     if not at_once:
-        assert (job.status, job.done if step is work.Part else job.linked) == ("cancelled", met[0])
+        assert (job.status, job.done if step is work.BuildStep else job.linked) == ("cancelled", met[0])
         study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         job = worked(job)
     assert (job.status, learned(job)) == ("done", expected)
-    steps = [(each["phase"], each["at"]) for each in job.told]
+    steps = [(each["phase"], each["at"]) for each in job.steps]
     assert len(steps) == len(set(steps))
 
 
@@ -223,7 +224,7 @@ def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     rested(clock, job)
     job = worked(job)
     assert (job.status, job.tries, study_as_json(job)["failure"]) == ("done", 0, None)
-    assert [each["ended"] for each in job.told[:2]] == ["limited", "done"]
+    assert [each["ended"] for each in job.steps[:2]] == ["limited", "done"]
     assert learned(job) == expected
 
 
@@ -273,7 +274,7 @@ def test_an_endless_loop_ends_at_the_bound_and_what_it_wrote_is_kept(model: Mode
     model.answers(endless)
     job = worked(started(TEXT))
     assert job.status == "done"
-    assert [each["rounds"] for each in job.told[: job.segments]] == [8] * job.segments
+    assert [each["rounds"] for each in job.steps[: job.segments]] == [8] * job.segments
     assert study_as_json(job)["topics"] == 8 * job.segments == Topic.objects.exclude(pk=job.source_id).count()
     assert f"{job.segments} parts were ended after 8 rounds" in job.warning
 
@@ -319,7 +320,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
     model.answers(troubled)
     job = worked(started(TEXT))
     assert job.status == "done"
-    assert [each["ended"] for each in job.told[:3]] == ["refused", "nothing", "done"]
+    assert [each["ended"] for each in job.steps[:3]] == ["refused", "nothing", "done"]
     assert "refused part 1" in job.warning
     assert "Part 2 has brought no topic" in job.warning
     answered = next(each.results for each in model.chats if part_of(each) == 3 and rounds_of(each) == 1)
@@ -329,7 +330,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
 def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(model: Model) -> None:
     model.answers(rejecting("tools are not supported"))
     job = worked(started(TEXT))
-    assert (job.status, job.done, job.told) == ("failed", 0, [])
+    assert (job.status, job.done, job.steps) == ("failed", 0, [])
     assert job.failure
     model.answers(reader)
     study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
@@ -337,7 +338,7 @@ def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(mode
     # One part alone that it does not take is passed over.
     model.answers(lambda asked: rejecting("content policy") if part_of(asked) == 2 else reader(asked))
     job = worked(started(TEXT, scope="/again"))
-    assert (job.status, job.told[1]["ended"]) == ("done", "rejected")
+    assert (job.status, job.steps[1]["ended"]) == ("done", "rejected")
     assert "did not take part 2" in job.warning
 
 
@@ -352,7 +353,7 @@ def test_a_step_that_breaks_is_tried_again_and_not_for_ever(
     def broken(*_args: Any, **_more: Any) -> Any:
         raise RuntimeError("a secret in the message")
 
-    monkeypatch.setattr(work.Part, "store", broken)
+    monkeypatch.setattr(work.BuildStep, "store", broken)
     for status in ("working", "failed"):
         with pytest.raises(RuntimeError):
             worked(job)
@@ -379,14 +380,14 @@ def test_a_text_that_is_erased_is_not_read_to_its_end_and_does_not_come_back(
     if moment == "between two parts":
         purge()
     else:
-        real = work._spoken
+        real = work._model_run
 
         def overtaken(mine: StudyJob, step: Any) -> Any:
             end = real(mine, step)
             purge()
             return end
 
-        monkeypatch.setattr(work, "_spoken", overtaken)
+        monkeypatch.setattr(work, "_model_run", overtaken)
     left = set(session_ids(job))
     job = worked(job)
     assert (job.status, job.done, job.source_id) == ("failed", 1, None)
@@ -406,7 +407,7 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
     target = agent.remember("Target", topic_kind="person")
     StudyJob.objects.update(not_before=None)
     model.asked.clear()
-    real: Callable[..., Any] = work.Placing.prepare
+    real: Callable[..., Any] = work.LinkStep.prepare
 
     def merges(asked: Asked) -> Any:
         if rounds_of(asked):
@@ -420,11 +421,11 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
             Topic.objects.filter(pk=target).update(rung=3)
 
     model.answers(merges)
-    work.Placing.prepare = target_goes  # type: ignore[method-assign]
+    work.LinkStep.prepare = target_goes  # type: ignore[method-assign]
     try:
         job = worked(job)
     finally:
-        work.Placing.prepare = real  # type: ignore[method-assign]
+        work.LinkStep.prepare = real  # type: ignore[method-assign]
     assert (job.status, job.linked) == ("done", len(ids))
     shown = {topic["topic_id"] for each in model.chats for topic in each.data}
     assert shown == {str(each) for each in ids[2:]}
@@ -454,14 +455,14 @@ def test_no_link_is_made_in_words_of_a_topic_that_was_erased_meanwhile(
         return calling(("link", link)) if rounds_of(asked) == 1 else "done"
 
     model.answers(repeats)
-    real, purged = work.Placing.prepare, list[Any]()
+    real, purged = work.LinkStep.prepare, list[Any]()
 
     def overtaken(self: Any) -> None:
         real(self)
         purged.append(known if which == "read" else self.own[0])
         topics_purge([uuid.UUID(str(purged[0]))], principal=principal_like("operator"), reason="", now=timezone.now())
 
-    monkeypatch.setattr(work.Placing, "prepare", overtaken)
+    monkeypatch.setattr(work.LinkStep, "prepare", overtaken)
     job = worked(started("A short text about two people."))
     assert (job.status, job.links, len(purged)) == ("done", 0, 1)
     assert not Link.objects.filter(kind="xyzzy").exists()
@@ -473,7 +474,7 @@ def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_
     StudyJob.objects.filter(pk=job.pk).update(model="a-typing-error")
     model.answers(reader, failing(404))
     job = worked(job)
-    assert (job.status, job.done, "knows no model 'a-typing-error'" in job.failure) == ("failed", 0, True)
+    assert (job.status, job.done, "'a-typing-error' does not exist" in job.failure) == ("failed", 0, True)
     model.answers(reader)
     study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     assert worked(job).status == "done"

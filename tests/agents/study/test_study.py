@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_as_json
@@ -17,7 +18,7 @@ from memory.jobs import tasks
 from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from tests.agents.study.reader import CITIES, part_of, reader, rounds_of, text_about
 from tests.agents.study.shop import started, worked
-from tests.cast import Caller, Clock, principal_like
+from tests.cast import Caller, Clock, enqueued, principal_like
 from tests.forgetting.shop import JOURNALS, dump
 from tests.llm.server import Model, calling, said
 
@@ -198,19 +199,16 @@ def test_after_phase_a_it_waits_and_gives_its_worker_back(model: Model, settings
     assert worked(job).status == "done"
 
 
-def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
-    model: Model, clock: Clock, monkeypatch: pytest.MonkeyPatch, db: None
-) -> None:
+def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(model: Model, clock: Clock, db: None) -> None:
     model.answers(reader)
     clock.stop()
     job = started(TEXT)
-    handed: list[uuid.UUID] = []
-    monkeypatch.setattr(tasks, "study_enqueue", handed.append)
+    OrmQ.objects.all().delete()
     tasks.upkeep()
-    assert handed == []
+    assert enqueued("study_continue") == []
     clock.forward(minutes=4)
     tasks.upkeep()
-    assert handed == [job.id]
+    assert enqueued("study_continue") == [str(job.id)]
     assert tasks.study_continue(str(job.id)) == "done"
 
 

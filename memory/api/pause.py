@@ -1,0 +1,106 @@
+"""The brake: /v1/pause. Operators pause and resume; every key reads the pauses that concern its scope."""
+
+import datetime as dt
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Field, Router, Schema
+from pydantic import AwareDatetime, ConfigDict
+
+from memory.api.authentication import principal_of
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.core.scopes import MAX_SCOPE_LENGTH, scope_within
+from memory.forgetting.pause import pause_lift, pause_start, pauses_active
+from memory.models import ForgetPause
+
+router = Router(tags=["runs"])
+
+
+class PauseRequest(Schema):
+    """Where forgetting stops, why, and until when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
+    reason: str = Field(max_length=500)
+    until: AwareDatetime | None = Field(default=None, description="Without it, until it is lifted.")
+
+
+class ResumeRequest(Schema):
+    """Where forgetting goes on, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
+    reason: str = Field(default="", max_length=500)
+
+
+class PauseOut(Schema):
+    """A pause of forgetting in a scope and everything below it."""
+
+    scope: str
+    reason: str | None = Field(description="Null where the pause was made above the scope of the key.")
+    actor: str | None
+    created_at: dt.datetime
+    until: dt.datetime | None
+    lifted_at: dt.datetime | None
+
+
+class PauseList(Schema):
+    """The pauses in force that concern the scope of the key."""
+
+    items: list[PauseOut]
+
+
+def _pause(pause: ForgetPause, *, seen: bool = True) -> dict[str, Any]:
+    return {
+        "scope": pause.scope,
+        "reason": pause.reason if seen else None,
+        "actor": pause.actor if seen else None,
+        "created_at": pause.created_at,
+        "until": pause.until,
+        "lifted_at": pause.lifted_at,
+    }
+
+
+@router.get(
+    "/pause", summary="List the pauses in force", response={200: PauseList, **problems(401, 403, 404, 422, 429, 503)}
+)
+def pause_list(request: HttpRequest) -> HttpResponse:
+    """List where forgetting is paused: at, above and below the scope of the key."""
+    principal = principal_of(request, "reader")
+    found = pauses_active(timezone.now(), principal.scope)
+    return json_reply({"items": [_pause(each, seen=scope_within(each.scope, principal.scope)) for each in found]})
+
+
+@router.post(
+    "/pause",
+    summary="Pause forgetting",
+    response={200: PauseOut, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+)
+def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
+    """Stop all forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
+
+    A run at work there stops after its batch. What it has done stays, and can be undone.
+    """
+    principal = principal_of(request, "operator")
+    pause = pause_start(
+        principal.scope_chosen(payload.scope),
+        reason=payload.reason,
+        until=payload.until,
+        principal=principal,
+        now=timezone.now(),
+    )
+    return json_reply(_pause(pause))
+
+
+@router.post(
+    "/pause/lift", summary="Lift a pause", response={200: PauseOut, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
+)
+def pause_end(request: HttpRequest, payload: ResumeRequest) -> HttpResponse:
+    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is."""
+    principal = principal_of(request, "operator")
+    scope = principal.scope_chosen(payload.scope)
+    return json_reply(_pause(pause_lift(scope, reason=payload.reason, principal=principal, now=timezone.now())))

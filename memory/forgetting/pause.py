@@ -1,0 +1,86 @@
+"""The brake: while forgetting is paused in a scope, no run, event or rule forgets there.
+
+A pause holds for the scope and everything below it. Plans can still be made and looked at; previews show what a run
+would do without the pause.
+"""
+
+import datetime as dt
+
+from django.db import transaction
+from django.db.models import Q
+
+from memory.access.principal import Principal
+from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_within
+from memory.models import AuditEvent, ForgetPause
+
+
+def pauses_active(now: dt.datetime, scope: str | None = None) -> list[ForgetPause]:
+    """Return the pauses in force at ``now``, oldest first; with ``scope``, those at, above and below it. One query."""
+    active = ForgetPause.objects.filter(Q(until__isnull=True) | Q(until__gt=now), lifted_at__isnull=True)
+    found = list(active.order_by("created_at", "id"))
+    return [pause for pause in found if scope is None or _touches(pause, scope)]
+
+
+def paused_scopes(now: dt.datetime) -> tuple[str, ...]:
+    """Return the scopes in which forgetting is paused at ``now``. One query."""
+    return tuple(pause.scope for pause in pauses_active(now))
+
+
+def pause_start(
+    scope: str, *, reason: str, until: dt.datetime | None, principal: Principal, now: dt.datetime
+) -> ForgetPause:
+    """Pause forgetting in ``scope``, and journal it.
+
+    Raises ``ValueRefused`` without a reason or for an end in the past, ``Conflict`` if it is paused there already,
+    ``NotAllowed``.
+    """
+    principal.require("operator")
+    if not reason.strip():
+        raise ValueRefused("A reason is required.", code=ProblemCode.REASON_MISSING)
+    if until is not None and until <= now:
+        raise ValueRefused("until must be in the future.", code=ProblemCode.INVALID_PERIOD)
+    with transaction.atomic():
+        # A pause that has run out keeps its place among those not lifted until another one begins.
+        ForgetPause.objects.filter(scope=scope, lifted_at__isnull=True, until__lte=now).update(lifted_at=now)
+        pause, made = ForgetPause.objects.get_or_create(
+            scope=scope,
+            lifted_at=None,
+            defaults={"reason": reason.strip(), "actor": principal.actor, "created_at": now, "until": until},
+        )
+        if not made:
+            raise Conflict(f"Forgetting is already paused in {scope}.", code=ProblemCode.ALREADY_PAUSED)
+        after = {"until": until.isoformat() if until else None}
+        AuditEvent.objects.create(
+            at=now, actor=principal.actor, action="forgetting_paused", scope=scope, reason=pause.reason, after=after
+        )
+    return pause
+
+
+def pause_lift(scope: str, *, reason: str, principal: Principal, now: dt.datetime) -> ForgetPause:
+    """Lift the pause of ``scope``, and journal it. Raises ``NotVisible`` if forgetting is not paused exactly there,
+    ``NotAllowed``."""
+    principal.require("operator")
+    with transaction.atomic():
+        pause = ForgetPause.objects.select_for_update().filter(scope=scope, lifted_at__isnull=True).first()
+        if pause is None or (pause.until is not None and pause.until <= now):
+            raise NotVisible(f"Forgetting is not paused in {scope}.", code=ProblemCode.NOT_PAUSED)
+        pause.lifted_at, pause.lifted_by = now, principal.actor
+        pause.save(update_fields=["lifted_at", "lifted_by"])
+        AuditEvent.objects.create(
+            at=now, actor=principal.actor, action="forgetting_resumed", scope=scope, reason=reason.strip()
+        )
+    return pause
+
+
+def pause_refuse(scope: str, *, now: dt.datetime) -> None:
+    """Raise ``Conflict`` if forgetting is paused at, above or below ``scope``. One query."""
+    for pause in pauses_active(now, scope):
+        raise Conflict(
+            f"Forgetting is paused in {pause.scope}. Lift the pause first.", code=ProblemCode.FORGETTING_PAUSED
+        )
+
+
+def _touches(pause: ForgetPause, scope: str) -> bool:
+    return scope_within(pause.scope, scope) or scope_within(scope, pause.scope)

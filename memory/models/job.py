@@ -1,0 +1,90 @@
+"""Job: the columns of every resumable background job. ``memory.jobs.resumable`` has the functions for them."""
+
+from typing import Any, ClassVar
+
+from django.db import models
+
+from memory.core.problem_codes import ProblemCode
+
+
+class Job(models.Model):
+    """The progress of work that the worker does step by step. Each step is committed together with its progress."""
+
+    class Status(models.TextChoices):
+        """working -> done | cancelled | failed. An import starts as checking, then waiting."""
+
+        CHECKING = "checking"
+        WAITING = "waiting"
+        WORKING = "working"
+        DONE = "done"
+        CANCELLED = "cancelled"
+        FAILED = "failed"
+
+    # Statuses in which a worker has the job.
+    AT_WORK: ClassVar = (Status.CHECKING, Status.WORKING)
+    UNFINISHED: ClassVar = (*AT_WORK, Status.WAITING)
+
+    # Each kind sets these. The noun is used in sentences and starts the names of audit events.
+    noun: ClassVar[str]
+    not_found: ClassVar[ProblemCode]
+    # The lowest role that may start, cancel and own a job.
+    least_role: ClassVar[str] = "agent"
+    # True if only operators see the jobs of others.
+    private: ClassVar[bool] = False
+    # Column with the scope in which a job writes and is visible.
+    scope_column: ClassVar[str] = "scope"
+    # Column with the time of the last enqueueing.
+    enqueued_column: ClassVar[str] = "moved_at"
+    # Columns that grow with the input and are not loaded for pages.
+    large_columns: ClassVar[tuple[str, ...]] = ()
+
+    id = models.UUIDField(primary_key=True)
+    scope = models.CharField(max_length=500)
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.WORKING)
+    actor = models.CharField(max_length=200)
+    identity = models.CharField(max_length=200, help_text="Identity of the caller, in whose name topics are written.")
+    role = models.CharField(max_length=20)
+    principal_scope = models.CharField(
+        max_length=500, help_text="The scope of the caller, outside which nothing is written."
+    )
+    done = models.PositiveBigIntegerField(default=0, help_text="Segments or lines whose results are stored.")
+    failure = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    moved_at = models.DateTimeField(help_text="When the last step finished.")
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+        indexes = [
+            # The newest jobs, for pages.
+            models.Index(fields=["-created_at", "-id"], name="%(class)s_newest"),
+            # What the worker resumes after a crash.
+            models.Index(
+                fields=["moved_at"], name="%(class)s_open", condition=models.Q(status__in=["checking", "working"])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.progress_text} in {self.scope or self.principal_scope} ({self.status})"
+
+    @property
+    def writer_scope(self) -> str:
+        """The scope in which the job writes and is visible."""
+        return str(getattr(self, self.scope_column))
+
+    @property
+    def position(self) -> Any:
+        """What each stored step changes: tells whether another process stored a step."""
+        return self.done
+
+    @property
+    def progress_text(self) -> str:
+        """What is done, in words that follow "after"."""
+        raise NotImplementedError
+
+    def audit_members(self) -> dict[str, Any]:
+        """Return ``after`` of the audit events of the job, and ``topic_id`` and ``reason`` if it has them."""
+        raise NotImplementedError
+
+    def prepare_finish(self) -> None:
+        """Change what a finished job has no use for. ``status`` is the final one."""

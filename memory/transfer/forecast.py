@@ -1,0 +1,66 @@
+"""What forgetting would do with the topics of an import if nothing used them: said before the import begins."""
+
+import datetime as dt
+from collections import Counter, defaultdict
+
+from memory.formulas.strategies import TopicUsage
+from memory.ingest.items import IngestItem
+from memory.insight.outlook import Subject, verdict
+from memory.policy.snapshot import Policies
+
+DAYS = (7, 30)
+# So many scopes are named.
+_SCOPES = 10
+
+
+class Forecast:
+    """Counts the new topics of an import by scope, and those that a scheduled run would archive or release.
+
+    It goes by the policies in force and makes no query. Soft limits, and what rules ask about texts, are not
+    considered, so it counts rather too many than too few.
+    """
+
+    def __init__(self, policies: Policies, now: dt.datetime) -> None:
+        self._policies, self._now = policies, now.timestamp()
+        self._scopes: Counter[str] = Counter()
+        self._leaving: Counter[int] = Counter()
+
+    def add(self, item: IngestItem) -> None:
+        """Count one item that makes a new topic."""
+        scope = item.scope or "/"
+        self._scopes[scope] += 1
+        policy = self._policies.effective(scope)
+        used = item.last_used_at.timestamp() if item.last_used_at else self._now
+        subject = Subject(
+            presence=TopicUsage(
+                salience=item.salience,
+                reinforced_at=used,
+                created_at=item.created_at.timestamp() if item.created_at else self._now,
+                last_retrieved_at=used,
+                retrieval_count=0,
+                kind=item.topic_kind or "",
+            ),
+            rung=0,
+            pinned=item.pinned,
+            half_life=policy.knobs.half_life,
+            scope=scope,
+            categories=frozenset(item.categories),
+            provenance=item.fields[0].provenance if item.fields else "",
+            texts=defaultdict(bool),
+        )
+        for days in DAYS:
+            self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).gone
+
+    def sentences(self) -> list[str]:
+        """Return where the topics go, and how many the policy in force would forget; empty without new topics."""
+        total = self._scopes.total()
+        if not total:
+            return []
+        named = self._scopes.most_common(_SCOPES)
+        found = [f"{count:,} of {total:,} new topics go into {scope}." for scope, count in named]
+        if len(self._scopes) > len(named):
+            rest = total - sum(count for _scope, count in named)
+            found.append(f"{rest:,} go into {len(self._scopes) - len(named):,} other scopes.")
+        within = " and ".join(f"{self._leaving[days]:,} within {days} days" for days in DAYS)
+        found.append(f"If nothing used them, the policies in force would archive or release {within}.")
+        return found

@@ -1,0 +1,151 @@
+"""Embedding takes a bounded time of a request and of a key, and the worker gives every scope its turn."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.embedding import EmbeddingFailed, embedder_reset
+from memory.embedding.base import Vectors
+from memory.embedding.instant import InstantEmbedder
+from memory.ingest import embed_pending
+from memory.ingest.embed_pending import vectors_fill
+from memory.models import Topic, TopicVector
+from tests.cast import Caller, worker_turn
+
+PER_REQUEST, PER_KEY = 3, 5
+
+
+class Costly(InstantEmbedder):
+    """Each text costs a second of the processor, as far as anybody can see."""
+
+    texts_per_turn = 1
+    spent = 0.0
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        Costly.spent += len(texts)
+        return super().embed_passages(texts)
+
+    def seconds_spent(self) -> float:
+        return Costly.spent
+
+
+@pytest.fixture
+def costly(settings: Any) -> Iterator[None]:
+    settings.MEMSTATE_EMBEDDER = f"{__name__}.Costly"
+    settings.MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = PER_REQUEST
+    settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY = PER_KEY
+    embedder_reset()
+    yield
+    settings.MEMSTATE_EMBEDDER = "instant"
+    embedder_reset()
+
+
+def items(number: int, word: str = "Topic") -> list[dict[str, str]]:
+    return [{"placement": "new_topic", "title": f"{word} {at}"} for at in range(number)]
+
+
+def waiting() -> int:
+    return TopicVector.objects.filter(embedding=None).count()
+
+
+def test_a_request_embeds_for_a_bounded_time_and_the_worker_does_the_rest(costly: None, agent: Caller) -> None:
+    assert agent.post("/v1/ingest/batch", items(10)).ok()["accepted"] == 10
+    assert waiting() == 10 - PER_REQUEST
+    worker_turn()
+    assert waiting() == 0
+
+
+def test_a_key_that_has_used_its_minute_is_told_to_wait_and_others_are_not(
+    costly: None, agent: Caller, operator: Caller
+) -> None:
+    for word in ("one", "two"):
+        agent.post("/v1/ingest/batch", items(10, word)).ok()
+    refused = agent.post("/v1/query", {"q": "one 7"})
+    assert (refused.status, refused.code) == (429, "embedding-time-used")
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+    # Writing goes on; what is written waits for the worker.
+    before = waiting()
+    agent.ingest(title="three")
+    assert waiting() == before + 1
+    assert operator.query("three")["candidates"]
+
+
+def test_time_that_was_used_comes_back(costly: None, agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    for word in ("one", "two"):
+        agent.post("/v1/ingest/batch", items(10, word)).ok()
+    wait = int(agent.post("/v1/query", {"q": "one 7"}).headers["retry-after"])
+    real = time.monotonic
+    monkeypatch.setattr("memory.embedding.allowance.time.monotonic", lambda: real() + wait)
+    assert agent.post("/v1/query", {"q": "one 7"}).status == 200
+
+
+def test_nothing_more_is_embedded_for_a_client_that_is_gone(costly: None, agent: Caller) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    reply = Client(raise_request_exception=False).generic(
+        "POST",
+        "/v1/ingest/batch",
+        data=b'[{"placement":"new_topic","title":"a"},{"placement":"new_topic","title":"b"}]',
+        content_type="application/json",
+        headers={"X-API-Key": agent.secret},
+        **{"gunicorn.socket": ours},
+    )
+    ours.close()
+    assert reply.status_code == 503
+    assert not Topic.objects.exists()
+
+
+# --- The worker ---
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let texts that begin with a word take a while, or be refused."""
+    real = InstantEmbedder.embed_passages
+
+    def _embed(self: InstantEmbedder, texts: Sequence[str]) -> Vectors:
+        if any(text.startswith("refused") for text in texts):
+            raise EmbeddingFailed("The text is not taken.")
+        time.sleep(0.02 * sum(text.startswith("long") for text in texts))
+        return real(self, texts)
+
+    def _choose() -> None:
+        monkeypatch.setattr(InstantEmbedder, "embed_passages", _embed)
+
+    return _choose
+
+
+def deferred(caller: Caller, number: int, word: str, scope: str) -> None:
+    sent = [{**item, "scope": scope} for item in items(number, word)]
+    assert caller.post("/v1/ingest/batch?defer=1", sent).ok()["accepted"] == number
+
+
+def done(scope: str) -> int:
+    return TopicVector.objects.filter(scope__path=scope).exclude(embedding=None).count()
+
+
+def test_vectors_are_committed_by_time_and_every_scope_has_its_turn(
+    agent: Caller, slow: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deferred(agent, 100, "long", "/user/alice")
+    deferred(agent, 1, "short", "/user/bob")
+    slow()
+    monkeypatch.setattr(embed_pending, "COMMIT_SECONDS", 0.1)
+    steps = vectors_fill()
+    assert next(steps) < embed_pending.TOPICS_PER_STEP
+    assert done("/user/bob") == 1
+    assert 0 < done("/user/alice") < 64
+    assert sum(steps) + 1 > 64
+    assert waiting() == 0
+
+
+def test_texts_that_are_refused_do_not_hold_up_other_scopes(agent: Caller, slow: Callable[[], None]) -> None:
+    deferred(agent, 150, "refused", "/user/alice")
+    deferred(agent, 3, "good", "/user/bob")
+    slow()
+    assert sum(vectors_fill()) == 3
+    assert done("/user/bob") == 3
