@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.ingest.items import Category, LongText, ShortText
 
 Verb = Literal["release", "purge"]
@@ -51,10 +51,10 @@ class ForgetMatch(TypedDict):
     standing: str
     pinned: bool
     why: str
-    confidence: Annotated[float, Field(description="0 to 1.")]
-    by: Annotated[str, one_of((*_FOUND_BY, "filter")), Field(description="By what it was found.")]
+    confidence: Annotated[float, doc("0 to 1.")]
+    by: Annotated[str, one_of((*_FOUND_BY, "filter")), doc("By what it was found.")]
     excerpt: str
-    keeps: Annotated[str, Field(description="The remaining content of the topic; it is kept as a separate topic.")]
+    keeps: Annotated[str, doc("The remaining content of the topic; it is kept as a separate topic.")]
 
 
 class ForgetReply(TypedDict):
@@ -65,8 +65,8 @@ class ForgetReply(TypedDict):
     verb: Annotated[str, one_of(get_args(Verb))]
     count: int
     ambiguous: bool
-    question: Annotated[str, Field(description="The question to the caller, or why nothing was found.")]
-    matches: Annotated[list[ForgetMatch], Field(description="At most 200 topics.")]
+    question: Annotated[str, doc("The question to the caller, or why nothing was found.")]
+    matches: Annotated[list[ForgetMatch], doc("At most 200 topics.")]
     executed: bool
     run_id: NotRequired[str | None]
     receipt_id: NotRequired[str | None]
@@ -91,8 +91,8 @@ class SupersededOut(TypedDict):
     mode: Annotated[str, one_of(("whole", "part"))]
     before: str
     after: str
-    confidence: Annotated[float, Field(description="0 to 1.")]
-    by: Annotated[str, one_of(_FOUND_BY), Field(description="By what it was found.")]
+    confidence: Annotated[float, doc("0 to 1.")]
+    by: Annotated[str, one_of(_FOUND_BY), doc("By what it was found.")]
 
 
 class SupersedeReply(TypedDict):

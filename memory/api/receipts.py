@@ -6,13 +6,12 @@ from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from pydantic import Field
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 from memory.erasure.receipts import receipt_get, receipts_list
 from memory.models import ErasureReceipt
 
@@ -28,19 +27,15 @@ class ReceiptOut(TypedDict):
     number: int
     at: dt.datetime
     actor: str
-    reason: Annotated[str, Field(description="Erased content mentioned in the reason is masked.")]
+    reason: Annotated[str, doc("Erased content mentioned in the reason is masked.")]
     scope: str
     topic_ids: list[str]
-    content_hashes: Annotated[
-        list[str], Field(description="HMAC-SHA-256 of each erased text that no other topic contains.")
-    ]
-    identifier_hashes: Annotated[
-        list[str], Field(description="HMAC-SHA-256 of each erased identifier that no other topic contains.")
-    ]
+    content_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased text that no other topic contains.")]
+    identifier_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased identifier that no other topic contains.")]
     counts: dict[str, int]
-    previous_hash: Annotated[str, Field(description="Empty for the first receipt.")]
-    reason_hash: Annotated[str, Field(description="HMAC-SHA-256 of the original reason, which a later purge may mask.")]
-    hash: Annotated[str, Field(description="SHA-256 over all other members except the reason.")]
+    previous_hash: Annotated[str, doc("Empty for the first receipt.")]
+    reason_hash: Annotated[str, doc("HMAC-SHA-256 of the original reason, which a later purge may mask.")]
+    hash: Annotated[str, doc("SHA-256 over all other members except the reason.")]
 
 
 class ReceiptPage(TypedDict):

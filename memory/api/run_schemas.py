@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import ActionOut
 from memory.models import ForgetRun
@@ -57,22 +57,18 @@ class RunOut(TypedDict):
     policy_version: int
     policy_versions: dict[str, int]
     counts: dict[str, int]
-    results: NotRequired[Annotated[list[str] | None, Field(description="Omitted in lists.")]]
+    results: NotRequired[Annotated[list[str] | None, doc("Omitted in lists.")]]
     held_because: str | None
     gate: Annotated[
         str | None,
-        Field(
-            description=(
-                "Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."
-            )
-        ),
+        doc("Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."),
     ]
     failure: str | None
     planned: int
     applied: int
     skipped: int
-    left_over: Annotated[int, Field(description="Due topics beyond max_topics_for_forget_scan.")]
-    progress: Annotated[float, Field(description="Share of the planned actions that are done, 0 to 1.")]
+    left_over: Annotated[int, doc("Due topics beyond max_topics_for_forget_scan.")]
+    progress: Annotated[float, doc("Share of the planned actions that are done, 0 to 1.")]
     actor: str
     approved_by: str | None
     undone_by: str | None
@@ -145,8 +141,8 @@ class ProjectionOut(TypedDict):
     """What a run at that time would do if no topic is used until then."""
 
     at: dt.datetime
-    rungs: Annotated[dict[str, int], Field(description="Under the draft.")]
-    present: Annotated[dict[str, int], Field(description="Under the policy in force.")]
+    rungs: Annotated[dict[str, int], doc("Under the draft.")]
+    present: Annotated[dict[str, int], doc("Under the policy in force.")]
 
 
 class HistogramOut(TypedDict):

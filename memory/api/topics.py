@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
-from pydantic import Field
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
@@ -15,7 +14,7 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import Reason, TopicPatch
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
@@ -67,10 +66,9 @@ class PurgeReply(TypedDict):
     receipt_id: str
     number: int
     topic_ids: Annotated[
-        list[str],
-        Field(description="The topic, those that were merged into it, and the texts they were extracted from."),
+        list[str], doc("The topic, those that were merged into it, and the texts they were extracted from.")
     ]
-    counts: Annotated[dict[str, int], Field(description="Rows erased or masked, by table.")]
+    counts: Annotated[dict[str, int], doc("Rows erased or masked, by table.")]
     hash: str
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 
 from memory.core.differences import Piece
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.models import DuplicatePair
 
 PairVerb = Literal["merge", "keep", "supersede", "undo"]
@@ -30,18 +30,16 @@ class PairOut(TypedDict):
     kind: str
     verdict: Annotated[
         Annotated[str, one_of(DuplicatePair.Verdict.values)],
-        Field(description="duplicate: they say the same; supersedes: the newer may replace the older."),
+        doc("duplicate: they say the same; supersedes: the newer may replace the older."),
     ]
     state: Annotated[
         Annotated[str, one_of(DuplicatePair.State.values)],
-        Field(description="lapsed: one of the two has changed or is inactive; the pair will be compared again."),
+        doc("lapsed: one of the two has changed or is inactive; the pair will be compared again."),
     ]
-    similarity: Annotated[float | None, Field(description="Cosine of the two texts.")]
+    similarity: Annotated[float | None, doc("Cosine of the two texts.")]
     same_title: bool
-    held: Annotated[
-        bool, Field(description="A difference that matters was found, so the pair is never merged automatically.")
-    ]
-    held_because: Annotated[list[str], Field(description="The differences that matter, in sentences.")]
+    held: Annotated[bool, doc("A difference that matters was found, so the pair is never merged automatically.")]
+    held_because: Annotated[list[str], doc("The differences that matter, in sentences.")]
     newer: PairTopic
     older: PairTopic
     survivor: uuid.UUID | None
@@ -49,7 +47,7 @@ class PairOut(TypedDict):
     decided_at: dt.datetime | None
     decided_by: str
     reason: str
-    run_id: Annotated[uuid.UUID | None, Field(description="The run to undo if the decision is to be undone.")]
+    run_id: Annotated[uuid.UUID | None, doc("The run to undo if the decision is to be undone.")]
 
 
 class PairPage(TypedDict):
@@ -73,9 +71,9 @@ class PairDetail(PairOut):
     """A pair with the differences that matter and the effect of a merge."""
 
     differences: list[PairDifference]
-    merge: Annotated[dict[str, Any], Field(description="Effect of a merge; empty if the pair cannot be merged.")]
-    may: Annotated[list[PairVerb], Field(description="The possible decisions.")]
-    gone: Annotated[str, Field(description="Why the pair cannot be decided or merged, or empty.")]
+    merge: Annotated[dict[str, Any], doc("Effect of a merge; empty if the pair cannot be merged.")]
+    may: Annotated[list[PairVerb], doc("The possible decisions.")]
+    gone: Annotated[str, doc("Why the pair cannot be decided or merged, or empty.")]
 
 
 class PairCompared(PairDetail):
@@ -99,6 +97,6 @@ class PairDecided(TypedDict):
 
     pair: PairOut
     run_id: uuid.UUID | None
-    results: Annotated[list[str], Field(description="One result per action, such as merged:<topic>->:<survivor>.")]
+    results: Annotated[list[str], doc("One result per action, such as merged:<topic>->:<survivor>.")]
     restored: NotRequired[bool | None]
     conflicts: NotRequired[Annotated[list[PairConflict], Field(default=[])]]

@@ -3,9 +3,7 @@
 import datetime as dt
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import Field
-
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 
 Method = Literal["llm", "extractive"]
 
@@ -20,24 +18,17 @@ class KnownFact(TypedDict):
 class ExtractReply(TypedDict):
     """The facts of a text."""
 
-    extracted: Annotated[list[str], Field(description="Each a self-contained sentence of at most 500 characters.")]
-    stored: Annotated[list[str], Field(description="Ids of the new topics, in the order of their facts.")]
+    extracted: Annotated[list[str], doc("Each a self-contained sentence of at most 500 characters.")]
+    stored: Annotated[list[str], doc("Ids of the new topics, in the order of their facts.")]
     skipped_duplicates: list[KnownFact]
     method: Annotated[
-        Annotated[str, one_of(("llm", "extractive"))],
-        Field(description="llm only if a language model extracted everything."),
+        Annotated[str, one_of(("llm", "extractive"))], doc("llm only if a language model extracted everything.")
     ]
-    methods: Annotated[
-        list[Annotated[str, one_of(("llm", "extractive"))]], Field(description="One for each part of the text.")
-    ]
-    note: Annotated[str, Field(description="How the facts were found, and the limits of that method.")]
+    methods: Annotated[list[Annotated[str, one_of(("llm", "extractive"))]], doc("One for each part of the text.")]
+    note: Annotated[str, doc("How the facts were found, and the limits of that method.")]
     warning: NotRequired[str | None]
-    source_topic_id: NotRequired[
-        Annotated[str | None, Field(description="The topic that stores the text; no query returns it.")]
-    ]
-    dropped: Annotated[
-        dict[str, int], Field(description="What was omitted: sentences by type, facts by what is wrong with them.")
-    ]
+    source_topic_id: NotRequired[Annotated[str | None, doc("The topic that stores the text; no query returns it.")]]
+    dropped: Annotated[dict[str, int], doc("What was omitted: sentences by type, facts by what is wrong with them.")]
 
 
 class ExtractAccepted(TypedDict):
@@ -58,7 +49,7 @@ class ExtractionOut(ExtractReply):
     kind: str
     segments: int
     done: int
-    progress: Annotated[float, Field(description="Share of the segments that are stored, 0 to 1.")]
+    progress: Annotated[float, doc("Share of the segments that are stored, 0 to 1.")]
     actor: str
     failure: str | None
     created_at: dt.datetime

@@ -4,15 +4,15 @@ from typing import Annotated, NotRequired
 
 from pydantic import Field
 
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 
 
 class IngestReply(TypedDict):
     """The result of one item."""
 
     topic_id: str
-    applied: Annotated[list[str], Field(description="created_topic:<id>, field:<name>, version:<name>, edge:<to>")]
-    version_ids: Annotated[dict[str, str], Field(description="Id of the new revision, by field name.")]
+    applied: Annotated[list[str], doc("created_topic:<id>, field:<name>, version:<name>, edge:<to>")]
+    version_ids: Annotated[dict[str, str], doc("Id of the new revision, by field name.")]
     similar_topic_ids: list[str]
 
 
@@ -25,9 +25,7 @@ class BatchItemReply(TypedDict):
     applied: NotRequired[Annotated[list[str], Field(default=[])]]
     version_ids: NotRequired[Annotated[dict[str, str], Field(default={})]]
     similar_topic_ids: NotRequired[Annotated[list[str], Field(default=[])]]
-    type: NotRequired[
-        Annotated[str | None, Field(description="For a refused item: the type, as in a problem document.")]
-    ]
+    type: NotRequired[Annotated[str | None, doc("For a refused item: the type, as in a problem document.")]]
     detail: NotRequired[str | None]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
 
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 from memory.recall.replies import RungName
 
 Source = Literal["run", "hand"]
@@ -16,13 +16,9 @@ class BacktestOutcome(TypedDict):
     """The outcome of one way of forgetting; for random archiving, the mean over the draws."""
 
     archived: float
-    used_afterwards: Annotated[
-        float, Field(description="Topics retrieved, looked up or restored after they were archived.")
-    ]
-    missed_retrievals: Annotated[
-        float, Field(description="Queries whose answer would have lacked at least one archived topic.")
-    ]
-    saved: Annotated[float, Field(description="Share of all topic-days on which a topic was archived.")]
+    used_afterwards: Annotated[float, doc("Topics retrieved, looked up or restored after they were archived.")]
+    missed_retrievals: Annotated[float, doc("Queries whose answer would have lacked at least one archived topic.")]
+    saved: Annotated[float, doc("Share of all topic-days on which a topic was archived.")]
 
 
 class BacktestDay(TypedDict):
@@ -30,8 +26,8 @@ class BacktestDay(TypedDict):
 
     at: dt.datetime
     topics: int
-    archived: Annotated[int, Field(description="Archived up to and including this run.")]
-    missed: Annotated[int, Field(description="Queries until the next run that would have lacked a topic.")]
+    archived: Annotated[int, doc("Archived up to and including this run.")]
+    missed: Annotated[int, doc("Queries until the next run that would have lacked a topic.")]
     missed_by_lot: float
 
 
@@ -51,10 +47,10 @@ class BacktestReply(TypedDict):
     summarized: int
     detached: int
     restored: int
-    archived_share: Annotated[float, Field(description="Share of the topics that are archived at the end.")]
+    archived_share: Annotated[float, doc("Share of the topics that are archived at the end.")]
     days: list[BacktestDay]
     sentence: str
-    notes: Annotated[list[str], Field(description="Limits of the replay.")]
+    notes: Annotated[list[str], doc("Limits of the replay.")]
 
 
 class WhyStanding(TypedDict):
@@ -66,11 +62,11 @@ class WhyStanding(TypedDict):
     pinned: bool
     pin_reason: str
     protected_because: list[str]
-    salience: Annotated[float, Field(description="As stored at salience_at.")]
+    salience: Annotated[float, doc("As stored at salience_at.")]
     salience_at: dt.datetime
     score: float
     strategy: str
-    policy: Annotated[str, Field(description="The scope whose policy governs the topic.")]
+    policy: Annotated[str, doc("The scope whose policy governs the topic.")]
     version: int
 
 
@@ -89,9 +85,9 @@ class WhyStep(TypedDict):
 class WhyNext(TypedDict):
     """The rung after the next run, and the later steps."""
 
-    now: Annotated[str | None, Field(description="A rung, or released; null for a topic that runs skip.")]
+    now: Annotated[str | None, doc("A rung, or released; null for a topic that runs skip.")]
     steps: list[WhyStep]
-    gate: Annotated[str, Field(description="Why scheduled runs skip the topic at present, or empty.")]
+    gate: Annotated[str, doc("Why scheduled runs skip the topic at present, or empty.")]
 
 
 class WhyEvent(TypedDict):
@@ -147,7 +143,7 @@ class WhyRescue(TypedDict):
     possible: bool
     earliest_sufficient: dt.datetime | None
     latest: dt.datetime | None
-    any_later_use: Annotated[bool, Field(description="Any retrieval after the last use would have been enough.")]
+    any_later_use: Annotated[bool, doc("Any retrieval after the last use would have been enough.")]
     bump: float
 
 

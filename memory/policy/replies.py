@@ -3,9 +3,7 @@
 import datetime as dt
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field
-
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 from memory.core.rules import RuleOut
 
 Value = float | int | bool | str | list[str]
@@ -15,10 +13,8 @@ EffectiveValue = TypedDict(
     "EffectiveValue",
     {
         "value": Value,
-        "from": Annotated[str, Field(description="A scope, default or environment.")],
-        "preset": NotRequired[
-            Annotated[str | None, Field(description="The preset of that scope that sets it, if any.")]
-        ],
+        "from": Annotated[str, doc("A scope, default or environment.")],
+        "preset": NotRequired[Annotated[str | None, doc("The preset of that scope that sets it, if any.")]],
     },
 )
 EffectiveValue.__doc__ = "A value in force and its source."
@@ -28,8 +24,8 @@ RuleInForce = TypedDict(
         "name": str,
         "words": str,
         "enabled": bool,
-        "from": Annotated[str, Field(description="The scope whose policy contains it.")],
-        "preset": NotRequired[Annotated[str | None, Field(description="The preset that contains it, if any.")]],
+        "from": Annotated[str, doc("The scope whose policy contains it.")],
+        "preset": NotRequired[Annotated[str | None, doc("The preset that contains it, if any.")]],
     },
 )
 RuleInForce.__doc__ = "A rule that applies to a scope, in words."
@@ -41,26 +37,22 @@ class RekeyingOut(TypedDict):
     scope: str
     reason: str
     started_at: dt.datetime
-    done: Annotated[int, Field(description="Topics processed so far.")]
-    total: Annotated[int | None, Field(description="Topics to process; null before it has started.")]
+    done: Annotated[int, doc("Topics processed so far.")]
+    total: Annotated[int | None, doc("Topics to process; null before it has started.")]
 
 
 class PolicyOut(TypedDict):
     """The policy set at a scope, and the values in force there."""
 
     scope: str
-    version: Annotated[int, Field(description="0 while no policy is set here.")]
+    version: Annotated[int, doc("0 while no policy is set here.")]
     preset: str | None
-    values: Annotated[dict[str, Value], Field(description="What is set here; everything else is inherited.")]
-    rules: Annotated[list[RuleOut], Field(description="The rules set here, without those of the preset.")]
-    rules_in_words: Annotated[list[RuleInForce], Field(description="All rules that apply here, nearest scope first.")]
+    values: Annotated[dict[str, Value], doc("What is set here; everything else is inherited.")]
+    rules: Annotated[list[RuleOut], doc("The rules set here, without those of the preset.")]
+    rules_in_words: Annotated[list[RuleInForce], doc("All rules that apply here, nearest scope first.")]
     effective: dict[str, EffectiveValue]
-    warnings: Annotated[
-        list[str], Field(description="Warnings about values in force, which are accepted nevertheless.")
-    ]
-    rekeying: Annotated[
-        list[RekeyingOut], Field(description="Changes of half-life that the worker has not yet applied to all rows.")
-    ]
+    warnings: Annotated[list[str], doc("Warnings about values in force, which are accepted nevertheless.")]
+    rekeying: Annotated[list[RekeyingOut], doc("Changes of half-life that the worker has not yet applied to all rows.")]
 
 
 class DiffLine(TypedDict):

@@ -3,9 +3,7 @@
 import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
-
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.models import Rung
 
 RungName = Annotated[str, one_of(Rung.labels)]
@@ -44,9 +42,7 @@ class FieldOut(TypedDict):
     current: RevisionOut | None
     history: list[RevisionOut]
     summary: NotRequired[
-        Annotated[
-            FieldSummaryOut | None, Field(description="Replaces cold revisions; include_cold returns the revisions.")
-        ]
+        Annotated[FieldSummaryOut | None, doc("Replaces cold revisions; include_cold returns the revisions.")]
     ]
     salience: float
 
@@ -70,7 +66,7 @@ class TopicBase(TypedDict):
     title: str
     summary: str
     topic_kind: str
-    salience: Annotated[float, Field(description="Effective salience at the time of the reply.")]
+    salience: Annotated[float, doc("Effective salience at the time of the reply.")]
     failed_salience: float
     scope: str
     rung: RungName
@@ -85,14 +81,13 @@ class TopicBase(TypedDict):
 class Candidate(TopicBase):
     """A topic of the answer, with fields and neighbors."""
 
-    similarity: NotRequired[Annotated[float | None, Field(description="Cosine between question and topic.")]]
-    score: NotRequired[Annotated[float | None, Field(description="The score that determines the rank.")]]
+    similarity: NotRequired[Annotated[float | None, doc("Cosine between question and topic.")]]
+    score: NotRequired[Annotated[float | None, doc("The score that determines the rank.")]]
     neighbors: list[NeighborOut]
     fields: list[FieldOut]
     score_parts: NotRequired[
         Annotated[
-            dict[str, float] | None,
-            Field(description="With explain: the parts of the score; the score is their sum times decay."),
+            dict[str, float] | None, doc("With explain: the parts of the score; the score is their sum times decay.")
         ]
     ]
 
@@ -103,9 +98,7 @@ class QueryReply(TypedDict):
     query: str
     candidates: list[Candidate]
     summary_text: str
-    explain: NotRequired[
-        Annotated[dict[str, Any] | None, Field(description="With explain: milliseconds per stage, and more.")]
-    ]
+    explain: NotRequired[Annotated[dict[str, Any] | None, doc("With explain: milliseconds per stage, and more.")]]
 
 
 class TopicRow(TopicBase):

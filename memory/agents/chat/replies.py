@@ -4,8 +4,6 @@ import datetime as dt
 import uuid
 from typing import Annotated, Any, get_args
 
-from pydantic import Field
-
 from memory.agents.chat.conversations import conversation_name
 from memory.agents.chat.intent import IntentName, Source
 from memory.agents.chat.undo_preview import What
@@ -13,7 +11,7 @@ from memory.agents.chat.write_summary import ConversationWrites
 from memory.agents.study.progress import StudyOut, study_as_json
 from memory.agents.tools.loop import Ended
 from memory.agents.tools.tool import ToolCallOut
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.models import Conversation, ConversationTurn
 
 
@@ -23,41 +21,34 @@ class ChatReply(TypedDict):
     reply: str
     intent: Annotated[str, one_of(get_args(IntentName))]
     intent_source: Annotated[
-        str,
-        one_of(get_args(Source)),
-        Field(description="Source of the intent: the request, the model, or a rule as a fallback."),
+        str, one_of(get_args(Source)), doc("Source of the intent: the request, the model, or a rule as a fallback.")
     ]
     tool_log: Annotated[
-        list[ToolCallOut],
-        Field(description="All calls in order. After 500,000 characters in total, later calls have no result."),
+        list[ToolCallOut], doc("All calls in order. After 500,000 characters in total, later calls have no result.")
     ]
     model: str
-    rounds: Annotated[int, Field(description="Rounds of tool calls before the answer.")]
-    conversation_id: Annotated[
-        uuid.UUID, Field(description="Send it to continue the conversation; writes are recorded with it.")
-    ]
+    rounds: Annotated[int, doc("Rounds of tool calls before the answer.")]
+    conversation_id: Annotated[uuid.UUID, doc("Send it to continue the conversation; writes are recorded with it.")]
     ended: Annotated[
         str,
         one_of(get_args(Ended)),
-        Field(description="done, or why the turn ended early: rounds or time (a limit), model (it failed)."),
+        doc("done, or why the turn ended early: rounds or time (a limit), model (it failed)."),
     ]
-    study: Annotated[
-        StudyOut | None, Field(description="The study job of a long text, as returned by GET /v1/studies/{id}.")
-    ]
+    study: Annotated[StudyOut | None, doc("The study job of a long text, as returned by GET /v1/studies/{id}.")]
 
 
 class ConversationOut(TypedDict):
     """A conversation with the assistant."""
 
     conversation_id: uuid.UUID
-    name: Annotated[str, Field(description="The beginning of the first message; empty if it was erased.")]
+    name: Annotated[str, doc("The beginning of the first message; empty if it was erased.")]
     scope: str
     channel: Annotated[str, one_of(Conversation.Channel.values)]
-    actor: Annotated[str, Field(description="Who began it; only this caller can continue it.")]
+    actor: Annotated[str, doc("Who began it; only this caller can continue it.")]
     turns: int
     created_at: dt.datetime
-    moved_at: Annotated[dt.datetime, Field(description="Time of the last message or answer.")]
-    undone_at: Annotated[dt.datetime | None, Field(description="Time of the last undo.")]
+    moved_at: Annotated[dt.datetime, doc("Time of the last message or answer.")]
+    undone_at: Annotated[dt.datetime | None, doc("Time of the last undo.")]
     undone_by: str | None
 
 
@@ -72,19 +63,19 @@ class CallOut(TypedDict):
     """A function that the model called. Its result is not stored."""
 
     tool: str
-    arguments: Annotated[Any, Field(description="As the model sent them, shortened if long; empty if erased.")]
+    arguments: Annotated[Any, doc("As the model sent them, shortened if long; empty if erased.")]
     ok: bool
     ms: float
-    topic_ids: Annotated[list[uuid.UUID], Field(description="The topics that the call read or wrote.")]
-    said: Annotated[str, Field(description="Short summary of the result.")]
+    topic_ids: Annotated[list[uuid.UUID], doc("The topics that the call read or wrote.")]
+    said: Annotated[str, doc("Short summary of the result.")]
 
 
 class TurnOut(TypedDict):
     """A message and its answer."""
 
-    place: Annotated[int, Field(description="Number of the turn, from 1.")]
+    place: Annotated[int, doc("Number of the turn, from 1.")]
     at: dt.datetime
-    message: Annotated[str, Field(description="For a text that is studied, only its length.")]
+    message: Annotated[str, doc("For a text that is studied, only its length.")]
     reply: str
     intent: Annotated[str, one_of(get_args(IntentName))] | None
     intent_source: Annotated[str, one_of(get_args(Source))] | None
@@ -93,14 +84,14 @@ class TurnOut(TypedDict):
     ended: Annotated[
         str,
         one_of(ConversationTurn.Ended.values),
-        Field(
-            description="working, done, rounds or time (a limit), model (it failed), stopped (the client left), "
+        doc(
+            "working, done, rounds or time (a limit), model (it failed), stopped (the client left), "
             "failed (an error or a late refusal), or lost (the process was killed)."
         ),
     ]
-    erased: Annotated[bool, Field(description="A purge has erased its texts.")]
+    erased: Annotated[bool, doc("A purge has erased its texts.")]
     tool_log: list[CallOut]
-    study: Annotated[StudyOut | None, Field(description="The study job of a long message.")]
+    study: Annotated[StudyOut | None, doc("The study job of a long message.")]
 
 
 class WrittenOut(TypedDict):
@@ -108,22 +99,22 @@ class WrittenOut(TypedDict):
 
     topic_id: uuid.UUID
     title: str
-    made: Annotated[bool, Field(description="The conversation created it.")]
+    made: Annotated[bool, doc("The conversation created it.")]
     released: bool
-    merged: Annotated[bool, Field(description="It was merged into another topic.")]
+    merged: Annotated[bool, doc("It was merged into another topic.")]
 
 
 class WroteOut(TypedDict):
     """What a conversation and its studies wrote, without erased content."""
 
-    topics: Annotated[int, Field(description="Topics created.")]
-    values: Annotated[int, Field(description="New values of existing fields.")]
+    topics: Annotated[int, doc("Topics created.")]
+    values: Annotated[int, doc("New values of existing fields.")]
     fields: int
     links: int
     merges: int
-    taken_back: Annotated[int, Field(description="How many of these were undone.")]
-    topic_count: Annotated[int, Field(description="How many topics it wrote to.")]
-    items: Annotated[list[WrittenOut], Field(description="These topics, newest first; at most 1,000.")]
+    taken_back: Annotated[int, doc("How many of these were undone.")]
+    topic_count: Annotated[int, doc("How many topics it wrote to.")]
+    items: Annotated[list[WrittenOut], doc("These topics, newest first; at most 1,000.")]
 
 
 class ConversationDetail(ConversationOut):
@@ -137,11 +128,11 @@ class ConversationDetail(ConversationOut):
 class TakenBack(TypedDict):
     """Counts by type."""
 
-    topics: Annotated[int, Field(description="Topics that the conversation created; they are released.")]
-    values: Annotated[int, Field(description="Values that it changed; the former value is a new revision.")]
-    fields: Annotated[int, Field(description="Fields that it added to existing topics; they get an empty revision.")]
-    links: Annotated[int, Field(description="Links that it made between existing topics; they are removed.")]
-    merges: Annotated[int, Field(description="Merges by its studies; they are undone.")]
+    topics: Annotated[int, doc("Topics that the conversation created; they are released.")]
+    values: Annotated[int, doc("Values that it changed; the former value is a new revision.")]
+    fields: Annotated[int, doc("Fields that it added to existing topics; they get an empty revision.")]
+    links: Annotated[int, doc("Links that it made between existing topics; they are removed.")]
+    merges: Annotated[int, doc("Merges by its studies; they are undone.")]
 
 
 class UndoneItem(TypedDict):
@@ -170,8 +161,8 @@ class ConversationUndoReply(TypedDict):
     left: list[LeftItem]
     left_count: int
     studies_cancelled: int
-    run_id: Annotated[uuid.UUID | None, Field(description="The run that released its topics; it can be undone.")]
-    digest: Annotated[str | None, Field(description="From a dry run: identifies its effect.")]
+    run_id: Annotated[uuid.UUID | None, doc("The run that released its topics; it can be undone.")]
+    digest: Annotated[str | None, doc("From a dry run: identifies its effect.")]
 
 
 def conversation_as_json(conversation: Conversation) -> ConversationOut:

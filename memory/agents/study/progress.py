@@ -4,10 +4,8 @@ import datetime as dt
 from collections import Counter
 from typing import Annotated
 
-from pydantic import Field
-
 from memory.agents.study.ids import Phase, entries_of, total
-from memory.core.replies import TypedDict, one_of
+from memory.core.replies import TypedDict, doc, one_of
 from memory.models import StudyJob
 
 # Phase A counts for this share of the progress: its steps are longer, and there are more of them.
@@ -41,26 +39,24 @@ class StudyOut(TypedDict):
     phase: Annotated[
         str,
         one_of(StudyJob.Phase.values),
-        Field(
-            description="building creates topics from the text, linking connects or merges them with existing topics."
-        ),
+        doc("building creates topics from the text, linking connects or merges them with existing topics."),
     ]
     scope: str
-    kind: Annotated[str, Field(description="The kind of its topics.")]
-    model: Annotated[str, Field(description="The requested model; empty for the default.")]
+    kind: Annotated[str, doc("The kind of its topics.")]
+    model: Annotated[str, doc("The requested model; empty for the default.")]
     actor: str
-    segments: Annotated[int, Field(description="Number of parts of the text.")]
-    done: Annotated[int, Field(description="Parts whose topics are stored.")]
-    to_link: Annotated[int, Field(description="Topics to link; 0 until linking starts.")]
+    segments: Annotated[int, doc("Number of parts of the text.")]
+    done: Annotated[int, doc("Parts whose topics are stored.")]
+    to_link: Annotated[int, doc("Topics to link; 0 until linking starts.")]
     linked: int
-    progress: Annotated[float, Field(description="0 to 1, over both phases.")]
-    topics: Annotated[int, Field(description="Topics made so far.")]
-    links: Annotated[int, Field(description="Links made so far.")]
-    merged: Annotated[int, Field(description="Topics that were merged into earlier topics.")]
-    source_topic_id: Annotated[str | None, Field(description="The topic that stores the text; no query returns it.")]
-    warning: Annotated[str | None, Field(description="Warnings about the result.")]
-    failure: Annotated[str | None, Field(description="Why the study has failed or is waiting.")]
-    waits_until: Annotated[dt.datetime | None, Field(description="When it continues, if it is waiting.")]
+    progress: Annotated[float, doc("0 to 1, over both phases.")]
+    topics: Annotated[int, doc("Topics made so far.")]
+    links: Annotated[int, doc("Links made so far.")]
+    merged: Annotated[int, doc("Topics that were merged into earlier topics.")]
+    source_topic_id: Annotated[str | None, doc("The topic that stores the text; no query returns it.")]
+    warning: Annotated[str | None, doc("Warnings about the result.")]
+    failure: Annotated[str | None, doc("Why the study has failed or is waiting.")]
+    waits_until: Annotated[dt.datetime | None, doc("When it continues, if it is waiting.")]
     created_at: dt.datetime
     moved_at: dt.datetime
     finished_at: dt.datetime | None

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode, validation_code
-from memory.core.replies import TypedDict
+from memory.core.replies import TypedDict, doc
 from memory.models.locks import lock_missed
 
 
@@ -62,17 +62,17 @@ class ToolCallOut(TypedDict):
     """A function that the model called."""
 
     tool: str
-    arguments: Annotated[Any, Field(description="As the model sent them; text if they were not JSON.")]
+    arguments: Annotated[Any, doc("As the model sent them; text if they were not JSON.")]
     result: Annotated[
         Any,
-        Field(
-            description="The result as sent to the model, at most 16,000 characters, with left_out where a list "
+        doc(
+            "The result as sent to the model, at most 16,000 characters, with left_out where a list "
             "was cut; {error} if the call was refused."
         ),
     ]
     ok: bool
     ms: float
-    topic_ids: Annotated[list[uuid.UUID], Field(description="The topics that the call read or wrote.")]
+    topic_ids: Annotated[list[uuid.UUID], doc("The topics that the call read or wrote.")]
 
 
 @dataclass(frozen=True, slots=True)
