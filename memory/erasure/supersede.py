@@ -192,7 +192,7 @@ def _of_token(token: str, scope: str) -> Choice:
             "The fact of this token no longer exists. Send the request again without the token.",
             code=ProblemCode.CHANGED_MEANWHILE,
         )
-    return Choice([Candidate(facts[0], facts[0].with_context(), frozenset(), {"exact": 1.0}, 1.0)])
+    return Choice([Candidate(facts[0], facts[0].with_context(), {"exact": 1.0}, 1.0)])
 
 
 def _digest(fact: Fact) -> str:

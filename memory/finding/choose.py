@@ -16,19 +16,16 @@ from memory.finding.evidence import (
     names_find,
     names_held,
     numbers_held,
-    phrase_held,
-    text_of,
     undated,
 )
 from memory.finding.facts import Fact
 from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
-from memory.text.codes import codes_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_sought
 from memory.text.negation import negated
-from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, things, verbs
+from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
 # What held for a time that has ended: it is history, and nothing new takes its place.
 _ENDED: Final = re.compile(
@@ -36,7 +33,6 @@ _ENDED: Final = re.compile(
     re.IGNORECASE,
 )
 
-_REMARK: Final = re.compile(r"[,;(–—]|\s-\s")
 # "Ada the physicist" says who is meant, and not which of the facts about her.
 _DESCRIBED: Final = re.compile(
     r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
@@ -90,13 +86,11 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     else:
         held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
-    # Of a remark behind an identifier, nobody is meant: "locker B2, Freya has left".
-    if held:
-        names = names_held(" ".join(_parts(request, held.covered)), pool)
-    else:
+    if request.everything and not held:
         # "Mueller" is Müller, though less surely.
-        of_all = partial(names_held, spread=OTHER_SPELLING)
-        names = held_by_any(of_all, request.body, pool) if request.everything else names_held(request.body, pool)
+        names = held_by_any(partial(names_held, spread=OTHER_SPELLING), request.body, pool)
+    else:
+        names = names_held(request.body, pool)
     covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
     left = _left(request, covered)
     if names:
@@ -104,17 +98,17 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     if not held and not left - codes and identifiers_sought(request.body):
         # Another identifier is never meant, however near it is.
         return Choice()
-    if request.everything and not held and _names_somebody(request.body) and not (names and names.sure >= WHOLE_NAME):
+    named = any(name[:1].isupper() for name in names_find(request.body, []))
+    if request.everything and not held and named and not (names and names.sure >= WHOLE_NAME):
         return Choice()
     by, sure = ("identifier", 1.0) if held else ("name", names.sure) if names else ("meaning", 0.0)
     if (held or names) and not request.states:
         covering = _covering(left, pool)
         if request.everything or not left:
-            chosen = phrase_held(request.body, names.words, pool) if names and request.everything else ()
             if request.everything and names and _DESCRIBED.search(request.body):
-                chosen = tuple(fact for fact in pool if not _described_else(fact, left))
-            return Choice([_sure(fact, by, sure) for fact in chosen or covering or _records(pool, facts)])
-        if held and not request.owned and not any(left & set(stems(text_of(fact))) for fact in pool):
+                covering = tuple(fact for fact in pool if not _described_else(fact, left))
+            return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
+        if held and not request.owned and not any(left & set(stems(fact.found_by)) for fact in pool):
             # What is said beside the identifier is a remark: "RX-40, discontinued".
             return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
         if held and not request.owned and covering:
@@ -165,7 +159,7 @@ def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tu
     # A date is no identifier: the appointment on 3 March is not whatever else was on 3 March.
     asked = undated(request.body)
     held = identifiers_held(asked, possible)
-    pool = held.facts if held else _codes_of_subject(new_text, numbers_held(asked, possible))
+    pool = held.facts if held else numbers_held(asked, possible)
     return both_named(request.body, new_text, pool), held is not None
 
 
@@ -205,8 +199,7 @@ def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
-    said = fact.with_context()
-    return Candidate(fact, said, frozenset(stems(said)), {"exact": 0.0}, confidence, by)
+    return Candidate(fact, fact.with_context(), {"exact": 0.0}, confidence, by)
 
 
 def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
@@ -215,35 +208,26 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     words = frozenset(stems(request.without))
     # "Except her phone number" has no other words.
     stays = words - GENERIC or words
-    return [fact for fact in facts if not stays & set(stems(text_of(fact)))]
-
-
-def _names_somebody(request: str) -> bool:
-    """Tell whether a request names somebody or something with a capital letter."""
-    return any(name[:1].isupper() for name in names_find(request, []))
+    return [fact for fact in facts if not stays & set(stems(fact.found_by))]
 
 
 def _described_else(fact: Fact, description: frozenset[str]) -> bool:
     """Tell whether a fact describes somebody in other words than ``description``: "Ada the baker"."""
-    found = _DESCRIBED.match(text_of(fact))
+    found = _DESCRIBED.match(fact.found_by)
     return found is not None and stem(fold(found[1])) not in description
 
 
-def _parts(request: Request, covered: frozenset[str]) -> list[str]:
-    """Return the parts of a request, between commas and dashes, that hold one of the stems ``covered``; else all."""
-    return [part for part in _REMARK.split(request.body) if covered & set(stems(part))] or [request.body]
-
-
 def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return what a request asks of what it names: the words beside that, without a remark behind a comma or a dash
-    ("10.0.3.1, that box was scrapped") and without what merely says what kind of thing it is."""
-    words = [one for part in _parts(request, covered) for one in stems(part)]
-    return frozenset(one for one in words if one not in covered and (request.owned or one not in GENERIC))
+    """Return what a request asks of what it names: the words beside that, without those that merely say what kind of
+    thing it is."""
+    return frozenset(
+        one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
+    )
 
 
 def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts that hold all that a request says beside a name or identifier: "the floor 2 printer"."""
-    return tuple(fact for fact in facts if left and left <= set(stems(text_of(fact))))
+    return tuple(fact for fact in facts if left and left <= set(stems(fact.found_by)))
 
 
 def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -255,17 +239,17 @@ def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
     """Return the facts about the thing that "everything about ..." names by common words: those with most of them."""
-    there = frozenset(one for fact in facts for one in stems(text_of(fact)))
+    there = frozenset(one for fact in facts for one in stems(fact.found_by))
     wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in there)
     if not wanted:
         return []
-    rarity = Rarity([text_of(fact) for fact in facts])
+    rarity = Rarity([fact.found_by for fact in facts])
     topics: dict[int, set[str]] = {}
     for fact in facts:
-        topics.setdefault(id(fact.topic), set()).update(stems(text_of(fact)))
+        topics.setdefault(id(fact.topic), set()).update(stems(fact.found_by))
     shares = []
     for fact in facts:
-        mine = set(stems(text_of(fact)))
+        mine = set(stems(fact.found_by))
         # A sentence may leave to the one before it what it speaks of.
         around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if mine & wanted else 0.0
         shares.append(max(rarity.share(wanted, mine), around))
@@ -316,18 +300,6 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
         and not (one.subject and one.subject & wanted)
         and one.features["denial"] == 0
     ]
-
-
-def _codes_of_subject(new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that hold the code the new text is about, "room B1", "desk 14"; all of them if none does."""
-    about = subject(new_text)
-    codes = {
-        code
-        for code in codes_find(new_text)
-        if about and all(any(part in one for one in about) for part in code.split("-"))
-    }
-    held = tuple(fact for fact in facts if codes & codes_find(text_of(fact)).keys())
-    return held or tuple(facts)
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
@@ -387,7 +359,7 @@ def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) ->
 
 def both_named(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts that mention whom both the request and the new text name; all of them if none does."""
-    texts = [text_of(fact) for fact in facts]
+    texts = [fact.found_by for fact in facts]
     names = [name for name in names_find(request, texts) if fold(name) in fold(new_text)]
     held = names_held(" ".join(names), facts) if names else None
     return held.facts if held else tuple(facts)

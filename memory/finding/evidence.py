@@ -22,10 +22,10 @@ from memory.text.word_lists import CALENDAR, FUNCTION
 _CAPITALISED: Final = re.compile(r"[^\W\d_]+")
 _NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNORECASE)
+_HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
 _NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
-_HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
 BEFORE: Final = re.compile(
     r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?P<date>(?:[a-z]+\s+)?(?:19|20)\d\d)\b", re.IGNORECASE
 )
@@ -48,12 +48,6 @@ class Evidence:
     sure: float = 1.0
 
 
-def text_of(fact: Fact) -> str:
-    """Return all the words by which a fact is found: with the title of its topic, unless it says that anyway."""
-    said = fact.with_context()
-    return said if not fact.context or fold(fact.topic.title) in fold(said) else f"{fact.topic.title} {said}"
-
-
 def undated(text: str) -> str:
     """Return ``text`` without its dates and times; all of it where it asks for what was before a date."""
     if BEFORE.search(text):
@@ -68,18 +62,21 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     """Return the facts that hold most identifiers of ``request``, in any spelling; None if no fact holds one."""
     found = _widest(request)
     for group in ([one for one in found if one.kind in STRONG], found):
-        if held := _most(facts, partial(_holds, group)):
+        if group and (held := _most(facts, partial(_holds, group))):
             words = tuple(one.text for one in group)
             return Evidence(held, words, _stems_of(words))
     wanted = codes_find(request)
-    held = _most(
-        facts, lambda fact: max((wanted[one] for one in codes_find(text_of(fact)) if one in wanted), default=0)
-    )
-    if held:
-        codes = {one for fact in held for one in codes_find(text_of(fact)) if one in wanted}
+    if wanted and (
+        held := _most(
+            facts, lambda fact: max((wanted[one] for one in codes_find(fact.found_by) if one in wanted), default=0)
+        )
+    ):
+        codes = {one for fact in held for one in codes_find(fact.found_by) if one in wanted}
         return Evidence(held, tuple(codes), _stems_within(request, codes))
     solid, grouped = codes_solid(request)
-    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(text_of(fact))))
+    if not solid | grouped:
+        return None
+    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(fact.found_by)))
     if not held:
         return None
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
@@ -127,12 +124,13 @@ def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     if limit := BEFORE.search(request):
         (until, *_rest) = _dates(limit["date"])
         earlier = tuple(
-            fact for fact in facts if any("" < date[: len(until)] < until for date in _dates(text_of(fact)))
+            fact for fact in facts if any("" < date[: len(until)] < until for date in _dates(fact.found_by))
         )
         if earlier:
             return earlier
     wanted = numbers(request)
-    return _most(facts, lambda fact: len(wanted & numbers(text_of(fact)))) or tuple(facts)
+    held = _most(facts, lambda fact: len(wanted & numbers(fact.found_by))) if wanted else ()
+    return held or tuple(facts)
 
 
 def _dates(text: str) -> list[str]:
@@ -148,7 +146,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
 
     Facts whose mention is less sure than the surest by more than ``spread`` are left out.
     """
-    texts = [text_of(fact) for fact in facts]
+    texts = [fact.found_by for fact in facts]
     names = names_find(request, texts)
     if not names:
         return None
@@ -172,7 +170,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
 
 def name_held(name: str, fact: Fact) -> bool:
     """Tell whether a fact mentions a name, or another that the fact itself says is the same."""
-    text = text_of(fact)
+    text = fact.found_by
     return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
 
 
@@ -235,22 +233,6 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def phrase_held(request: str, names: Iterable[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that hold a name with the nouns that follow it in ``request``: "the Rust migration", "the Fiat's
-    parking permit". None if nothing follows, or nothing holds it."""
-    for name in names:
-        after = re.search(rf"{re.escape(name)}(?:['’]s|['’])?((?:\s[^\W\d_]+)+)", request)
-        words: list[str] = []
-        for word in map(fold, after[1].split()) if after else ():
-            if word in FUNCTION or stem(word) in GENERIC:
-                break
-            words.append(stem(word))
-        held = tuple(fact for fact in facts if words and set(words) <= set(stems(text_of(fact))))
-        if held:
-            return held
-    return ()
-
-
 def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
     """Return the names that ``texts`` say are one with ``name``, itself first."""
     known = {fold(name): name}
@@ -295,7 +277,7 @@ def _inside(one: Identifier, other: Identifier) -> bool:
 
 
 def _holds(group: Sequence[Identifier], fact: Fact) -> int:
-    return sum(bool(one.sought & _stored(text_of(fact))) for one in group)
+    return sum(bool(one.sought & _stored(fact.found_by)) for one in group)
 
 
 def _same_code(
@@ -318,7 +300,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
         for match in _CAPITALISED.finditer(text):
             word = match.group()
             if not word[0].isupper():
-                common.add(fold(word))
+                common.add(word)
                 continue
             before = text[: match.start()].rstrip()
             if before:
@@ -328,7 +310,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
                 tagged[fold(word)] += 1
                 if _begins_with_name(text):
                     names.add(fold(word))
-    return frozenset(names), frozenset(common)
+    return frozenset(names), frozenset(map(fold, common))
 
 
 @lru_cache(maxsize=8_192)

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from django.db import connection
 
@@ -14,30 +14,14 @@ from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_b
 from memory.text.folding import fold
 from memory.text.grammar import FINITE, SURE, words_tag
 from memory.text.sentences import sentences_find
+from memory.text.word_lists import wordset
 
 TITLE, SUMMARY, FIELD, HISTORY = "title", "summary", "field", "history"
 # A longer text is one fact: requests do not name clauses of a document.
 MOST_DIVIDED = 4_000
 # Names of fields that do not describe the value.
-_NAMELESS = frozenset(
-    {
-        "fact",
-        "facts",
-        "content",
-        "text",
-        "value",
-        "note",
-        "notes",
-        "memory",
-        "description",
-        "body",
-        "detail",
-        "details",
-        "info",
-        "statement",
-        "observation",
-        "message",
-    }
+_NAMELESS = wordset(
+    "fact facts content text value note notes memory description body detail details info statement observation message"
 )
 
 _LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
@@ -105,7 +89,7 @@ class TopicContent:
         return [*(element.text for element in self.elements()), *self.ever]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fact:
     """One fact of one topic. ``text`` says it by itself; ``sentence`` is where it stands in its element, and ``clause``
     which of the facts of that sentence it is. ``context`` says of whom an element speaks that does not say it."""
@@ -122,6 +106,12 @@ class Fact:
     def with_context(self) -> str:
         """Return the fact with what it is about."""
         return f"{self.context}: {self.text}" if self.context else self.text
+
+    @cached_property
+    def found_by(self) -> str:
+        """All the words by which it is found: with the title of its topic, unless it says that anyway."""
+        said = self.with_context()
+        return said if not self.context or fold(self.topic.title) in fold(said) else f"{self.topic.title} {said}"
 
 
 def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:

@@ -4,7 +4,7 @@
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -16,7 +16,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
-from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_of, undated
+from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, undated
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
@@ -124,17 +124,23 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
         "EXISTS (SELECT 1 FROM memory_topicvector lv WHERE lv.topic_id = t.id AND lv.live)"
         f" AND t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     )
-    # An index alone does not decide: what is meant may be written without the identifier.
-    ids = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
-    ids += _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
-    ids += _ids_titled(new_text, conditions, bound)
-    pool = topic_contents(list(dict.fromkeys(ids)))
-    names = _names_counted(old_query, pool)
-    others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
-    if others:
-        pool |= topic_contents(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
-    facts = [fact for topic in pool.values() if topic.live for fact in facts_of(topic)]
-    choice = replaced_choose(old_query, new_text, facts_distinct(facts), partial(_near, question))
+
+    def chosen(topics: Iterable[TopicContent]) -> Choice:
+        facts = facts_distinct(fact for topic in topics if topic.live for fact in facts_of(topic))
+        return replaced_choose(old_query, new_text, facts, partial(_near, question))
+
+    identified = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
+    choice = chosen(topic_contents(identified).values()) if identified else Choice()
+    if not choice.candidates:
+        # What is meant may be written without the identifier.
+        ids = identified + _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
+        ids += _ids_titled(new_text, conditions, bound)
+        pool = topic_contents(list(dict.fromkeys(ids)))
+        names = _names_counted(old_query, pool)
+        others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
+        if others:
+            pool |= topic_contents(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
+        choice = chosen(pool.values())
     return _refined(choice, lambda texts: supersede_refine(old_query, new_text, texts))
 
 
@@ -214,7 +220,7 @@ def _identifiers_check(text: str) -> None:
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
     """Return the names in ``text``, which ``topics`` help to tell from common words."""
-    names = names_find(text, [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)])
+    names = names_find(text, [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)])
     if len(names) > MOST_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     return names

@@ -29,10 +29,14 @@ class Candidate:
 
     fact: Fact
     text: str
-    stems: frozenset[str]
     features: dict[str, float]
     confidence: float = 0.0
     by: str = "meaning"
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of its text."""
+        return frozenset(stems(self.text))
 
     @property
     def subject(self) -> frozenset[str] | None:
@@ -74,7 +78,7 @@ def candidates_weigh(
             "explained": rarity.share(there, known),
             "value_kind": _alike(value_kinds(fact.text), value_kinds(new_text)) if new_text else 0.0,
         }
-        found.append(Candidate(fact, said, there, features))
+        found.append(Candidate(fact, said, features))
     for name in ("meaning", "new_meaning", "words"):
         most = max(one.features[name] for one in found)
         for one in found:

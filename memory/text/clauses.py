@@ -10,20 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.text.grammar import FINITE, NOMINAL, OPENING, SURE, Word, verb_place, words_tag
+from memory.text.grammar import NOMINAL, OPENING, SURE, Word, verb_place, words_tag
 
 _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
 # Without one of these a sentence is one fact, and its grammar need not be read.
 _JOINTS = re.compile(rf"[,;]|\b(?:{'|'.join(sorted(_JOINING))})\b", re.IGNORECASE)
-_PLACING = frozenset({"where", "when"})
-_RELATIVE = frozenset({"who", "which"})
 _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
 _POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
 _OWNED = frozenset({"his", "her", "their", "its"})
 # "between Rome and Paris", "both tea and coffee": what belongs together is not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
-_PLURAL = {"are": "is", "were": "was", "have": "has", "do": "does"}
 MAX_WORDS = 120
 MAX_SUBJECT = 6
 _PIECE = re.compile(r"[^;]+(?:;|$)")
@@ -58,12 +55,9 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
     if verb is None or words[0].tag in ("PRP", "CJS"):
         # "In August we drove to Bled and camped there": what begins the sentence holds for all of it.
         return whole
-    aside = _aside(sentence, words)
-    if aside:
-        return aside
     cuts = _cuts(words, verb)
     if not cuts:
-        return _items(sentence, words, verb) or whole
+        return _objects(sentence, words, verb) or whole
     return tuple(_clauses_joined(sentence, words, verb, cuts))
 
 
@@ -148,27 +142,6 @@ class _Cut:
     subject: str
 
 
-def _aside(sentence: str, words: Sequence[Word]) -> tuple[Clause, ...]:
-    """Divide "Carla, who teaches maths, moved to Lyon." """
-    commas = [at for at, word in enumerate(words) if word.text == ","]
-    if len(commas) < 2 or commas[1] + 1 >= len(words):
-        return ()
-    opening, closing = commas[0], commas[1]
-    joint = words[opening + 1].text.casefold()
-    if joint not in _RELATIVE | _PLACING or words[closing + 1].tag not in FINITE or closing - opening < 3:
-        return ()
-    subject = sentence[: words[opening].start]
-    said = sentence[words[opening + 2].start : words[closing].start]
-    if joint in _PLACING:
-        said = f"is {joint} {said}"
-    main = clauses_split(_ended(subject + sentence[words[closing].end :]))
-    everything = (0, len(sentence))
-    return (
-        Clause(_ended(f"{subject} {said}"), *everything),
-        *(Clause(clause.text, *everything) for clause in main if not clause.item or len(main) == 1),
-    )
-
-
 def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
     cuts: list[_Cut] = []
     at = verb + 1
@@ -216,8 +189,6 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         if auxiliary and certain:
             return "verb"
         return "shared" if certain or first.tag == "VVD" else ""
-    if certain and first.tag in ("AJ0", "XX0") and _predicate(words, verb, start):
-        return "verb"
     if (
         first.tag == "PNP"
         and first.text.casefold() in _POINTING
@@ -227,13 +198,6 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         return ""
     listed = first.tag == "DPS" and words[start - 1].text == ","
     return "own" if _own_subject(words, start) and (certain or listed) else ""
-
-
-def _predicate(words: Sequence[Word], verb: int, start: int) -> bool:
-    """Tell whether "is vegan and allergic to nuts" goes on with what the subject is."""
-    described = words[verb].lemma == "be" and any(word.tag in ("AJ0", "VVN") for word in words[verb + 1 : verb + 3])
-    after = words[start + 1] if start + 1 < len(words) else None
-    return described and (after is None or after.tag in ("PRP", "PUN", "TO0", "AJ0", "PRF"))
 
 
 def _own_subject(words: Sequence[Word], start: int) -> bool:
@@ -264,8 +228,7 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
         if cut.subject == "shared":
             said = f"{subject} {before}{said}"
         elif cut.subject == "verb":
-            described = _described(words, verb, cut.start)
-            said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {before}{said}"
+            said = f"{joined} {before}{said}"
         else:
             said = _capital(before + _owned(said, words[cut.start], owner))
             # What comes after it goes on with this subject: "and Ben works at Acme and plays chess".
@@ -275,13 +238,6 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
             joined = f"{subject} {words[verb].text}"
         clauses.append(Clause(_ended(said), start, end))
     return clauses
-
-
-def _described(words: Sequence[Word], verb: int, start: int) -> str:
-    """Return what "not to shellfish" leaves out of "is allergic to peanuts but not to shellfish"."""
-    if words[start].tag != "XX0" or start + 1 >= len(words) or words[start + 1].tag != "PRP":
-        return ""
-    return next((word.text for word in words[verb + 1 : verb + 3] if word.tag in ("AJ0", "VVN")), "")
 
 
 def _owner(words: Sequence[Word]) -> str:
@@ -304,31 +260,11 @@ def _capital(said: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def _items(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
-    """Divide "Anna likes tea, coffee and milk." and "Anna and Ben live in Oslo.": a fact for each thing or person."""
-    joint = next((at for at, word in enumerate(words) if word.text.casefold() == "and"), None)
-    if joint is None or _TOGETHER.search(sentence):
-        return ()
-    return _subjects(sentence, words, verb, joint) if joint < verb else _objects(sentence, words, verb)
-
-
-def _subjects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[Clause, ...]:
-    left, right = words[:at], words[at + 1 : verb]
-    if not left or not right or any(word.tag != "NP0" for word in (*left, *right)):
-        return ()
-    said = sentence[words[verb].end :]
-    word = words[verb].text
-    single = _PLURAL.get(
-        word.casefold(), word if words[verb].tag in ("VVD", "VM0", "VHD", "VVZ", "VBZ") else f"{word}s"
-    )
-    names = [sentence[part[0].start : part[-1].end] for part in (left, right)]
-    ends = [(0, words[at].start), (words[at].start, words[verb].start)]
-    return tuple(
-        Clause(f"{name} {single}{said}".strip(), *end, item=True) for name, end in zip(names, ends, strict=True)
-    )
-
-
 def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
+    """Divide "Anna likes tea, coffee and milk.": a fact for each thing."""
+    joint = next((at for at, word in enumerate(words) if word.text.casefold() == "and"), 0)
+    if joint < verb or _TOGETHER.search(sentence):
+        return ()
     end = len(words) - 1 if words[-1].tag == "PUN" else len(words)
     bounds = [at for at in range(verb + 1, end) if words[at].text.casefold() in (",", "and")]
     plain = NOMINAL | OPENING | {"VVN"}

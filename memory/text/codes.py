@@ -16,7 +16,7 @@ from memory.text.word_lists import CALENDAR, FUNCTION
 MOST_WORDS: Final = 4
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_/.:#+][^\W_]+)*")
 # "maxRetries" and "OrderSyncWorker" are several words; "JavaScript" is one.
-HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
+_HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _VERSION: Final = re.compile(r"(?:version|release|ver|v)?\s?((?<!\d)\d+(?:\.\d+){2,}|(?<=[vV])\d+\.\d+)")
 _RUN: Final = re.compile(r"\d+|[^\W\d_]+")
@@ -90,7 +90,7 @@ def _long(code: str) -> bool:
 
 def humps_split(text: str, joint: str) -> str:
     """Return ``text`` with ``joint`` between the words of names such as ``maxRetries``."""
-    return HUMPED.sub(lambda found: _HUMP.sub(joint, found[0]), text)
+    return _HUMPED.sub(lambda found: _HUMP.sub(joint, found[0]), text)
 
 
 def code_canonical(word: str) -> str:

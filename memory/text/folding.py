@@ -39,6 +39,10 @@ _SIGNS: Final = "".join(
     if unicodedata.category(sign := chr(at)) in ("Mn", "Mc")
 )
 WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_SIGNS}])*")
+# Scripts that put no space between words.
+UNSPACED_SIGNS: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
+)
 # Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic, which readers add and leave out. The
 # marks of other scripts stay: they are vowels there (Devanagari, Thai) or make another letter (the Japanese dakuten).
 _ACCENTS: Final = re.compile(

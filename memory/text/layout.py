@@ -20,11 +20,8 @@ Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
 WRAPPED_FROM = 50
 # By so much lines that were wrapped by hand differ in width.
 RAGGED = 10
-MAX_KEY = 40
-
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _RULE = re.compile(r"\s*(?:[-*_=~]\s*){3,}")
-_UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*")
 _TABLE_RULE = frozenset(" \t:|-")
 _QUOTED = re.compile(r"\s*(?:>\s?)+")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
@@ -32,8 +29,6 @@ _ITEM = re.compile(
     r"\s*(?:\[ \]\s+|(?=\[[xX]\]\s)|[-*+•‣◦·▪▫●○–—]\s+(?:\[ \]\s+)?|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+|[①-⑳]\s*)"
 )
 _ROW = re.compile(r"\s*\|.*\|\s*")
-_GAP = re.compile(r"\t+| {2,}")
-_KEY = re.compile(rf"(?:\*\*)?[^\W\d_][^:：.!?\n]{{0,{MAX_KEY}}}[:：](?:\*\*)?\s+\S")
 _WHEN = (
     r"(?:\[[^\]\n]{3,30}\]\s*"
     r"|\[?\(?\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?\)?\]?\s*[-–:]?\s*"
@@ -48,7 +43,6 @@ _TURN = re.compile(
 _SPOKEN = re.compile(
     r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Ww]e|[Yy]ou|[Yy]our|[Hh]ey|[Hh]i|[Hh]ello|[Tt]hanks)\b|[?!？！]|[我你私]"
 )
-_OWN = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e)\b|[我私]")
 
 # Roles of transcripts, and how a fact names them.
 ROLES = {
@@ -101,16 +95,13 @@ def blocks_find(content: str) -> list[Block]:
 def speakers_find(content: str) -> set[str]:
     """Return the names, as written, that stand before what somebody says: empty unless ``content`` is a transcript.
 
-    "Phone: "
-    "555" is none. A name speaks where it does so more than once and talks as people do, where two of them do, or
-    where it says "I".
+    "Phone: 555" is none. A name speaks where it does so more than once and talks as people do, or where two of them do.
     """
     times: Counter[str] = Counter()
     spoken: set[str] = set()
-    own: set[str] = set()
     for start, end in _lines(content):
         # An item with a name in front is a note of what somebody said or has to do, and no turn.
-        turn = _turn(content, _after(content, start, end, (_QUOTED,)), end)
+        turn = _turn(content, _unquoted(content, start, end), end)
         if turn is None:
             continue
         name, said = turn
@@ -118,10 +109,8 @@ def speakers_find(content: str) -> set[str]:
         times[name] += 1
         if _SPOKEN.search(text) or name.lower() in ROLES:
             spoken.add(name)
-        if _OWN.search(text):
-            own.add(name)
     several = len(spoken) > 1
-    found = {name for name in spoken if several or times[name] > 1 or name in own}
+    found = {name for name in spoken if several or times[name] > 1}
     # In a conversation, whoever stands in the same place speaks too.
     return found | {name for name in times if len(found) > 1}
 
@@ -143,13 +132,12 @@ class _Layout:
         self.fence: Block | None = None
 
     def read(self) -> list[Block]:
-        lines = [*_lines(self.content), (len(self.content),) * 2]
-        for (start, end), following in pairwise(lines):
-            self._line(start, end, self.content[slice(*following)])
+        for start, end in _lines(self.content):
+            self._line(start, end)
             self.above = len(self.content[start:end].rstrip())
         return self.blocks
 
-    def _line(self, start: int, end: int, following: str) -> None:
+    def _line(self, start: int, end: int) -> None:
         line = self.content[start:end]
         if self.fence is not None:
             self._join(self.fence, start, end)
@@ -162,24 +150,16 @@ class _Layout:
         if _FENCE.match(line):
             self.fence = self._new("code", start, end, start)
             self.open = None
-        elif self.open is not None and _UNDERLINE.fullmatch(line) and _titular(self.open):
-            self._heading(self.open)
-            self.open.end, self.open = end, None
         elif _RULE.fullmatch(line) or ("|" in line and "-" in line and _TABLE_RULE.issuperset(line)):
             self._new("mark", start, end, end)
             self.open = None
         elif _ROW.fullmatch(line):
             self._row(start, end, tuple(cell.strip() for cell in line.strip().strip("|").split("|")))
-        elif len(cells := _columns(line)) in (len(self.header), len(_columns(following))) and len(cells) > 2:
-            if not self.header and any(map(str.isdigit, line)):
-                # It says something itself, and nothing of the rows below.
-                self.header = ("",) * len(cells)
-            self._row(start, end, cells)
         else:
             self._text(start, end)
 
     def _text(self, start: int, end: int) -> None:
-        at = _after(self.content, start, end, (_QUOTED,))
+        at = _unquoted(self.content, start, end)
         if heading := _HEADING.match(self.content, at, end):
             self.open, self.lead_in = None, ""
             self._heading(self._new("heading", start, end, heading.end()))
@@ -214,8 +194,6 @@ class _Layout:
         before, line = block.last, self.content[at:end].strip()
         if not before or not line or line[0].islower():
             return True
-        if _KEY.match(line) and len(line) <= 2 * WRAPPED_FROM:
-            return False
         if before[-1] in ",;，、":
             return True
         # A line was ended on purpose if the next word would easily have fitted in.
@@ -264,21 +242,11 @@ def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
     return name, found.end()
 
 
-def _columns(line: str) -> tuple[str, ...]:
-    """Return the cells of a line whose columns are set with spaces or tabs."""
-    return tuple(_GAP.split(line.strip()))
-
-
 def _width(content: str) -> int:
     """Return how wide the lines of a text are set: as wide as the widest that goes on with a small letter."""
     lines = [content[start:end].rstrip() for start, end in _lines(content)]
     wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
     return max(wrapped, default=WRAPPED_FROM + RAGGED)
-
-
-def _titular(block: Block) -> bool:
-    text = block.text.strip()
-    return block.kind == "prose" and not block.speaker and len(text) <= 80 and text[-1] not in ".!?…。！？:,;"
 
 
 def _capital(word: str) -> bool:
@@ -289,11 +257,9 @@ def _unspaced(one: str, two: str) -> bool:
     return bool(one and two) and one > "\u2fff" and two > "\u2fff"
 
 
-def _after(content: str, at: int, end: int, marks: tuple[re.Pattern[str], ...]) -> int:
-    for mark in marks:
-        if found := mark.match(content, at, end):
-            at = found.end()
-    return at
+def _unquoted(content: str, at: int, end: int) -> int:
+    found = _QUOTED.match(content, at, end)
+    return found.end() if found else at
 
 
 def _lines(content: str) -> Iterator[tuple[int, int]]:

@@ -5,75 +5,54 @@ A name is compared word by word in its folded form, and failing that in Latin le
 "node-1" not in "node-1-b".
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
-from memory.text.folding import WORD, fold, latin
+from memory.text.folding import UNSPACED_SIGNS, WORD, fold, latin
+from memory.text.word_lists import wordset
 
-# Scripts that put no space between words: there a name is found sign by sign.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
+# In scripts without spaces between words a name is found sign by sign.
+_PIECE = re.compile(f"[{UNSPACED_SIGNS}]|[^{UNSPACED_SIGNS}]+")
+# What Korean puts right behind a name; anything else makes it another word. Behind Katakana goes on a word in Katakana,
+# behind two signs the second sign of a Chinese given name: "王伟" is not in "王伟明".
+_PARTICLES = "[은는이가을를의에와과도로만께씨님야아랑]"
+_LONG_PARTICLES = "에게|에서|으로|한테|부터|까지|이라|처럼|보다|이는|이가|이의|이랑|하고|조차|마저|군은|양은"
+_GIVEN = "明华强军杰涛英芳娜敏静丽平刚勇艳娟霞磊洋鹏飞辉玲超秀兰林峰龙波斌宇浩凯健俊文博慧雪婷琳怡欣佳萍梅红珍燕云莉琴"
+_LONGER = re.compile(
+    rf"(?<=[가-힣])(?!{_PARTICLES}(?![가-힣])|{_LONG_PARTICLES})[가-힣]|(?<=[゠-ヿ])(?!・)[゠-ヿ]|(?<=^[㐀-鿿]{{2}})[{_GIVEN}]"
 )
-_HANGUL = re.compile("[\uac00-\ud7af]")
-_KATAKANA = re.compile("[\u30a0-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# What Korean puts right behind a name. Anything else makes it another word.
-_PARTICLES = "은는이가을를의에와과도로만께씨님" + "야아랑"
-_LONG_PARTICLES = (
-    "에게",
-    "에서",
-    "으로",
-    "한테",
-    "부터",
-    "까지",
-    "이라",
-    "처럼",
-    "보다",
-    "이는",
-    "이가",
-    "이의",
-    "이랑",
-    "하고",
-    "조차",
-    "마저",
-    "군은",
-    "양은",
-)
-# Second signs of Chinese given names: "王伟" is not in "王伟明".
-_GIVEN = frozenset(
-    "明华强军杰涛英芳娜敏静丽平刚勇艳娟霞磊洋鹏飞辉玲超秀兰林峰龙波斌宇浩凯健俊文博慧雪婷琳怡欣佳萍梅红珍燕云莉琴"
-)
-# These join words to one: a name that goes on behind them is another.
-_JOINERS = "-_./@:&+#~\\"
-# Endings that a name in Cyrillic or Greek takes in a sentence, one line per declension.
-_CASES = (
-    ("а", "ы", "и", "е", "у", "ой", "ою", "ей"),
-    ("я", "и", "е", "ю", "ей", "ёй", "ой"),
-    ("", "а", "у", "ом", "е", "ем"),
-    ("й", "я", "ю", "ем", "е", "и"),
-    ("ь", "я", "ю", "ем", "е", "и", "ью"),
-    ("ας", "α"),
-    ("ης", "η"),
-    ("ος", "ου", "ο", "ε"),
+_BEGUN = re.compile("[가-힣](?=[가-힣])|[゠-ヿ](?=[゠-ヿ])")
+# What makes a name that stands before or behind it a part of another one.
+_FROM = re.compile(r"(?:[^\W_]['’.:&+-]|[@#/\\_~]|^\.)$")
+_GOES_ON = re.compile(r"[-_./@:&~\\]\w|[+#]")
+# "Berlin-based" tells of Berlin, "Anna/Ben" names two people; "Anna-Lena" is somebody else, "/api/users" one path.
+_DESCRIBES = re.compile(r"-[^\W\d_]+(?![\w-])")
+_AND_NAME = re.compile(r"/([^\W\d_])")
+# Endings that a name in Cyrillic or Greek takes in a sentence, by declension; a hyphen stands for none.
+_CASES = tuple(
+    tuple(ending.strip("-") for ending in endings.split())
+    for endings in (
+        "а ы и е у ой ою ей",
+        "я и е ю ей ёй ой",
+        "- а у ом е ем",
+        "й я ю ем е и",
+        "ь я ю ем е и ью",
+        "ας α",
+        "ης η",
+        "ος ου ο ε",
+    )
 )
 # Stems of which both a man's and a woman's name are made: Александр and Александра are two people.
-_TWO = (
-    "александр",
-    "валентин",
-    "август",
-    "антонин",
-    "павл",
-    "виктор",
-    "константин",
-    "богдан",
-    "станислав",
-    "владислав",
-    "ярослав",
-    "мирослав",
-)
+_TWO = wordset("александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав")
+# Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
+_SPELLED = "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
+_SPELLINGS = tuple(pair.split("=") for pair in _SPELLED.split())
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
+_DECLINED = re.compile("[\u0370-\u04ff]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +76,13 @@ class _Word:
     end: int
 
 
-_ASCII_WORD = re.compile("[a-z0-9]+")
-
-
 def words_index(text: str) -> set[str]:
     """Return the words of ``text`` by which it is found: folded, in Latin letters, and in scripts without spaces each
     sign by itself. Whatever ``mentions`` finds has all words of the name."""
     if text.isascii():
-        # What the loop below does, at a third of its cost: this is asked of every text that is stored.
+        # What the line below does, at a third of its cost: this is asked of every text that is stored.
         return {_key(word) for word in _ASCII_WORD.findall(text.lower())} - {""}
-    found: set[str] = set()
-    for word in _words(text):
-        found.add(_key(word.folded))
-        if not word.text.isascii():
-            found.add(_key(_written_out(word.text)))
-    found.discard("")
-    return found
+    return {key for word in _words(text) for key in _keys(word)}
 
 
 def name_keys(name: str) -> list[frozenset[str]]:
@@ -120,10 +90,10 @@ def name_keys(name: str) -> list[frozenset[str]]:
     word itself, with its umlauts written out, and with the other endings that a name of its script takes."""
     found = []
     for word in _words(name):
-        forms = {word.folded, _written_out(word.text)}
-        if _declined(word.folded):
-            forms |= {stem + end for endings in _CASES for stem in _stems(word.folded, endings) for end in endings}
-        found.append(frozenset(map(_key, forms)) - {""})
+        keys = set(_keys(word))
+        if _DECLINED.search(word.folded):
+            keys |= {_key(root + end) for ends in _CASES for root in _roots(word.folded, ends) for end in ends} - {""}
+        found.append(frozenset(keys))
     return [keys for keys in found if keys]
 
 
@@ -131,7 +101,8 @@ def name_keys(name: str) -> list[frozenset[str]]:
 def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
     """Return where ``text`` mentions ``name`` as whole words, in their order; nothing for a name without a letter."""
     wanted = _words(name)
-    if not wanted:
+    # A cheap look first: most texts mention no name that is asked for.
+    if not wanted or (text.isascii() and name.isascii() and wanted[0].folded not in text.lower()):
         return ()
     # A letter by itself is a name only as it is written: plan A is not a plan.
     letter = name.strip() if len(name.strip()) == 1 else ""
@@ -140,12 +111,14 @@ def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
     for at in range(len(words) - len(wanted) + 1):
         piece = words[at : at + len(wanted)]
         how = _same(wanted, piece)
-        if letter and piece[0].text != letter:
+        if not how or (letter and piece[0].text != letter) or not _joined_alike(text, piece, name, wanted):
             continue
-        if how == "whole" and _tagged(text, piece, name):
-            how = "tagged"
-        if how and _joined_alike(text, piece, name, wanted) and _bounded(text, piece, name, wanted):
-            found.append(Mention(piece[0].start, piece[-1].end, how))
+        start, end = piece[0].start, piece[-1].end
+        before = text[max(0, start - 2) : start]
+        if before[-1:] in ("#", "@") and name[:1] not in ("#", "@") and not before[:-1].isalnum():
+            how, before = ("tagged" if how == "whole" else how), ""
+        if _bounded(text, start, end, before, name, (wanted[0].start, wanted[-1].end)):
+            found.append(Mention(start, end, how))
     return tuple(found)
 
 
@@ -156,51 +129,20 @@ def mentions(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> tuple[_Word, ...]:
+    if text.isascii():
+        return tuple(_Word(run[0], run[0].lower(), *run.span()) for run in WORD.finditer(text))
     return tuple(_words_iter(text))
 
 
 def _words_iter(text: str) -> Iterator[_Word]:
-    for match in WORD.finditer(text):
-        run, at = match.group(), match.start()
-        if not _UNSPACED.search(run):
-            yield _Word(run, fold(run), at, match.end())
-            continue
-        plain = ""
-        for place, sign in enumerate(run):
-            if _UNSPACED.match(sign):
-                if plain:
-                    yield _Word(plain, fold(plain), at + place - len(plain), at + place)
-                    plain = ""
-                yield _Word(sign, fold(sign), at + place, at + place + 1)
-            else:
-                plain += sign
-        if plain:
-            yield _Word(plain, fold(plain), match.end() - len(plain), match.end())
+    for run in WORD.finditer(text):
+        for piece in _PIECE.finditer(run[0]):
+            yield _Word(piece[0], fold(piece[0]), run.start() + piece.start(), run.start() + piece.end())
 
 
-# Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
-_SPELLINGS = (
-    ("sch", "s"),
-    ("sh", "s"),
-    ("ch", "c"),
-    ("tch", "c"),
-    ("kh", "h"),
-    ("zh", "z"),
-    ("ph", "f"),
-    ("th", "t"),
-    ("ts", "c"),
-    ("tz", "c"),
-    ("x", "ks"),
-    ("w", "v"),
-    ("y", "i"),
-    ("j", "i"),
-    ("q", "k"),
-    ("ou", "u"),
-    ("oo", "u"),
-    ("ee", "i"),
-    ("ck", "k"),
-    ("e", "i"),
-)
+def _keys(word: _Word) -> frozenset[str]:
+    """Return a word as the index has it: as it is, and with its umlauts written out."""
+    return frozenset(map(_key, {word.folded, _written_out(word.text)})) - {""}
 
 
 @lru_cache(maxsize=65536)
@@ -211,17 +153,9 @@ def _key(folded: str) -> str:
     return re.sub(r"([a-z])\1+", r"\1", key)
 
 
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
-
-
 def _written_out(text: str) -> str:
     """Return the word with its umlauts written out, as they are where a keyboard lacks them."""
     return text.casefold().translate(_UMLAUTS)
-
-
-def _declined(word: str) -> bool:
-    """Tell whether names of this script take endings: Cyrillic and Greek."""
-    return bool(re.search("[\u0370-\u04ff]", word))
 
 
 def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
@@ -229,8 +163,8 @@ def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
     for one, other in zip(wanted, piece, strict=True):
         if one.folded == other.folded:
             continue
-        if _declined(one.folded) and _declined(other.folded):
-            if not _inflected(one.folded, other.folded):
+        if _DECLINED.search(one.folded) and _DECLINED.search(other.folded):
+            if not any(_roots(one.folded, ends) & _roots(other.folded, ends) for ends in _CASES):
                 return ""
             worst = "inflected" if worst == "whole" else worst
         elif _one_name(one, other):
@@ -240,9 +174,9 @@ def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
     return worst
 
 
-def _tagged(text: str, piece: Sequence[_Word], name: str) -> bool:
-    before = text[: piece[0].start][-2:]
-    return before[-1:] in ("#", "@") and not name.startswith(("#", "@")) and not before[:-1].isalnum()
+def _roots(word: str, endings: Sequence[str]) -> set[str]:
+    roots = {word.removesuffix(ending) for ending in endings if word.endswith(ending)}
+    return {root for root in roots if len(root) > 2 and root not in _TWO}
 
 
 def _one_name(one: _Word, other: _Word) -> bool:
@@ -253,88 +187,27 @@ def _one_name(one: _Word, other: _Word) -> bool:
     return _written_out(one.text) == _written_out(other.text)
 
 
-def _inflected(name: str, other: str) -> bool:
-    return any(stem in _stems(other, endings) for endings in _CASES for stem in _stems(name, endings))
-
-
-def _stems(word: str, endings: Sequence[str]) -> set[str]:
-    stems = {word.removesuffix(ending) for ending in endings if word.endswith(ending)}
-    return {stem for stem in stems if len(stem) > 2 and stem not in _TWO}
-
-
 def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
     """Tell whether what stands between the words is the same in both: space, or the same sign."""
-    for (one, two), (a, b) in zip(_pairs(piece), _pairs(wanted), strict=True):
+    for (one, two), (a, b) in zip(pairwise(piece), pairwise(wanted), strict=True):
         between, asked = text[one.end : two.start], name[a.end : b.start]
-        if between != asked and fold(between).strip() != fold(asked).strip():
-            return False
-        if "\n\n" in between:
+        if "\n\n" in between or fold(between).strip() != fold(asked).strip():
             return False
     return True
 
 
-def _pairs(words: Sequence[_Word]) -> list[tuple[_Word, _Word]]:
-    return list(itertools.pairwise(words))
-
-
-def _bounded(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
-    """Tell whether the name ends where the words end, and is no part of a longer one."""
-    start, end = piece[0].start, piece[-1].end
-    before, after = text[:start][-2:], text[end:][:2]
-    if _tagged(text, piece, name):
-        before = ""
-    asked_before, asked_after = name[: wanted[0].start], name[wanted[-1].end :]
-    if _UNSPACED.match(piece[0].text) and before and _one_script(before[-1], piece[0].text):
+def _bounded(text: str, start: int, end: int, before: str, name: str, wanted: tuple[int, int]) -> bool:
+    """Tell whether what stands from ``start`` to ``end`` is no part of a longer name. ``wanted`` is where the words of
+    ``name`` begin and end in it: "@ann" and "C++" have signs of their own."""
+    if (start and _BEGUN.match(text, start - 1)) or _LONGER.match(text[start : end + 3], end - start):
         return False
-    if _UNSPACED.match(piece[-1].text) and after and not _word_ends(piece, text[end : end + 3]):
+    own_before, own_after = name[: wanted[0]], name[wanted[1] :]
+    capital = name[:1].isupper()
+    beside = capital and before[-1:] == "/" and before[0].isalpha()
+    if before and _FROM.search(before) and not (beside or own_before.endswith(before[-1])):
         return False
-    if asked_after and after.startswith(asked_after[0]) and asked_after[0] in "+#":
+    after = _GOES_ON.match(text, end)
+    if after is None or (own_after[:1] in ("+", "#") and text.startswith(own_after[0], end)):
         return True
-    if after[:1] in ("+", "#") and after[:1]:
-        return False
-    return not (_goes_on(after, text[end:], name) or _comes_from(before, asked_before, name))
-
-
-def _one_script(before: str, first: str) -> bool:
-    # Han signs stand beside each other in any sentence; there the beginning of a name does not show.
-    return any(script.match(before) and script.match(first) for script in (_HANGUL, _KATAKANA))
-
-
-def _word_ends(piece: Sequence[_Word], rest: str) -> bool:
-    last, after = piece[-1].text, rest[0]
-    if _HANGUL.match(last) and _HANGUL.match(after):
-        alone = len(rest) < 2 or not _HANGUL.match(rest[1])
-        return (rest[0] in _PARTICLES and alone) or rest[:2] in _LONG_PARTICLES
-    if _KATAKANA.match(last) and (_KATAKANA.match(after) and after != "・"):
-        return False
-    return not (len(piece) == 2 and _HAN.match(last) and after in _GIVEN)
-
-
-def _goes_on(after: str, rest: str, name: str) -> bool:
-    if len(after) < 2 or after[0] not in _JOINERS or not (after[1].isalnum() or after[1] == "_"):
-        return False
-    tail = re.match(r"[\w-]+", rest[1:])
-    # "Berlin-based" tells of Berlin; "Anna-Lena" is somebody else.
-    described = after[0] == "-" and name[:1].isupper() and tail is not None and tail.group().isalpha()
-    return not (described and tail is not None and tail.group().islower()) and not _list_of_names(after, rest, name)
-
-
-def _list_of_names(after: str, rest: str, name: str) -> bool:
-    # "Anna/Ben" names two people; "/api/users" is one path.
-    tail = re.match(r"[^\W\d_]+", rest[1:])
-    return after[0] == "/" and name[:1].isupper() and tail is not None and tail.group()[:1].isupper() and name.isalpha()
-
-
-def _comes_from(before: str, asked: str, name: str) -> bool:
-    if not before or before[-1] not in _JOINERS + "'’" or asked.endswith(before[-1]):
-        return False
-    if before[-1] in "'’" and len(before) == 2 and before[0].isalpha():
-        # O'Brien and D'Angelo are one word.
-        return True
-    if len(before) == 1:
-        return before[-1] in "@#/\\_~."
-    if before[-1] in "'’":
-        return False
-    linked = before[-2].isalnum() or before[-1] in "@#/\\_~"
-    slash = before[-1] == "/" and before[-2].isalpha() and name[:1].isupper()
-    return linked and not slash
+    described, other = _DESCRIBES.match(text, end), _AND_NAME.match(text, end)
+    return capital and bool((described and described[0].islower()) or (other and other[1].isupper() and name.isalpha()))

@@ -45,10 +45,6 @@ _COURTESY: Final = re.compile(
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
-_ASKS: Final = re.compile(
-    r"(?:and |but |so )?(?:because|who|what|when|where|why|how|which|would you|could you|can you|do you)\b",
-    re.IGNORECASE,
-)
 _OWN: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
 _OURS: Final = re.compile(r"\b(?:[Ww]e|[Ww]e['’]\w+|[Oo]ur|[Uu]s|[Oo]urs)\b")
 _LEANS: Final = re.compile(
@@ -275,7 +271,7 @@ def _small_talk(text: str) -> bool:
     if not text.isascii() and len(words) < LEAST_SPOKEN and not re.search(r"[A-Za-z]{2}", text):
         # A script without spaces counts no words.
         return len(text) < 2 * LEAST_SPOKEN
-    if len(words) < LEAST_SPOKEN or _ASKS.match(text) or text.rstrip(" \"'").endswith("!!"):
+    if len(words) < LEAST_SPOKEN or text.rstrip(" \"'").endswith("!!"):
         return True
     verb = has_verb(text[:400]) or bool(_OWN.search(text))
     return not verb or len(stems(text)) < (1 if _OWN.search(text) else 2)

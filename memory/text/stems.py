@@ -13,7 +13,7 @@ from typing import Final
 import snowballstemmer
 
 from memory.text.codes import code_canonical, humps_split
-from memory.text.folding import fold
+from memory.text.folding import UNSPACED_SIGNS, fold
 from memory.text.grammar import verb_place, words_tag
 from memory.text.identifiers import identifiers_find
 from memory.text.word_lists import CALENDAR, FUNCTION, wordset
@@ -25,9 +25,7 @@ _WRITTEN: Final = (
 _NUMBERS: Final = dict(
     zip(_WRITTEN.split(), map(str, (*range(21), 30, 40, 50, 60, 70, 80, 90, 100, 1000)), strict=True)
 )
-UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]+"
-)
+UNSPACED: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
 _SIGN: Final = r"(?:[^\W_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])"
 _WORD: Final = re.compile(
     # A code with its separators, else a word.

@@ -2,8 +2,10 @@
 
 Texts are made of names, places and things, so that at 10,000 topics a name has about thirty and an identifier one. The
 stored vectors have no meaning; what is asked is embedded by the packaged model, as it is in use.
+``MEMSTATE_COMMAND_TOPICS=1000,10000`` measures stores of other sizes.
 """
 
+import os
 import time
 from typing import Any
 
@@ -16,7 +18,7 @@ from tests.benchmarks.report import p50, p95, table
 from tests.cast import Caller, Cast
 from tests.console.people import statements_told
 
-SIZES = (1_000, 100_000)
+SIZES = tuple(map(int, os.environ.get("MEMSTATE_COMMAND_TOPICS", "1000,100000").split(",")))
 ROUNDS = 17
 GIVEN = (
     "Anna Ben Carla David Elena Felix Greta Hugo Ines Jonas Karin Lukas Maria Nils Olga Pavel Rosa Stefan Tina Viktor"

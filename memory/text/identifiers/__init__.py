@@ -16,36 +16,16 @@ from memory.text.identifiers.moments import moments_find
 from memory.text.identifiers.places import files_find, paths_find, points_find
 from memory.text.identifiers.view import Identifier, TextView
 from memory.text.identifiers.web import dotted_find, names_find, web_find
+from memory.text.word_lists import wordset
 
 __all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_index", "identifiers_sought"]
 
 # Each singles out one person or thing.
-STRONG: Final = frozenset(
-    {
-        "email",
-        "phone",
-        "url",
-        "domain",
-        "path",
-        "uuid",
-        "card",
-        "ip",
-        "cidr",
-        "mac",
-        "iban",
-        "handle",
-        "hashtag",
-        "code",
-        "isbn",
-        "doi",
-        "coordinates",
-        "hash",
-        "vin",
-        "ssn",
-    }
+STRONG: Final = wordset(
+    "email phone url domain path uuid card ip cidr mac iban handle hashtag code isbn doi coordinates hash vin ssn"
 )
 # Each describes many.
-WEAK: Final = frozenset({"date", "time", "datetime"})
+WEAK: Final = wordset("date time datetime")
 KINDS: Final = STRONG | WEAK
 
 _ANYTHING: Final = re.compile(

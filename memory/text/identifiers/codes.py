@@ -5,6 +5,7 @@ from typing import Final
 
 from memory.text.identifiers.tables import CAPITALS, NOUNS, SMALL
 from memory.text.identifiers.view import TAKEN, WORD, TextView
+from memory.text.word_lists import wordset
 
 _ALNUM: Final = rf"(?:(?!_){WORD})"
 _FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
@@ -51,23 +52,7 @@ _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku",
 _JOINED: Final = re.compile(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
 _UNDERLINED: Final = re.compile(r"_\w")
 # What is seldom counted: "ticket 12", but "order 12 boxes".
-_NUMBERED_ALONE: Final = frozenset(
-    (
-        "ticket",
-        "pr",
-        "pull request",
-        "mr",
-        "merge request",
-        "po",
-        "issue",
-        "room",
-        "zimmer",
-        "locker",
-        "invoice",
-        "task",
-        "flight",
-    )
-)
+_NUMBERED_ALONE: Final = wordset("ticket pr po issue room locker invoice task flight")
 _SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
 _RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
 
@@ -78,17 +63,17 @@ def numbered_find(view: TextView) -> None:
     "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
     """
     for match in _LABELLED.finditer(view.text) if not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text else ():
+        noun = NOUNS.get(match[1].casefold())
+        if noun is None:
+            continue
         digits = re.sub(r"\D", "", match[3])
         # "order 3 pizzas" and "case 12" number nothing unless the text says so.
         if not re.search(r"[#:=]|n[ro]|num|nº|n°|номер|id|code|ref|is|ist", match[2], re.IGNORECASE) and len(digits) < (
-            2 if match[1].casefold() in _NUMBERED_ALONE else 3
+            2 if noun in _NUMBERED_ALONE else 3
         ):
             continue
         # Letters and digits behind belong to the code: "ref 12-A". The token that follows is looked at as a whole.
         number = digits.lstrip("0") or "0"
-        noun = NOUNS.get(match[1].casefold())
-        if noun is None:
-            continue
         canonical = f"{noun}-{number}"
         view.add("code", canonical, match.start(), match.end(3), marks=(f"*number:{number}",))
     view.hide()
