@@ -27,7 +27,7 @@ _TICKS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 def place_of(score: float, *, scale: str) -> float:
-    """Return where a score stands on the axis; on a logarithmic one everything below the least stands at its end."""
+    """Return the position of a score on the axis; a logarithmic axis shows all scores below its minimum there."""
     return score if scale == "linear" else math.log10(max(score, LEAST_SHOWN))
 
 
