@@ -26,7 +26,7 @@ from memory.transfer.work import import_work
 
 # Seconds of work per turn. The progress is read after each turn, because another process may do the work too.
 TURN_SECONDS = 60.0
-_IN_VAIN = ("Not taken back.", "Nothing was brought.")
+_FAILED = ("Not undone.", "Nothing was imported.")
 
 
 class Command(BaseCommand):
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             ) from problem
         except MemoryProblem as problem:
             raise CommandRefused(
-                f"{_IN_VAIN[options['take_back'] is None]} {problem.sentence}", problem.code
+                f"{_FAILED[options['take_back'] is None]} {problem.sentence}", problem.code
             ) from problem
         self._told(job)
 
