@@ -50,6 +50,7 @@ OPERATORS: dict[FieldType, tuple[str, ...]] = {
     "switch": ("is",),
     "text": ("matches", "contains"),
 }
+NAMED_FIELD_OPERATORS = ("is", "contains", "matches", "has")
 LIST_OPERATORS = ("in", "not_in", "has_any")
 
 
@@ -74,6 +75,10 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
             return {"any": [condition_json(part) for part in parts]}
         case Not(part):
             return {"not": condition_json(part)}
+        case Comparison("field", op, (name,)):
+            return {"field": {"name": name, "op": op}}
+        case Comparison("field", op, (name, said)):
+            return {"field": {"name": name, "op": "is" if op == "has" else op, "value": said}}
         case Comparison(field, op, value):
             stored: object = list(value) if isinstance(value, tuple) else value
             if FIELDS[field] == "duration" and isinstance(value, float):
@@ -110,19 +115,48 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
             return Not(_parse(data["not"], f"{place}.not", depth + 1, left))
-        case _ if names == {"field", "op", "value"}:
+        case _ if names in ({"field", "op", "value"}, {"field"}):
             left[0] -= 1
             if left[0] < 0:
                 raise ValueRefused(
                     f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.",
                     code=ProblemCode.INVALID_CONDITION,
                 )
+            if names == {"field"}:
+                return _named_field(data["field"], f"{place}.field")
             return _comparison(data["field"], data["op"], data["value"], place)
     raise ValueRefused(
         f"{place} must hold exactly one of all, any, not, or exactly field, op and value; "
         f"it holds {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
         code=ProblemCode.INVALID_CONDITION,
     )
+
+
+def _named_field(data: object, place: str) -> Comparison:
+    """Return the comparison of one field of a topic: ``{name, op, value}``, without a value for ``has``."""
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str) or not data["name"]:
+        raise ValueRefused(
+            f"{place} must be an object with the name of a field, op and value.", code=ProblemCode.INVALID_CONDITION
+        )
+    op = data.get("op")
+    if op not in NAMED_FIELD_OPERATORS:
+        raise ValueRefused(
+            f"{place}.op: a named field cannot be compared with {_shown(op)}; possible are "
+            f"{', '.join(NAMED_FIELD_OPERATORS)}.",
+            code=ProblemCode.UNKNOWN_OPERATOR,
+        )
+    wanted = {"name", "op"} if op == "has" else {"name", "op", "value"}
+    if set(data) != wanted:
+        raise ValueRefused(
+            f"{place} must hold exactly {', '.join(sorted(wanted))}.", code=ProblemCode.INVALID_CONDITION
+        )
+    try:
+        name = _text(data["name"])
+        if op == "has":
+            return Comparison("field", "has", (name,))
+        return Comparison("field", op, (name, str(_value("text" if op != "is" else "word", op, data["value"]))))
+    except ValueRefused as problem:
+        raise ValueRefused(f"{place}.value: {problem.sentence}", code=problem.code) from None
 
 
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:

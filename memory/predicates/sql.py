@@ -18,6 +18,8 @@ _VALUES = (
     "SELECT 1 FROM memory_field pf JOIN memory_revision pr ON pr.field_id = pf.id AND pr.seq = pf.last_seq "
     "WHERE pf.topic_id ="
 )
+# A value with the name of its field, which may be what it is about: "allergies: penicillin".
+_NAMED_VALUE = "(pf.name || ': ' || pr.value)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,10 @@ class _Compiler:
                 effective = salience_effective_sql(self.v, self.now)
                 return self._number(effective, op, f"{self.bind(value)}::float8")
             case "field":
-                return self._field(*value)
+                return self._field(op, *value)
             case "text":
-                parts = (self._text(column, op, value) for column in ("title", "summary"))
+                parts = [self._text(column, op, value) for column in ("title", "summary")]
+                parts.append(f"EXISTS ({_VALUES} {self._topic('id')} AND {self._says(_NAMED_VALUE, op, value)})")
                 return f"({' OR '.join(parts)})"
             case column:
                 return self._text(column, op, value)
@@ -197,14 +200,18 @@ class _Compiler:
     def _number(self, number: str, op: str, bound: str) -> str:
         return f"({number} {'=' if op == 'is' else op} {bound})"
 
-    def _field(self, name: str, value: str | None = None) -> str:
+    def _field(self, op: str, name: str, value: str | None = None) -> str:
         wanted = f"{self._of('id', 'topic_id')} AND pf.name = {self.bind(name)}::text"
         if value is None:
             return f"(EXISTS (SELECT 1 FROM memory_field pf WHERE pf.topic_id = {wanted}))"
+        if op in ("matches", "contains"):
+            return f"(EXISTS ({_VALUES} {wanted} AND {self._says('pr.value', op, value)}))"
         return f"(EXISTS ({_VALUES} {wanted} AND lower(pr.value) = lower({self.bind(value)}::text)))"
 
     def _text(self, column: str, op: str, value: str) -> str:
-        text = self._topic(column)
+        return self._says(self._topic(column), op, value)
+
+    def _says(self, text: str, op: str, value: str) -> str:
         if op == "matches":
             return f"({text} ~* {self.bind(pattern_to_postgres(value))}::text)"
         return f"(strpos(lower({text}), lower({self.bind(value)}::text)) > 0)"

@@ -14,8 +14,8 @@ class Comparison:
     """One comparison of a field with a value; lists are tuples.
 
     ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. ``field`` has a name, or a name and a current value. ``id`` begins with hexadecimal
-    digits, 32 at most, without dashes.
+    that no query has returned. ``field`` has a name, or a name and what its current value is, contains or matches.
+    ``id`` begins with hexadecimal digits, 32 at most, without dashes.
     """
 
     field: str
@@ -112,7 +112,7 @@ def categories_of(predicate: Predicate) -> frozenset[str]:
 
 def patterns_of(predicate: Predicate) -> tuple[str, ...]:
     """Return the patterns that a predicate matches with, each once, in their order."""
-    found = (str(part.value) for part, _negated in comparisons(predicate) if part.op == "matches")
+    found = (value_words(part)[-1] for part, _negated in comparisons(predicate) if part.op == "matches")
     return tuple(dict.fromkeys(found))
 
 

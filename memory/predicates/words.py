@@ -22,7 +22,7 @@ _OPPOSITE = {"is": "is_not", "is_not": "is", "in": "not_in", "not_in": "in", "<"
 _NOUNS = {
     "idle": "time since the last use",
     "retrievals": "number of retrievals",
-    "text": "title or summary",
+    "text": "title, summary or field",
     "created": "day of creation",
     "used": "day of the last use",
 }
@@ -84,6 +84,10 @@ def _leaf(leaf: Leaf, negated: bool) -> str:
             return f"that were {'' if negated else 'never '}used"
         case Comparison("field", _, (name,)):
             return f"that {do_not}have the field {_quoted(str(name))}"
+        case Comparison("field", "contains" | "matches" as op, (name, value)):
+            verb = {"contains": "contain", "matches": "match the pattern"}[op]
+            verb = f"does not {verb}" if negated else verb.replace("contain", "contains").replace("match ", "matches ")
+            return f"whose field {_quoted(str(name))} {verb} {_quoted(str(value)) if op == 'contains' else value}"
         case Comparison("field", _, (name, value)):
             return f"whose field {_quoted(str(name))} is {not_}{_quoted(str(value))}"
         case Comparison("id", "begins", digits):
