@@ -20,13 +20,13 @@ PROVEN_SECONDS = 60.0
 
 @dataclass
 class Patience:
-    """How long to wait before the next attempt: little at first, more with every failure in a row."""
+    """The backoff before the next attempt, which grows with every failure in a row."""
 
     pause: float = FIRST_PAUSE
     not_before: float = 0.0
 
     def failed(self, ran_for: float) -> float:
-        """Take note of a failure and return the seconds until the next attempt."""
+        """Count a failure and return the seconds until the next attempt."""
         if ran_for >= PROVEN_SECONDS:
             self.pause = FIRST_PAUSE
         wait = self.pause
@@ -71,7 +71,7 @@ class Child:
         self._unread = b""
         self.process = subprocess.Popen(
             self.command,
-            # Python and gunicorn look for the project where they stand, and nowhere else first.
+            # Python and gunicorn look for the project in the working folder first.
             cwd=CHECKOUT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -108,7 +108,7 @@ class Child:
                 self.show(text if self.plain else f"{self.mark:<8} | {text}")
 
     def ended(self) -> int | None:
-        """The status it ended with, once; the rest of its group is ended too. None while it runs or if it never ran."""
+        """Return its exit status, once, and end the remaining group; None while it runs or if it never ran."""
         if self.process is None or self.process.poll() is None:
             return None
         status = self.process.returncode

@@ -1,4 +1,4 @@
-"""The database connection as Django wants it, from a connection address."""
+"""The DATABASES entry of Django for a connection address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from memstate_site.env import SettingError
 
-# What the address may say that Django has a setting of its own for.
+# Parts of the address for which Django has its own settings.
 DJANGO_NAMES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 
 
@@ -24,16 +24,16 @@ def database_settings(
 ) -> dict[str, Any]:
     """One entry of DATABASES for a `postgresql://` address.
 
-    Everything libpq understands may stand in the address: sockets, several hosts, TLS. With `pool`, connections are
-    shared by the threads of the process; without, each thread keeps one for a minute. A pool does not survive a fork,
-    and the job cluster forks, so only the web processes have one.
+    The address may have everything that libpq supports: sockets, several hosts, TLS. With `pool`, the threads of the
+    process share connections; otherwise each thread keeps one for a minute. A pool does not survive a fork, and the job
+    cluster forks, so only web processes have one.
     """
     if not address.startswith(("postgresql://", "postgres://")):
         raise SettingError(f"{variable} must be an address that starts with postgresql://.")
     try:
         parts: dict[str, Any] = dict(conninfo_to_dict(address))
     except psycopg.ProgrammingError as problem:
-        # The driver's message quotes the address, and with it the password; only what it says first is safe to show.
+        # The message of the driver contains the address with the password; only its first part is safe to show.
         raise SettingError(f"{variable} is not an address that PostgreSQL understands ({_cause(problem)}).") from None
     if not all(port.isdigit() for port in str(parts.get("port", "5432")).split(",")):
         raise SettingError(f"{variable} names a port that is not a number.")

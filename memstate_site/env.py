@@ -1,7 +1,7 @@
 """Settings come from the environment only, through these helpers.
 
-Each helper reads one variable and gives it a type. A variable that is set to something that cannot be meant stops the
-program with a sentence that names the variable: a setting that is silently ignored costs more than a start that fails.
+Each helper reads one variable and converts it to a type. An invalid value stops the program with a sentence that names
+the variable, because a silently ignored setting would be worse than a failed start.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
     if not value:
         return None
     if len(value) < minimum_length:
-        # The value itself is left out on purpose: this sentence ends up in logs.
+        # The value is left out, because the sentence is logged.
         raise SettingError(f"{name} has {len(value)} characters, but it needs at least {minimum_length}.")
     return value
 

@@ -9,21 +9,21 @@ from pathlib import Path
 
 from memstate_site.env import SettingError, envpath
 
-# What the system says when there is no room, on the disk or for this account.
+# The errors for a full disk and for an exceeded quota.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def data_folder() -> Path:
-    """Where this installation keeps everything: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
+    """The folder with all data of this installation: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
     return envpath("MEMSTATE_DATA_DIR", CHECKOUT / ".memstate")
 
 
 def data_folder_ensure() -> Path:
-    """The data folder, made if it is missing; the mode of a folder that exists already is never changed.
+    """The data folder, created if it is missing. The mode of an existing folder is never changed.
 
-    A folder made here is closed to other accounts. Made by root it can be crossed, though not listed, by others: the
-    database below it runs under an account of its own, and every file in the folder is closed to others by itself.
+    A new folder is closed to other accounts. If root creates it, others can enter but not list it: the database below
+    it runs under another account, and every file in the folder is closed to others.
     """
     folder = data_folder()
     try:
@@ -40,9 +40,9 @@ def data_folder_ensure() -> Path:
 
 
 def secret_ensure(path: Path) -> str:
-    """The secret kept in a file of its own, made on first use.
+    """The secret in its own file, generated on first use.
 
-    Several processes may ask at once on a first start: the file appears complete, by one link, and the first one wins.
+    Several processes may generate it at once: the file is created complete, by one link, and the first one wins.
     """
     existing = private_file_read(path)
     if existing is not None:
@@ -88,7 +88,7 @@ def private_file_replace(path: Path, text: str) -> None:
 def _private_temporary(path: Path, text: str) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        # The mode is given at creation, so that there is no moment in which others could open the file.
+        # The mode is set at creation, so that others can never open the file.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text + "\n")

@@ -13,8 +13,8 @@ from memstate_site.env import envint, envstr
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.processes import dies_with_parent
 
-# The supervisor opens the address itself and hands it over: requests wait for a server that is restarted instead of
-# being refused, and nobody else can take the address meanwhile.
+# The supervisor opens the address and passes the socket on. So requests wait during a restart instead of being refused,
+# and no other process can take the address.
 _listening = envint("MEMSTATE_LISTEN_FD", -1)
 _host = envstr("MEMSTATE_API_HOST", "127.0.0.1")
 bind = (
@@ -27,13 +27,13 @@ bind = (
 worker_class = "memstate_site.web_worker.PatientWorker"
 workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
 threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
-# A draft of a policy, its rules included, stands in the address, so that it can be shared.
+# The address of a draft of a policy contains the whole draft with its rules, so that it can be shared.
 limit_request_line = 8190
 # Agents send many small requests; a connection is worth keeping for a while.
 keepalive = 75
 timeout = 60
 graceful_timeout = 5
-# The heartbeat file is written often; a disk is the wrong place for it where there is memory.
+# The heartbeat file is written often, so it lies in memory where possible.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes a private file in it
 # Its place is the same for every installation of a user, so two would disturb each other; nothing here uses it.
 control_socket_disable = True
@@ -45,14 +45,14 @@ accesslog = None
 
 
 def post_fork(_server: Any, worker: Any) -> None:
-    """A worker without its master would keep the address to itself and answer with old code."""
+    """End a worker with its master: alone it would keep the address and answer with old code."""
     ask = dies_with_parent(signal.SIGKILL, parent=worker.ppid)
     if ask is not None:
         ask()
 
 
 def post_worker_init(_worker: Any) -> None:
-    """Load the embedding model now, after the fork and before the first request would have to wait for it."""
+    """Load the embedding model after the fork, so that the first request need not wait for it."""
     from memory.embedding import embedder_get
 
     embedder_get()

@@ -1,4 +1,4 @@
-"""The knobs of the store, as the environment turns them."""
+"""Defaults of policy values (knobs) from the environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def envknobs() -> dict[str, KnobValue]:
         if not envstr(variable):
             continue
         knob, default = KNOBS[field.name], field.default
-        # A bool is an int to Python, so it is asked about first.
+        # bool is a subclass of int, so it is checked first.
         if isinstance(default, bool):
             turned[field.name] = envbool(variable, default)
         elif isinstance(default, int):

@@ -1,4 +1,4 @@
-"""Processes left running by a killed supervisor, found in its notes and ended by the next one."""
+"""Processes left running by a killed supervisor. The next supervisor finds them in the notes and ends them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memstate_site.folder import private_file_read, private_file_replace
 from memstate_site.processes import wait_until
 
 NOTES_FILE = "processes.json"
-# Every process of one run carries the run's name in its environment; a number alone could be anybody's by now.
+# Every process of one run has the name of the run in its environment, because process numbers are reused.
 RUN_VARIABLE = "MEMSTATE_RUN"
 
 
@@ -29,7 +29,7 @@ def notes_remove(folder: Path) -> None:
 
 
 def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
-    """End what the last run left behind; whether there were notes of a run that did not end by itself.
+    """End the processes that the last run left; return whether there were notes of such a run.
 
     The caller holds the folder's lock, so the supervisor that wrote the notes is gone.
     """
@@ -41,7 +41,7 @@ def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
         run, groups = str(notes["run"]), {int(group) for group in notes["groups"]}
     except (ValueError, KeyError, TypeError):
         return True
-    # On Linux they end by themselves, within moments of the supervisor; elsewhere they are still at work.
+    # On Linux they end shortly after the supervisor; elsewhere they are still running.
     if not wait_until(lambda: not _members(run, groups), 1):
         say("Processes of the last run are still running; stopping them first.")
         for number, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):

@@ -12,14 +12,14 @@ import psutil
 from memstate_site.env import SettingError
 
 BACKLOG = 1024
-# Whoever listens everywhere is reached on the same machine under its own name for itself.
+# A server that listens on all addresses is reached on the same machine by its loopback address.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.socket:
-    """A socket that listens on the address, or a sentence on why there can be none.
+    """Return a socket that listens on the address. Raises ``SettingError`` with the reason if that is not possible.
 
-    `patience` is for a start right after a run that was killed: its last process may hold the address a moment longer.
+    `patience` is for a start right after a killed run, whose last process may hold the address a little longer.
     """
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(
@@ -83,6 +83,6 @@ def _user_of(port: int) -> str:
             if listens and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     except (psutil.Error, OSError, AttributeError):
-        # Ordinary accounts do not always get to know whose it is.
+        # Ordinary accounts may not see which process has it.
         pass
     return "another program"

@@ -10,7 +10,7 @@ import structlog
 LOG_FORMATS = ("console", "json")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
-# These packages report each of their steps at INFO; in a healthy installation nobody wants to read that.
+# These packages log each of their steps at INFO, which would hide other lines.
 CHATTY = ("django-q", "gunicorn", "httpx", "httpcore", "httpx2", "httpcore2", "urllib3", "asyncio", "axes", "mcp")
 
 _SHARED: list[Any] = [
@@ -47,7 +47,7 @@ def logging_settings(*, style: str, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's own set-up gives these loggers handlers; emptied, their lines go through the root once.
             "django": {"handlers": [], "level": level, "propagate": True},
-            # A refused request is an answer like any other; what a client got wrong is told to the client.
+            # A refused request is not worth a log line: the client gets the reason.
             "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": level, "propagate": True},

@@ -1,4 +1,4 @@
-"""What happens once before the store is served: migrations, and on a first start the administrator and the keys.
+"""Preparation before the store is served: migrations, and on a first start the administrator and the keys.
 
 Run as `python -m memstate_site.prepare` by `manage.py up`, and by hand before processes that are started one by one.
 It may run on several hosts at once: one does the work, the others wait and find it done.
@@ -19,16 +19,16 @@ from typing import Any
 import django
 import psycopg
 
-from memstate_site.env import SettingError, envsecret, envstr
+from memstate_site.env import SettingError, envbool, envsecret, envstr
 from memstate_site.folder import data_folder_ensure, private_file_read, private_file_replace
 from memstate_site.listening import shown_address
 
 CREDENTIALS_FILE = "credentials.json"
 ADMINISTRATOR = "admin"
-# Any number will do, as long as nothing else in the database uses it for this kind of lock.
+# An arbitrary number that no other advisory lock of the database uses.
 PREPARE_LOCK = 0x4D656D5374
 DATABASE_WAIT_SECONDS = 30.0
-# A given key may be short, on a laptop say, but not without a word about it.
+# A shorter key is accepted with a warning.
 SHORT_KEY = 16
 
 
@@ -44,7 +44,7 @@ def prepare() -> None:
         embedder_must_fit()
         words_must_be_known()
         executor = MigrationExecutor(connection)
-        # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
+        # This check is fast, and the command takes a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
             print(f"Migrating the database ({len(missing)} migrations).", flush=True)
@@ -62,12 +62,12 @@ def embedder_must_fit() -> None:
 
     try:
         embedder = embedder_get()
-        # An endpoint says what it makes only when it makes it.
+        # The length of an endpoint's vectors is known only from a reply.
         embedder.embed_query("Is anybody there?")
     except (ImproperlyConfigured, WrongDimension) as problem:
         raise SettingError(str(problem)) from problem
     except EmbeddingFailed as problem:
-        # It may come back; until then, topics are found by their words, and ingest with ?defer=1 is accepted.
+        # The endpoint may recover. Until then, topics are found by their words, and ingest with ?defer=1 is accepted.
         print(f"{problem.sentence} MemState starts without it.", flush=True)
     held = vector_column_dimension()
     if held is not None and held != embedder.dimension:
@@ -95,9 +95,9 @@ def words_must_be_known() -> None:
 
 
 def credentials_ensure(path: Path) -> None:
-    """Make the administrator and the two first keys, or accept the given ones; show once what was generated.
+    """Create the administrator and the first two keys, or use the given ones; show generated secrets once.
 
-    Generated secrets are written down before they count, so a start that is interrupted in between loses nothing.
+    Generated secrets are saved before they become valid, so an interrupted start loses nothing.
     """
     from memory.access.keys import key_ensure, secret_generate
 
@@ -128,12 +128,16 @@ def credentials_ensure(path: Path) -> None:
     if first_anywhere:
         _administrator_make(given_password or kept["admin_password"])
         _password_note(path, kept, given_password)
+        if "admin_password" in kept:
+            kept["admin_password_mark"] = _mark(_administrator_hash() or "")
+            private_file_replace(path, json.dumps(kept, indent=2))
     elif given_password is not None:
         _administrator_accept(path, kept, given_password)
     for role, given in given_keys.items():
         secret = given or kept.get(f"{role}_key")
         if secret is not None:
             key_ensure(name=f"first {role} key", role=role, secret=secret)
+    _invalid_remove(path, kept)
 
     if made:
         _show_once(path, made)
@@ -151,6 +155,11 @@ def _show_once(path: Path, made: dict[str, str]) -> None:
     labels = {"admin_password": "Password", "agent_key": "Agent key", "operator_key": "Operator key"}
     lines = [("Console", console), ("Administrator", ADMINISTRATOR)]
     lines += [(label, made[name]) for name, label in labels.items() if name in made]
+    if not envbool("MEMSTATE_SHOW_SECRETS", sys.stdout.isatty()):
+        # What is not a terminal is likely a log, where others read it and where it stays.
+        print(f"\nMemState is set up at {console} The administrator's password and the first keys are in")
+        print(f"{path}\n", flush=True)
+        return
     print("\nMemState is set up. What follows is shown this once and kept, for this account only, in")
     print(f"{path}\n")
     for label, value in lines:
@@ -184,13 +193,39 @@ def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> No
 
 
 def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
-    """Remember which given password counts already, without remembering the password."""
+    """Store a hash of the password that was set, to recognise it at the next start."""
     if given is None:
         return
     kept["given_password_mark"] = _mark(given)
-    # A generated password that no longer opens anything would only mislead.
+    # A generated password that is no longer valid would mislead.
     kept.pop("admin_password", None)
     private_file_replace(path, json.dumps(kept, indent=2))
+
+
+def _administrator_hash() -> str | None:
+    from django.contrib.auth.models import User
+
+    return User.objects.filter(username=ADMINISTRATOR).values_list("password", flat=True).first()
+
+
+def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
+    """Remove secrets that open nothing any more: a password that was changed, keys that were revoked."""
+    from memory.access.keys import secret_hash
+    from memory.models import ApiKey
+
+    invalid = []
+    if "admin_password" in kept and kept.get("admin_password_mark") != _mark(_administrator_hash() or ""):
+        invalid += ["admin_password", "admin_password_mark"]
+    for name in ("agent_key", "operator_key"):
+        if (
+            name in kept
+            and ApiKey.objects.filter(secret_hash=secret_hash(kept[name]), revoked_at__isnull=False).exists()
+        ):
+            invalid.append(name)
+    if invalid:
+        for name in invalid:
+            kept.pop(name, None)
+        private_file_replace(path, json.dumps(kept, indent=2))
 
 
 def _mark(password: str) -> str:
@@ -212,7 +247,7 @@ def _connect() -> psycopg.Connection[Any]:
     if not address:
         raise SettingError("DATABASE_URL is not set; `manage.py up` sets it for the embedded database.")
     deadline = time.monotonic() + DATABASE_WAIT_SECONDS
-    told = False
+    reported = False
     while True:
         try:
             return psycopg.connect(address, autocommit=True, connect_timeout=5)
@@ -221,9 +256,9 @@ def _connect() -> psycopg.Connection[Any]:
                 raise SettingError(
                     f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}"
                 ) from problem
-            if not told:
+            if not reported:
                 print("The database does not answer yet; waiting for it.", flush=True)
-                told = True
+                reported = True
             time.sleep(0.5)
 
 
@@ -232,7 +267,7 @@ def _last_line(problem: Exception) -> str:
 
 
 def main() -> int:
-    """Prepare, and turn what can be expected to go wrong into a sentence and a status."""
+    """Prepare; return an exit status, with a sentence for expected errors."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
     # A migration takes the time it takes; waiting for locks stays bounded, so that it never blocks a running store.
     os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "0")

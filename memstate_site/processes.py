@@ -1,4 +1,4 @@
-"""Small facts about processes: who dies with whom, who holds a lock, who is still around."""
+"""Helpers for processes: end a child with its parent, locks on files, signals to process groups."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 
 
 def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Callable[[], None] | None:
-    """What a child must call before it starts its program, so that it gets the signal when its parent ends.
+    """Return the function that a child calls before it starts its program, to get the signal when its parent ends.
 
-    Made in the parent, or in the child with the parent's number. Even a parent that is killed outright leaves nothing
-    behind then. Only Linux offers this; elsewhere the next start finds what was left (see `memstate_site.leftovers`).
+    It is created in the parent, or in the child with the parent's number. So even a killed parent leaves no processes.
+    Only Linux supports this; elsewhere the next start ends them (see `memstate_site.leftovers`).
     """
     if _LIBC is None:
         return None
@@ -67,7 +67,7 @@ class FolderLock:
             self._descriptor = None
 
     def holder(self) -> str:
-        """How to name the process that holds the lock in a sentence."""
+        """Return a description of the process that holds the lock, for a sentence."""
         try:
             number = self.path.read_text(encoding="utf-8").strip()
         except OSError:
@@ -103,7 +103,7 @@ def process_group_kill(leader: int, number: signal.Signals) -> None:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, *, step: float = 0.05) -> bool:
-    """Look until the condition holds; False if it does not within the time."""
+    """Poll until the condition holds; return False if it does not hold in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:

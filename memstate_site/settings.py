@@ -40,8 +40,8 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
-# Processor time of embedding: what one request may take of it before the rest of its topics waits for the worker, and
-# what all requests of one key may take in a minute.
+# Processor time of embedding: the limit of one request, after which its remaining topics wait for the worker, and the
+# limit of all requests of one key in a minute.
 MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
 MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
 # A chat model that puts old revisions into words. Without a name, nothing is asked and nothing leaves the machine.
@@ -261,7 +261,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked.html"
 
-# Behind a proxy that speaks TLS, cookies travel over TLS only, and whoever comes without it is sent there; checks of
+# Behind a TLS proxy, cookies are sent over TLS only, and requests without TLS are redirected; checks of
 # the machine itself are not.
 _SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
 SESSION_COOKIE_SECURE = _SECURE
@@ -271,7 +271,7 @@ CSRF_COOKIE_SECURE = _SECURE
 _INSTALLATION = hmac.digest(SECRET_KEY.encode(), b"memstate.cookies", hashlib.sha256).hex()[:8]
 SESSION_COOKIE_NAME = f"memstate_session_{_INSTALLATION}"
 CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
-# The token stands in every form; no script has to read it from the cookie.
+# Every form contains the token, so no script has to read it from the cookie.
 CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 SECURE_SSL_REDIRECT = _SECURE

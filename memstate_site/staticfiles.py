@@ -16,7 +16,7 @@ PACKAGE_FILES = {"plotly/plotly.min.js": ("plotly", "package_data/plotly.min.js"
 
 
 class PackageFileStorage(FileSystemStorage):
-    """Says where each listed file lies; it is only ever read."""
+    """A read-only storage of the listed files."""
 
     def path(self, name: str) -> str:
         package, inside = PACKAGE_FILES[str(name)]

@@ -1,8 +1,8 @@
 """`manage.py up`: starts the database, the web server and the job cluster, and watches over them.
 
-One process, one thread. Whatever its children write is shown with their name before it; whatever dies is started again
-with growing patience, and said. On Ctrl-C or SIGTERM everything ends in the order in which it is no longer needed:
-web server, job cluster, database. If this process itself is killed outright, its children end with it.
+One process, one thread. The output of each child is shown with its name. A child that ends is restarted with backoff,
+and this is reported. Ctrl-C or SIGTERM stops the web server, then the job cluster, then the database. If this process
+is killed, its children end with it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LOCK_FILE = "up.lock"
 WEB_GRACE_SECONDS = 8.0
 JOBS_GRACE_SECONDS = 10.0
 READY_WITHIN_SECONDS = 45.0
-# Given once, for the first step only; the processes that serve have no use for them.
+# Only the preparation needs these; they are removed from the environment of the servers.
 FIRST_STEP_SECRETS = ("MEMSTATE_ADMIN_PASSWORD", "MEMSTATE_API_KEY", "MEMSTATE_ADMIN_KEY")
 
 
 class StopRequest(BaseException):
-    """Ctrl-C or SIGTERM while something is being started; like KeyboardInterrupt, nothing may swallow it."""
+    """Ctrl-C or SIGTERM during a start. Like KeyboardInterrupt, it must not be caught by `except Exception`."""
 
 
 class StartError(Exception):
@@ -62,7 +62,7 @@ def run() -> int:
             f"MemState already runs on the data folder {folder} ({lock.holder()}). Stop it first, "
             "or set MEMSTATE_DATA_DIR and MEMSTATE_API_PORT for a second one beside it."
         )
-    # A first entry that is a wildcard or begins with a dot names many hosts, none of which can be asked for.
+    # A wildcard or an entry with a leading dot names many hosts, so no single one can be requested.
     hosts = [host for host in settings.ALLOWED_HOSTS if host.strip("*.") == host] or ["localhost"]
     supervisor = Supervisor(folder, settings.MEMSTATE_API_HOST, settings.MEMSTATE_API_PORT, asks_as=hosts[0])
     try:
@@ -120,7 +120,7 @@ class Supervisor:
 
     def _start(self) -> socket.socket:
         unclean = leftovers.leftovers_end(self.folder, show)
-        # The address comes before the database: if it is taken, nothing has been started yet.
+        # The address is opened before the database, so that nothing has been started if it is taken.
         listening = listening_socket(self.host, self.port, patience=5.0 if unclean else 0.0)
         environment = self._environment()
         if not envstr("DATABASE_URL"):
@@ -177,7 +177,8 @@ class Supervisor:
             title="The preparation",
             mark="",
             command=[sys.executable, "-m", "memstate_site.prepare"],
-            environment=environment,
+            # It writes through this process; the secrets it makes are for a terminal only.
+            environment={"MEMSTATE_SHOW_SECRETS": "yes" if sys.stdout.isatty() else "no", **environment},
             show=show,
             plain=True,
         )
@@ -196,7 +197,7 @@ class Supervisor:
     # --- Watching ---
 
     def _watch(self) -> None:
-        """Look once at everything; called several times a second."""
+        """Check all children once; called several times a second."""
         if not self._database_is_up():
             return
         for child in self._children():
@@ -223,7 +224,7 @@ class Supervisor:
             wait = self.database_patience.failed(time.monotonic() - self.database_patience.not_before)
             show(f"The database {how_it_ended(status)}; it is started again in {wait:g} seconds.")
             if self.jobs is not None:
-                # Without a database the cluster only collects errors; it starts afresh when there is one again.
+                # Without a database the cluster only logs errors; it is restarted with the database.
                 self.jobs.kill()
         if not self.database_patience.due:
             return False
@@ -255,7 +256,7 @@ class Supervisor:
     # --- Stopping ---
 
     def _stop(self) -> None:
-        """Stop what runs, in order; a second signal cuts the waiting short."""
+        """Stop all children in order; a second signal ends the waiting."""
         for child, seconds in ((self.web, WEB_GRACE_SECONDS), (self.jobs, JOBS_GRACE_SECONDS)):
             if child is None or child.process is None:
                 continue
@@ -280,7 +281,7 @@ class Supervisor:
         try:
             leftovers.note(self.folder, self.run_name, groups)
         except SettingError as problem:
-            # The notes only help a start after a kill; what runs goes on without them.
+            # The notes only help a start after a kill, so the children continue without them.
             show(str(problem))
 
     def _wait(self, seconds: float, *others: Child) -> None:
@@ -299,12 +300,12 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     self._wakeup.recv(64)
         if any(key.data is not None and not key.data.running for key, _events in ready):
-            # A pipe whose writer is gone is always ready; do not spin until the status is there.
+            # A pipe without a writer is always ready; sleep instead of spinning until the exit status is available.
             time.sleep(0.02)
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Take over the signals that mean stop, for as long as there is something to stop."""
+        """Handle the stop signals while there is something to stop."""
         self._wakeup, writer = socket.socketpair()
         self._wakeup.setblocking(False)
         writer.setblocking(False)
@@ -333,7 +334,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Within, a signal ends what is going on at once; elsewhere it is noticed at the next look."""
+        """Within this context a signal interrupts at once; elsewhere it is handled at the next check."""
         self.interruptible = True
         try:
             if self.stop_requests:

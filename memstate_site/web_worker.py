@@ -1,9 +1,9 @@
-"""A gunicorn worker whose threads are never held by a client that sends slowly or not at all.
+"""A gunicorn worker whose threads are never blocked by a client that sends slowly or not at all.
 
-gunicorn's threads read the request themselves and wait for it without end: as many idle connections as there are
-threads stop the server. Here the main loop, which waits for all connections at once, collects the head of a request and
-a short body, and gives a thread the whole. A longer body is read by the thread at a minimum rate. A client that is too
-slow is disconnected. `/livez` has a thread of its own.
+The threads of gunicorn read the requests and wait without limit, so a few idle connections can stop the server. Here
+the main loop, which waits for all connections at once, collects the head of a request and a short body, and passes the
+whole to a thread. The thread reads a longer body at a minimum rate. Clients that are too slow are disconnected.
+`/livez` has its own thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT_BODY_BYTES = 64 * 1024
 HEAD_BYTES = 64 * 1024
 # A longer body has REQUEST_SECONDS, and one second more for so many bytes that have arrived.
 BODY_BYTES_PER_SECOND = 16 * 1024
-# So long may a client not take anything of its reply.
+# The time for which a client may stop reading its reply.
 SEND_SECONDS = 30.0
 # A connection that is closed stays so long for the client to read the end of the reply (RFC 9112, 9.6).
 LINGER_SECONDS = 2.0
@@ -83,7 +83,7 @@ class PacedSocket:
         return self._limit
 
     def settimeout(self, seconds: float | None) -> None:
-        """Bound one read. gunicorn does so for what is left of a body that nobody wanted."""
+        """Limit the time of one read. gunicorn sets it for the unread rest of a body."""
         self._limit = seconds
 
     def recv(self, size: int) -> bytes:

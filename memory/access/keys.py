@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as a hash."""
+"""API keys. A secret is shown once and stored only as a hash."""
 
 import datetime as dt
 import hashlib
@@ -21,27 +21,27 @@ from memory.models import ApiKey, AuditEvent
 from memory.models.newest_first import newest_page
 
 PREFIX_LENGTH = 8
-# Journals hold "key:" and the name in 200 characters.
+# The journals have 200 characters for "key:" and the name.
 MAX_NAME_LENGTH = 100
 _FIND = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
 
-# last_used_at is for people who tidy up keys; a minute is exact enough and spares an UPDATE per request.
+# last_used_at is written at most once a minute, which spares an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
 
 
 class KeyRefused(MemoryProblem):
-    """The request carries no key, or one that does not open anything (401)."""
+    """The request has no key, or an invalid one (401)."""
 
     code = ProblemCode.KEY_REFUSED
 
 
 def secret_generate() -> str:
-    """Return a new secret: a mark by which leaked keys are found, and 32 random bytes."""
+    """Return a new secret: a prefix by which leaked keys can be found, and 32 random bytes."""
     return "ms_" + secrets.token_urlsafe(32)
 
 
 def secret_hash(secret: str) -> str:
-    """Return what is stored of a secret. Secrets are random and long, so no salt or stretching is needed."""
+    """Return the stored hash of a secret. Secrets are random and long, so they need no salt and no stretching."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -58,16 +58,18 @@ def key_create(
 ) -> ApiKey:
     """Store a new key and journal it. Two queries.
 
-    ``key_id`` names the one key that a form makes: sent twice, it is refused the second time with ``Conflict``. Raises
-    ``ValueRefused`` for an unknown role, a malformed scope, and a name that is empty or too long.
+    ``key_id`` makes a form idempotent: a second key with this id raises ``Conflict``. Raises ``ValueRefused`` for an
+    unknown role, a malformed scope, and a name that is empty or too long.
     """
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueRefused(
-            f"The name of a key has 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.",
+            f"The name of a key must have 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.",
             code=ProblemCode.INVALID_KEY_NAME,
         )
     if role not in ROLES:
-        raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE)
+        raise ValueRefused(
+            f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE
+        )
     now = timezone.now()
     with transaction.atomic():
         key = ApiKey(
@@ -86,7 +88,7 @@ def key_create(
             if key_id is None:
                 raise
             raise Conflict(
-                "This key was made already, and its secret was shown then. It cannot be shown again.",
+                "This key has already been created. Its secret was shown then and cannot be shown again.",
                 code=ProblemCode.KEY_ALREADY_MADE,
             ) from (problem)
         AuditEvent.objects.create(
@@ -101,27 +103,25 @@ def key_create(
 
 
 def key_ensure(*, name: str, role: str, secret: str, scope: str = ROOT) -> None:
-    """Make ``secret`` a valid key of this role unless it is one already. One query when it is.
+    """Create a key with ``secret`` and this role unless a key with this secret exists. One query if it does.
 
-    A key that was revoked or has expired stays so: starting the program again must not undo a revocation.
+    A revoked or expired key stays so: a restart of the program must not undo a revocation.
     """
     if not ApiKey.objects.filter(secret_hash=secret_hash(secret)).exists():
         key_create(name=name, role=role, secret=secret, scope=scope, reason="start-up")
 
 
 def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
-    """Return the caller that ``secret`` stands for. One query, two once a minute.
+    """Return the caller with the key ``secret``. One query; a second one at most once a minute.
 
-    Raises ``KeyRefused`` with a sentence for an unknown, revoked or expired key.
+    Raises ``KeyRefused`` for a missing, unknown, revoked or expired key.
     """
     if not secret:
-        raise KeyRefused(
-            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
-        )
-    # Written out, because this runs before every request and composing it takes longer than the database needs.
+        raise KeyRefused("Send a key as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING)
+    # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
     key = next(iter(ApiKey.objects.raw(_FIND, [secret_hash(secret)])), None)
     if key is None:
-        raise KeyRefused("This key is not known here.", code=ProblemCode.KEY_UNKNOWN)
+        raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
     if key.revoked_at is not None:
         raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_REVOKED)
     if key.expires_at is not None and key.is_expired(now):
@@ -132,18 +132,18 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
 
 
 def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
-    """Return keys, the latest first, and the cursor of the next page. ``valid_at`` leaves out those that are revoked
-    or have expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
+    """Return keys, newest first, and the cursor of the next page. ``valid_at`` excludes keys that are revoked or have
+    expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
     return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
 
 
 def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
-    """Return how many keys there are, ``at_most`` + 1 if there are more than that. One query."""
+    """Return the number of keys, but at most ``at_most`` + 1. One query."""
     return _keys(valid_at)[: at_most + 1].count()
 
 
 def key_as_json(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
-    """Return a key as lists tell of it: never its secret, nor the hash of it. No query."""
+    """Return a key as JSON, without its secret and the hash. No query."""
     state = "revoked" if key.revoked_at else "expired" if key.is_expired(now) else "valid"
     return {
         "key_id": key.pk,
@@ -169,23 +169,25 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
 
 
 def caller_labels(identities: Iterable[str]) -> dict[str, str]:
-    """Return the name that journals show for each caller of the access log, which knows keys and accounts by their
-    ids: one query for keys, one for accounts."""
+    """Return the label (such as ``key:<name>``) of each key and account among ``identities`` of the access log.
+
+    One query for keys, one for accounts.
+    """
     known = list(identities)
     ids = {identity: found for identity in known if (found := _key_id(identity)) is not None}
     names = {key.pk: f"key:{key.name}" for key in ApiKey.objects.filter(pk__in=ids.values()).only("id", "name")}
     return {identity: names[found] for identity, found in ids.items() if found in names} | account_labels(known)
 
 
-def caller_identities(said: str) -> list[str]:
-    """Return how the access log may know a caller that is named as journals name it. One query for a key or an
+def caller_identities(label: str) -> list[str]:
+    """Return the identities that the access log may have for the caller with this label. One query for a key or an
     account."""
-    if said.startswith("user:"):
-        return [said, *account_identities(said)]
-    if not said.startswith("key:"):
-        return [said]
-    keys = ApiKey.objects.filter(name=said.removeprefix("key:")).values_list("pk", flat=True)
-    return [said, *(f"key:{key}" for key in keys)]
+    if label.startswith("user:"):
+        return [label, *account_identities(label)]
+    if not label.startswith("key:"):
+        return [label]
+    keys = ApiKey.objects.filter(name=label.removeprefix("key:")).values_list("pk", flat=True)
+    return [label, *(f"key:{key}" for key in keys)]
 
 
 def _key_id(identity: str) -> uuid.UUID | None:
@@ -196,9 +198,9 @@ def _key_id(identity: str) -> uuid.UUID | None:
 
 
 def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
-    """Make one key useless and journal it; there is no way back. Three queries.
+    """Revoke one key, permanently, and journal it. Three queries.
 
-    Raises ``NotVisible`` if there is no such key, ``Conflict`` if it was revoked before.
+    Raises ``NotVisible`` if the key does not exist, ``Conflict`` if it is already revoked.
     """
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
@@ -206,16 +208,16 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
             raise NotVisible("This key does not exist.", code=ProblemCode.KEY_NOT_FOUND)
         if key.revoked_at is not None:
             raise Conflict(
-                f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC already.",
+                f"This key was already revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.",
                 code=ProblemCode.KEY_ALREADY_REVOKED,
             )
         return _revoke(key, actor=actor, reason=reason, now=now)
 
 
 def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
-    """Make the key that begins with ``prefix`` useless and journal it. Three queries.
+    """Revoke the key that begins with ``prefix`` and journal it. Three queries.
 
-    Raises ``NotVisible`` if no valid key begins so, ``RequestRefused`` if more than one does.
+    Raises ``NotVisible`` if no valid key has this prefix, ``RequestRefused`` if more than one has.
     """
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])

@@ -1,4 +1,4 @@
-"""Principal: the caller of one request, and every question of permission."""
+"""Principal: the caller of one request, with all checks of permissions."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ ROLES = ("reader", "agent", "operator")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """``actor`` is what the journal shows; ``identity`` is stable and tells callers apart."""
+    """The caller. ``actor`` is the label in the journals; ``identity`` is stable and unique."""
 
     identity: str
     actor: str
@@ -33,7 +33,7 @@ class Principal:
     def scope_chosen(self, path: str | None) -> str:
         """Return the canonical scope to work in: the given one, or the caller's own.
 
-        Raises ``NotVisible`` if it lies outside the caller's, ``ValueRefused`` if it is no scope path.
+        Raises ``NotVisible`` if it lies outside the caller's, ``ValueRefused`` if it is malformed.
         """
         if path is None:
             return self.scope

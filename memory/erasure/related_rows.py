@@ -80,7 +80,8 @@ KEPT: dict[str, str] = {
 }
 # In every table, columns of these names hold identities, scopes and kinds.
 _KEPT_COLUMNS = """
-action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind method name
+action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind lifted_by
+method name
 path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash state status
 undone_by verb verdict
 """

@@ -1,4 +1,4 @@
-"""Salience: how present a topic or field is, how it fades, and how use renews it.
+"""Salience: the weight of a topic or field, how it fades, and how use raises it.
 
 Every formula here exists a second time as a database expression (``memory/models/expressions.py`` and the SQL of
 ``memory/recall/access_fold.py``); ``tests/properties`` proves the two equal. The definitions are those of the published
@@ -22,8 +22,7 @@ SECONDS_PER_DAY = 86_400.0
 # 2**-1000 is still a normal double, 2**-1100 is not, and PostgreSQL raises an error on underflow where Python returns
 # 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for 1,000 half-lives.
 MAX_HALVINGS = 1000.0
-# For the same reason less than this, which no threshold and no rank can tell from nothing, fades to nothing at once:
-# its product with 2**-1000 would be too small for a double.
+# For the same reason a salience below this is treated as 0: its product with 2**-1000 would be too small for a double.
 LEAST_SALIENCE = 1e-20
 
 # The indexed floor of the fade key may lag behind the key by this share of a half-life: see ``fade_floor_after``.
@@ -31,7 +30,7 @@ FADE_FLOOR_LAG = 0.25
 
 
 def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
-    """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times are none."""
+    """Return ``value`` after a decay of ``seconds``: ``value * 2**(-seconds / H)``; negative times count as 0."""
     left = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)
     return np.where(value < LEAST_SALIENCE, 0.0, left)[()]
 
@@ -39,8 +38,8 @@ def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
 def salience_effective(salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, now: Numbers) -> Numbers:
     """Return the salience at ``now``: ``s * 2**(-(now - t0) / H)``.
 
-    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before the
-    last reinforcement counts as that moment: salience never exceeds what was last written.
+    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before
+    ``reinforced_at`` counts as ``reinforced_at``, so the result never exceeds ``salience``.
     """
     return decayed(salience, seconds=now - reinforced_at, half_life=half_life)
 
@@ -49,7 +48,7 @@ def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> floa
     """Return the epoch at which the salience passes 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
 
     Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so "below theta at t" is a range of this key
-    whatever theta and t are (docs/decisions.md, "The fade key").
+    for all theta and t (docs/decisions.md, "The fade key").
     """
     if salience <= 0.0:
         return -math.inf
@@ -103,7 +102,7 @@ def salience_reinforced(
 def reinforced(
     salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, ceiling: Numbers, at: Numbers, bump: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return salience and ``reinforced_at`` after one access, as ``salience_reinforced``; of arrays, each entry."""
+    """Return salience and ``reinforced_at`` after one access, as ``salience_reinforced``; works on arrays too."""
     raised = np.where(
         at < reinforced_at,
         salience + decayed(bump, seconds=reinforced_at - at, half_life=half_life),

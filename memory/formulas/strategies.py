@@ -2,7 +2,7 @@
 
 Every formula here exists a second time as SQL (``memory/models/expressions.py``); ``tests/properties`` proves the two
 equal. Sources: ``half_life`` is the published importance-decay design, ``active_forgetting`` and ``relevance`` are the
-published designs of these names, with one correction each told where it is made.
+published designs of these names, with one correction, described at ``active_raw``.
 
 Units: epochs and half-lives are seconds, epochs count from 1970 UTC; scores are plain numbers. Times never run
 backwards: a time before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
@@ -20,7 +20,7 @@ FACTOR_FLOOR = 0.1
 BOOST_STEP = 0.1
 BOOST_MAX = 0.3
 
-# What the kind of a topic says about its worth, under ``relevance``.
+# The weight of each kind of topic under ``relevance``.
 KIND_WEIGHTS = {
     "decision": 1.0,
     "gotcha": 0.9,
@@ -38,8 +38,8 @@ RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """What the strategies look at. ``salience`` is as stored, at ``reinforced_at``. Of many topics ``kind_weight`` is
-    given instead of the kind."""
+    """The input of the strategies. ``salience`` is as stored, at ``reinforced_at``. For arrays of topics,
+    ``kind_weight`` replaces ``kind``."""
 
     salience: Numbers
     reinforced_at: Numbers
@@ -57,15 +57,15 @@ def idle_seconds(usage: TopicUsage, *, now: float) -> Numbers:
 
 
 def active_boost(retrieval_count: Numbers) -> Numbers:
-    """Return what use adds in active forgetting: ``min(0.3, 0.1 * ln(1 + n))``; 5 retrievals give about 0.18."""
+    """Return the boost by use in active forgetting: ``min(0.3, 0.1 * ln(1 + n))``; 5 retrievals give about 0.18."""
     return np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + retrieval_count))
 
 
 def active_raw(usage: TopicUsage, *, active_half_life: float, now: float) -> Numbers:
-    """Return ``min(1, 1 - idle / 2H + boost)``; less than nothing after a long time.
+    """Return ``min(1, 1 - idle / 2H + boost)``; negative after a long time.
 
-    The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So what is
-    compared with a threshold has no floor; ``active_factor`` keeps it.
+    The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So the
+    score, which is compared with thresholds, has no floor. ``active_factor`` has it.
     """
     age_part = 1.0 - idle_seconds(usage, now=now) / (2.0 * active_half_life)
     return np.minimum(1.0, age_part + active_boost(usage.retrieval_count))
@@ -93,9 +93,9 @@ def relevance(usage: TopicUsage, *, now: float) -> Numbers:
 
 
 def score(usage: TopicUsage, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
-    """Return the value that thresholds are compared with. Raises ``ValueError`` for an unknown strategy.
+    """Return the score, which is compared with thresholds. Raises ``ValueError`` for an unknown strategy.
 
-    ``half_life`` is that of the policy, which may be a draft: the one a row was last written with plays no part.
+    ``half_life`` is that of the policy, which may be a draft; the half-life stored in a row is not used.
     """
     match strategy:
         case "static":
@@ -106,7 +106,7 @@ def score(usage: TopicUsage, *, strategy: str, half_life: float, active_half_lif
             return active_raw(usage, active_half_life=active_half_life, now=now)
         case "relevance":
             return relevance(usage, now=now)
-    raise ValueError(f"There is no strategy {strategy!r}.")
+    raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
 def archive_gate(usage: TopicUsage, *, strategy: str, prune_after: float, now: float) -> Numbers:
@@ -120,7 +120,7 @@ def archive_gate(usage: TopicUsage, *, strategy: str, prune_after: float, now: f
             return np.maximum(0.0, now - usage.reinforced_at) >= prune_after
         case "relevance":
             return idle_seconds(usage, now=now) > prune_after
-    raise ValueError(f"There is no strategy {strategy!r}.")
+    raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
 def archive_due(
@@ -150,7 +150,7 @@ def ranking_factor(
     now: float,
     pinned: bool = False,
 ) -> Numbers:
-    """Return what the score of a candidate is multiplied with: 0.1 to 1, and 1 for a pinned topic.
+    """Return the factor for the score of a candidate: 0.1 to 1, and 1 for a pinned topic.
 
     ``half_life`` decays by ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown kind of decay.
     """
@@ -160,4 +160,4 @@ def ranking_factor(
         return active_factor(usage, active_half_life=active_half_life, now=now)
     if ranking_decay == "half_life":
         return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(usage, now=now), half_life=half_life))
-    raise ValueError(f"There is no ranking decay {ranking_decay!r}.")
+    raise ValueError(f"Ranking decay {ranking_decay!r} does not exist.")

@@ -28,7 +28,9 @@ class IngestField(BaseModel):
 
     name: Name
     value: Any = Field(default="", description="Text, or for types other than string also a JSON value of that type.")
-    field_type: FieldType = "string"
+    field_type: FieldType = Field(
+        default="string", description="If left out, an existing field keeps its type, which the value must fit."
+    )
     ref_topic_id: uuid.UUID | None = Field(
         default=None,
         description="The topic that the value refers to. If left out, the reference is kept; null removes it.",
@@ -39,13 +41,20 @@ class IngestField(BaseModel):
 
     @model_validator(mode="after")
     def _value_fits_type(self) -> "IngestField":
-        value_as_text(self.value, field_type=self.field_type, name=self.name)
+        if not self.keeps_type or isinstance(self.value, str):
+            value_as_text(self.value, field_type=self.field_type, name=self.name)
         return self
 
+    def typed(self, present: str | None) -> tuple[str, str]:
+        """Return the value as it is stored, and its type: ``present``, that of the existing field, unless the request
+        names one. Raises ``ValueRefused`` if the value does not fit."""
+        field_type = present if present is not None and self.keeps_type else self.field_type
+        return value_as_text(self.value, field_type=field_type, name=self.name), field_type
+
     @property
-    def text(self) -> str:
-        """The value as it is stored."""
-        return value_as_text(self.value, field_type=self.field_type, name=self.name)
+    def keeps_type(self) -> bool:
+        """Whether the request left ``field_type`` out."""
+        return "field_type" not in self.model_fields_set
 
     @property
     def keeps_reference(self) -> bool:

@@ -21,6 +21,7 @@ from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.formulas.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
+from memory.ingest.replies import IngestReply
 from memory.models import Rung
 from memory.policy.snapshot import Policies
 
@@ -39,7 +40,7 @@ class ItemReply:
     version_ids: dict[str, str] = field(default_factory=dict)
     similar_topic_ids: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> IngestReply:
         """Return the members of the wire format."""
         return {
             "topic_id": str(self.topic_id),
@@ -70,6 +71,7 @@ class WritePlan:
     touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
+    pins_by_agent: bool = False
     # Topics whose text is new or changed, in order; they are embedded and indexed.
     texts: dict[uuid.UUID, KnownTopic] = field(default_factory=dict)
     similar_wanted: list[int] = field(default_factory=list)
@@ -96,7 +98,7 @@ def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
 ) -> WritePlan:
     """Return the rows of ``items`` on top of ``known``, which is changed on the way. No queries."""
-    plan = WritePlan()
+    plan = WritePlan(pins_by_agent=not principal.covers("operator"))
     knobs = functools.cache(policies.knobs)
     for at, item in enumerate(items):
         try:
@@ -150,6 +152,7 @@ class _Placing:
 
     def place(self) -> ItemReply:
         self._references_check()
+        self._types_check()
         if self.item.placement == "new_topic":
             topic, reply = self._new_topic()
         else:
@@ -186,6 +189,16 @@ class _Placing:
     ) -> None:
         states = (json.dumps(state, ensure_ascii=False) for state in (before, after))
         self.plan.audits.append((self.now, self.principal.actor, action, topic.id, topic.scope, reason, *states))
+
+    def _types_check(self) -> None:
+        topic_id = _topic_id(self.item) if self.item.placement != "new_topic" else None
+        topic = self.known.topics.get(topic_id) if topic_id is not None else None
+        if topic is not None and not self.principal.sees(topic.scope):
+            # The answer must not tell what types its fields have.
+            return
+        types = {name: field.field_type for name, field in topic.fields.items()} if topic is not None else {}
+        for entry in self.item.fields:
+            _text, types[entry.name] = entry.typed(types.get(entry.name))
 
     def _past_check(self, topic: KnownTopic) -> None:
         # Revisions are numbered in the order in which they were learned; ``as_of`` relies on it.
@@ -286,6 +299,7 @@ class _Placing:
                 fade,
                 item.pinned,
                 reason,
+                item.pinned and not self.principal.covers("operator"),
                 item.topic_kind or "",
                 self.at,
                 0,
@@ -322,6 +336,7 @@ class _Placing:
 
     def _field(self, topic: KnownTopic, entry: IngestField, reply: ItemReply) -> None:
         present = topic.fields.get(entry.name)
+        text, field_type = entry.typed(present.field_type if present is not None else None)
         knobs = self.knobs(topic.scope)
         if present is None:
             present = KnownField(
@@ -330,7 +345,7 @@ class _Placing:
                 last_seq=0,
                 cold_through=0,
                 value="",
-                field_type=entry.field_type,
+                field_type=field_type,
                 ref_topic_id=None,
                 recorded_at=self.at,
                 is_new=True,
@@ -362,7 +377,7 @@ class _Placing:
         # Two concurrent writers may get their times in the wrong order.
         present.recorded_at = max(present.recorded_at, self.at)
         present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
-        present.value, present.field_type = entry.text, entry.field_type
+        present.value, present.field_type = text, field_type
         if not entry.keeps_reference:
             present.ref_topic_id = entry.ref_topic_id
         revision_id = uuid7_at(self.now)

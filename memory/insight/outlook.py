@@ -27,7 +27,7 @@ BEYOND = ARCHIVED + 1
 HORIZON = 200 * 365 * SECONDS_PER_DAY
 # Strict comparisons become true just after their turning point. They are evaluated this many seconds later.
 _AFTER = 0.001
-_TEXTS = ("title", "summary", "text")
+_TEXTS = ("title", "summary", "text", "field")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: floa
             case "kind" | "provenance" as name:
                 word = presence.kind if name == "kind" else subject.provenance
                 return (word in value_words(comparison)) is (comparison.op in ("is", "in"))
-            case "title" | "summary" | "text":
+            case "title" | "summary" | "text" | "field":
                 return subject.texts[comparison]
             case "age":
                 found: float = _seconds(presence.created_at, now)

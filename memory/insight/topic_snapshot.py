@@ -103,7 +103,7 @@ def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, 
     if not asked:
         return {}
     bound = Bound()
-    parts = [predicate_sql(comparison, now="now()", bind=bound.bind).sql for comparison in asked]
+    parts = [predicate_sql(comparison, now="now()", bind=bound.bind, narrow=False).sql for comparison in asked]
     sql = f"SELECT {', '.join(parts)} FROM memory_topic t WHERE t.id = {bound.bind(topic_id)}::uuid"
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)

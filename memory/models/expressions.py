@@ -18,6 +18,13 @@ from memory.formulas.strategies import (
     RELEVANCE_KIND,
     RELEVANCE_USE,
 )
+from memory.models.topics import Rung
+
+
+def rung_label_sql(rung: str) -> str:
+    """Return the label of a rung; null for null."""
+    labels = ", ".join(f"'{label}'" for label in Rung.labels)
+    return f"(ARRAY[{labels}])[{rung} + 1]"
 
 
 def epoch_sql(moment: str) -> str:
@@ -124,7 +131,7 @@ def score_sql(strategy: str, *, row: str, now: str, half_life: float, active_hal
             return active_raw_sql(row, now=now, active_half_life=active_half_life)
         case "relevance":
             return relevance_sql(row, now=now)
-    raise ValueError(f"There is no strategy {strategy!r}.")
+    raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
 def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float) -> str:
@@ -135,7 +142,7 @@ def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float) -
             return f"(greatest(0, {elapsed}) >= {number_sql(prune_after)})"
         case "relevance":
             return f"({idle_sql(row, now)} > {number_sql(prune_after)})"
-    raise ValueError(f"There is no strategy {strategy!r}.")
+    raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
 def ranking_factor_sql(ranking_decay: str, *, row: str, now: str, half_life: float, active_half_life: float) -> str:
@@ -148,7 +155,7 @@ def ranking_factor_sql(ranking_decay: str, *, row: str, now: str, half_life: flo
         case "half_life":
             factor = f"greatest({number_sql(FACTOR_FLOOR)}, {decay_sql(idle_sql(row, now), number_sql(half_life))})"
         case _:
-            raise ValueError(f"There is no ranking decay {ranking_decay!r}.")
+            raise ValueError(f"Ranking decay {ranking_decay!r} does not exist.")
     return f"(CASE WHEN {row}.pinned THEN 1::float8 ELSE {factor} END)"
 
 

@@ -1,4 +1,4 @@
-"""Bound parameters of a statement, and conditions on scopes: as SQL or as a filter of Django's."""
+"""Bound parameters of a statement, and conditions on scopes as SQL or as Django filters."""
 
 from collections.abc import Callable
 from typing import Any

@@ -15,9 +15,10 @@ def predicate_from_fields(
     rung: str | None = None,
     pinned: bool | None = None,
 ) -> AllOf:
-    """Return the predicate that all fields hold; None asks nothing. ``scope`` is canonical, ``older_than`` in seconds.
+    """Return the predicate that all given fields match; None is no condition. ``scope`` is canonical, ``older_than`` in
+    seconds.
 
-    Of a list one entry is enough. Lists are not empty.
+    A list matches if one of its entries does. Lists must not be empty.
     """
     fields: tuple[tuple[str, str, Value], ...] = (
         ("scope", "within", scope),

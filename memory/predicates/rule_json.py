@@ -50,22 +50,23 @@ OPERATORS: dict[FieldType, tuple[str, ...]] = {
     "switch": ("is",),
     "text": ("matches", "contains"),
 }
+NAMED_FIELD_OPERATORS = ("is", "contains", "matches", "has")
 LIST_OPERATORS = ("in", "not_in", "has_any")
 
 
 def condition_parse(data: object) -> Predicate:
-    """Return the condition that a JSON tree says.
+    """Return the condition of a JSON tree.
 
-    Raises ``ValueRefused``, which names the place in the tree and what would be possible there.
+    Raises ``ValueRefused``, which names the place in the tree and what is allowed there.
     """
     left = [MAX_COMPARISONS]
     return _parse(data, "condition", 1, left)
 
 
 def condition_json(condition: Predicate) -> dict[str, Any]:
-    """Return the canonical JSON tree, which parses to an equal condition: operators as signs, durations as ``7d``.
+    """Return the canonical JSON tree of a condition: operators as signs, durations as ``7d``.
 
-    Raises ``TypeError`` for words of a search, which rules do not have.
+    Raises ``TypeError`` for search words, which rules do not have.
     """
     match condition:
         case AllOf(parts):
@@ -74,6 +75,10 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
             return {"any": [condition_json(part) for part in parts]}
         case Not(part):
             return {"not": condition_json(part)}
+        case Comparison("field", op, (name,)):
+            return {"field": {"name": name, "op": op}}
+        case Comparison("field", op, (name, said)):
+            return {"field": {"name": name, "op": "is" if op == "has" else op, "value": said}}
         case Comparison(field, op, value):
             stored: object = list(value) if isinstance(value, tuple) else value
             if FIELDS[field] == "duration" and isinstance(value, float):
@@ -85,7 +90,7 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
 def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
     if depth > MAX_DEPTH:
         raise ValueRefused(
-            f"{place}: a condition nests at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
+            f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
         )
     if not isinstance(data, dict):
         raise ValueRefused(
@@ -110,13 +115,15 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
             return Not(_parse(data["not"], f"{place}.not", depth + 1, left))
-        case _ if names == {"field", "op", "value"}:
+        case _ if names in ({"field", "op", "value"}, {"field"}):
             left[0] -= 1
             if left[0] < 0:
                 raise ValueRefused(
-                    f"{place}: a condition holds at most {MAX_COMPARISONS} comparisons.",
+                    f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.",
                     code=ProblemCode.INVALID_CONDITION,
                 )
+            if names == {"field"}:
+                return _named_field(data["field"], f"{place}.field")
             return _comparison(data["field"], data["op"], data["value"], place)
     raise ValueRefused(
         f"{place} must hold exactly one of all, any, not, or exactly field, op and value; "
@@ -125,17 +132,44 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
     )
 
 
+def _named_field(data: object, place: str) -> Comparison:
+    """Return the comparison of one field of a topic: ``{name, op, value}``, without a value for ``has``."""
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str) or not data["name"]:
+        raise ValueRefused(
+            f"{place} must be an object with the name of a field, op and value.", code=ProblemCode.INVALID_CONDITION
+        )
+    op = data.get("op")
+    if op not in NAMED_FIELD_OPERATORS:
+        raise ValueRefused(
+            f"{place}.op: a named field cannot be compared with {_shown(op)}; possible are "
+            f"{', '.join(NAMED_FIELD_OPERATORS)}.",
+            code=ProblemCode.UNKNOWN_OPERATOR,
+        )
+    wanted = {"name", "op"} if op == "has" else {"name", "op", "value"}
+    if set(data) != wanted:
+        raise ValueRefused(
+            f"{place} must hold exactly {', '.join(sorted(wanted))}.", code=ProblemCode.INVALID_CONDITION
+        )
+    try:
+        name = _text(data["name"])
+        if op == "has":
+            return Comparison("field", "has", (name,))
+        return Comparison("field", op, (name, str(_value("text" if op != "is" else "word", op, data["value"]))))
+    except ValueRefused as problem:
+        raise ValueRefused(f"{place}.value: {problem.sentence}", code=problem.code) from None
+
+
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:
     if not isinstance(field, str) or field not in FIELDS:
         raise ValueRefused(
-            f"{place}.field: there is no field {_shown(field)}; there are {', '.join(FIELDS)}.",
+            f"{place}.field: the field {_shown(field)} does not exist; fields are {', '.join(FIELDS)}.",
             code=ProblemCode.UNKNOWN_CONDITION_FIELD,
         )
     kind = FIELDS[field]
     sign = ORDER_NAMES.get(op, op) if isinstance(op, str) else None
     if sign not in OPERATORS[kind]:
         raise ValueRefused(
-            f"{place}.op: {field} cannot be compared with {_shown(op)}; possible are {', '.join(OPERATORS[kind])}.",
+            f"{place}.op: {_shown(op)} does not apply to {field}; use one of {', '.join(OPERATORS[kind])}.",
             code=ProblemCode.UNKNOWN_OPERATOR,
         )
     try:
@@ -153,7 +187,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
         case "count":
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
                 raise ValueRefused(
-                    f"{_shown(value)} is no whole number between 0 and {MAX_NUMBER}.",
+                    f"{_shown(value)} is not a whole number between 0 and {MAX_NUMBER}.",
                     code=ProblemCode.INVALID_CONDITION_VALUE,
                 )
             return value
@@ -187,7 +221,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
 def _list(kind: FieldType, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueRefused(
-            f"{_shown(value)} is no list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
+            f"{_shown(value)} must be a list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
         )
     if len(value) > MAX_LIST:
         raise ValueRefused(
@@ -202,7 +236,7 @@ def _duration(value: object) -> float:
         return duration_parse(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueRefused(
-            f"{_shown(value)} is no duration such as 30d, nor a number of seconds.",
+            f"{_shown(value)} is neither a duration such as 30d nor a number of seconds.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
     return float(seconds_bounded(value))
@@ -211,19 +245,19 @@ def _duration(value: object) -> float:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -MAX_NUMBER <= value <= MAX_NUMBER:
         raise ValueRefused(
-            f"{_shown(value)} is no number between -{MAX_NUMBER} and {MAX_NUMBER}.",
+            f"{_shown(value)} is not a number between -{MAX_NUMBER} and {MAX_NUMBER}.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
     number = float(value)
     if math.isnan(number):
-        raise ValueRefused("NaN is no number.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused("NaN is not a number.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return number
 
 
 def _rung(value: object) -> str:
     if value not in RUNGS:
         raise ValueRefused(
-            f"{_shown(value)} is no rung; there are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
+            f"{_shown(value)} is not a rung; rungs are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
         )
     return str(value)
 
@@ -231,13 +265,13 @@ def _rung(value: object) -> str:
 def _category(value: object) -> str:
     text = _text(value)
     if not text:
-        raise ValueRefused("a category has a name.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused("a category must not be empty.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return text
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueRefused(f"{_shown(value)} is no text.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused(f"{_shown(value)} is not a text.", code=ProblemCode.INVALID_CONDITION_VALUE)
     if len(value) > MAX_TEXT:
         raise ValueRefused(
             f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.",

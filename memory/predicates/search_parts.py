@@ -1,4 +1,4 @@
-"""What a search asks for: the question, the words to mark, the scope, and the lists to look at."""
+"""Parts of a parsed search: the question, the words to mark, the scope, and the states to list."""
 
 from collections.abc import Container
 
@@ -9,7 +9,7 @@ STATES = (LIVE, ARCHIVED, RELEASED)
 
 
 def parts_of(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    """Return what all has to hold: the parts of an ``AllOf``, else the predicate itself."""
+    """Return the conditions that all have to hold: the parts of an ``AllOf``, else the predicate itself."""
     if predicate is None:
         return ()
     return predicate.parts if isinstance(predicate, AllOf) else (predicate,)
@@ -26,7 +26,7 @@ def texts_of(predicate: Predicate | None, *, wanted: bool = False) -> list[str]:
 
 
 def without_words(predicate: Predicate | None, words: Container[str]) -> Predicate | None:
-    """Return the search without those ``Word``s: what tells nothing apart asks for nothing."""
+    """Return the search without these ``Word``s, such as those that text search ignores."""
     match predicate:
         case Word(text):
             return None if text in words else predicate
@@ -42,9 +42,9 @@ def without_words(predicate: Predicate | None, words: Container[str]) -> Predica
 
 
 def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
-    """Return the question that the words and phrases at the top ask, and the conditions that are left.
+    """Return the question, made of the words and phrases at the top level, and the remaining conditions.
 
-    A word at the top asks, as in a query: it need not occur. A phrase asks and is a condition as well.
+    As in a query, a topic need not contain the words of the question. A phrase is part of the question and a condition.
     """
     parts = parts_of(predicate)
     asked = [part.text for part in parts if isinstance(part, (Word, Phrase))]
@@ -52,26 +52,25 @@ def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
 
 
 def scope_of(predicate: Predicate | None) -> str:
-    """Return the scope that everything has to lie in, the narrowest of those at the top."""
+    """Return the scope that all results lie in: the narrowest at the top level."""
     scopes = (str(part.value) for part in parts_of(predicate) if isinstance(part, Comparison) and part.field == "scope")
     return max(scopes, key=len, default="/")
 
 
 def states_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Return which of ``STATES`` a list has to look at. Released topics are examined only if ``is:released`` asks
-    for them."""
+    """Return which of ``STATES`` a list includes. Released topics are included only with ``is:released``."""
     found = [LIVE, ARCHIVED]
     if (Comparison("released", "is", True), False) in leaves(predicate):
         found.append(RELEASED)
     for part in parts_of(predicate):
         match part:
             case Comparison("released"):
-                found = [standing for standing in found if standing == RELEASED]
+                found = [state for state in found if state == RELEASED]
             case Comparison("live") | Not(Comparison("rung", _, "archived")):
-                found = [standing for standing in found if standing != ARCHIVED]
+                found = [state for state in found if state != ARCHIVED]
             case Comparison("rung", _, rung):
-                gone = LIVE if rung == ARCHIVED else ARCHIVED
-                found = [standing for standing in found if standing != gone]
+                excluded = LIVE if rung == ARCHIVED else ARCHIVED
+                found = [state for state in found if state != excluded]
             case _:
                 pass
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What qualifiers of the search language take: the value of each, read into a comparison."""
+"""The qualifiers of the search language: each value is parsed into a comparison."""
 
 import datetime as dt
 import difflib
@@ -13,7 +13,7 @@ from memory.predicates.tree import RUNGS, AllOf, Comparison, Predicate
 
 FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)
 
-# What each qualifier takes, as an example of it.
+# An example of each qualifier.
 EXAMPLES = {
     "id": "id:01991f3a",
     "scope": "scope:/user/mara",
@@ -43,9 +43,9 @@ _FIELD = re.compile(r'("[^"]*"|[^"=]*)(?:(=)("[^"]*"|[^"]*))?')
 
 
 def qualifier_read(name: str, value: str) -> Predicate:
-    """Return what the qualifier ``name``, one of ``EXAMPLES``, asks with ``value``, which may stand in quotes.
+    """Return the predicate of the qualifier ``name``, one of ``EXAMPLES``, with ``value``, which may be quoted.
 
-    Raises ``ValueRefused``, which says what would be right.
+    Raises ``ValueRefused``, which shows a valid value.
     """
     return _READERS[name](name, value)
 
@@ -65,7 +65,7 @@ def _id(name: str, value: str) -> Predicate:
     digits = _plain(name, value).replace("-", "").lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits, re.ASCII):
         raise ValueRefused(
-            "An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.",
+            "An id has 32 of the digits 0-9 and a-f, with optional dashes. Its first digits are enough.",
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return Comparison("id", "begins", digits)
@@ -95,19 +95,19 @@ def _is(name: str, value: str) -> Predicate:
     return Comparison("rung", "is", word) if word in RUNGS else Comparison(word, "is", True)
 
 
-def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
-    word = said.lower()
+def _one_of(text: str, words: tuple[str, ...], noun: str) -> str:
+    word = text.lower()
     if word not in words:
         near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(words)}."
-        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        hint = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(words)}."
+        raise ValueRefused(f"The {noun} {text[:50]!r} does not exist. {hint}", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return word
 
 
 def _pinned(name: str, value: str) -> Predicate:
     word = _plain(name, value).lower()
     if word not in ("yes", "no"):
-        raise ValueRefused("pinned: is yes or no.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        raise ValueRefused("pinned: must be yes or no.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return Comparison("pinned", "is", word == "yes")
 
 
@@ -115,7 +115,7 @@ def _field(_name: str, value: str) -> Predicate:
     match = _FIELD.fullmatch(value)
     if match is None or not match[1].strip('"'):
         raise ValueRefused(
-            'field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
+            'field: needs a name, and optionally a value after "=": field:city, field:city=Berlin, '
             'field:"due date"="next week".',
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
@@ -124,7 +124,7 @@ def _field(_name: str, value: str) -> Predicate:
         return Comparison("field", "has", (name,))
     if not match[3]:
         raise ValueRefused(
-            f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
+            f'Write a value after "=": field:{name}=Berlin. For any value write field:{name}, for an '
             f'empty one field:{name}="".',
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
@@ -138,7 +138,7 @@ def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date
         bounds = read(low), read(high)
         if bounds[0] > bounds[1]:  # type: ignore[operator]
             raise ValueRefused(
-                f"This range runs backwards; write {name}:{high}..{low}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+                f"The range is in the wrong order; write {name}:{high}..{low}.", code=ProblemCode.INVALID_LOOKUP_VALUE
             )
         return AllOf((Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1])))
     op, said = _ordered(text)
@@ -159,7 +159,7 @@ def _salience(name: str, value: str) -> Predicate:
     found = _compared(name, value, _decimal, EXAMPLES[name])
     if isinstance(found, Comparison) and found.op == "is":
         raise ValueRefused(
-            "Salience fades all the time and is never exactly a number: write salience:<0.5, "
+            "Salience changes all the time, so it cannot be compared with an exact number. Write salience:<0.5, "
             "salience:>=0.5 or salience:0.4..0.6.",
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
@@ -168,7 +168,7 @@ def _salience(name: str, value: str) -> Predicate:
 
 def _decimal(text: str) -> float:
     if not _DECIMAL.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        raise ValueRefused(f"{text[:30]!r} is not a number such as 0.1 or 2.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return float(text)
 
 
@@ -178,7 +178,7 @@ def _retrievals(name: str, value: str) -> Predicate:
 
 def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        raise ValueRefused(f"{text[:30]!r} is not a whole number such as 3.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return int(text)
 
 
@@ -223,7 +223,7 @@ def _day(text: str) -> dt.date:
     except ValueError:
         day = None
     if day is None or not FIRST_DAY <= day <= LAST_DAY:
-        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        raise ValueRefused(f"{text[:30]!r} is not a day such as 2026-05-01.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return day
 
 

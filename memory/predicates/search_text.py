@@ -1,7 +1,7 @@
 """The language of the search box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR and parentheses.
 
-``search_parse`` turns what people type into a predicate or says which part of it is wrong, and what would be right.
-docs/lookup.md has the language for people.
+``search_parse`` turns typed text into a predicate, or reports which part is wrong and what is valid there.
+docs/lookup.md describes the language.
 """
 
 import difflib
@@ -19,12 +19,12 @@ MAX_PARTS = 60
 MAX_DEPTH = 12
 
 _QUALIFIER = re.compile(r"([A-Za-z]{2,30}):")
-_SMALL = dict.fromkeys(("AND", "OR", "NOT"), " For the word itself use small letters.")
+_SMALL = dict.fromkeys(("AND", "OR", "NOT"), " To search for the word itself, write it in lower case.")
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 class SearchFlaw(ValueRefused):
-    """What was typed cannot be read. ``start`` and ``end`` bound the part that is wrong; it is never empty."""
+    """The text is malformed. ``start`` and ``end`` bound the wrong part, which is never empty."""
 
     code = ProblemCode.INVALID_LOOKUP
 
@@ -44,9 +44,9 @@ class _Token:
 
 
 def search_parse(text: str) -> Predicate | None:
-    """Return the predicate of what was typed, None if that is nothing but white space.
+    """Return the predicate of the typed text, None if it is only white space.
 
-    Parts that stand side by side all have to hold; OR binds less. Raises ``SearchFlaw``.
+    Adjacent parts are joined by AND, which binds more than OR. Raises ``SearchFlaw``.
     """
     if len(text) > MAX_LENGTH:
         raise SearchFlaw(
@@ -54,7 +54,7 @@ def search_parse(text: str) -> Predicate | None:
         )
     for place, letter in enumerate(text):
         if letter == "\x00" or "\ud800" <= letter <= "\udfff":
-            raise SearchFlaw("This character cannot be looked up.", place, place + 1)
+            raise SearchFlaw("This character cannot be searched for.", place, place + 1)
     tokens = _Tokens(text).all()
     return _Reader(tokens).read() if tokens else None
 
@@ -105,13 +105,13 @@ class _Tokens:
         end = self._closing(start)
         inside = self.text[start + 1 : end]
         if not inside.strip():
-            raise SearchFlaw("Nothing stands between these quotes.", start, end + 1)
+            raise SearchFlaw("These quotes are empty.", start, end + 1)
         return self._token("leaf", start, end + 1, Phrase(inside))
 
     def _closing(self, start: int) -> int:
         end = self.text.find('"', start + 1)
         if end < 0:
-            raise SearchFlaw("This quote is never closed.", start, len(self.text))
+            raise SearchFlaw("This quote is not closed.", start, len(self.text))
         return end
 
     def _stretch(self, start: int) -> int:
@@ -131,8 +131,8 @@ def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predi
     name = said.lower()
     if name not in EXAMPLES:
         near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}:?" if near else f"There are {', '.join(f'{each}:' for each in EXAMPLES)}."
-        sentence = f"There is no qualifier {said}:. {hint} To look for the text itself, put it in quotes."
+        hint = f"Did you mean {near[0]}:?" if near else f"Use one of {', '.join(f'{each}:' for each in EXAMPLES)}."
+        sentence = f"The qualifier {said}: does not exist. {hint} To search for the text itself, put it in quotes."
         raise SearchFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
     if not value:
         raise SearchFlaw(
@@ -151,7 +151,7 @@ def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predi
 
 
 class _Reader:
-    """Reads OR of AND of NOT of what stands alone, one method each."""
+    """A recursive descent parser: OR, AND, NOT and single parts, one method each."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens, self.at, self.depth = tokens, 0, 0
@@ -160,7 +160,7 @@ class _Reader:
         tree = self._any()
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
-            raise SearchFlaw("This parenthesis closes nothing.", token.start, token.end)
+            raise SearchFlaw("This parenthesis has no opening one.", token.start, token.end)
         return tree
 
     def _peek(self) -> str:
@@ -183,11 +183,11 @@ class _Reader:
         return tree
 
     def _after(self, read: Callable[[], Predicate]) -> Predicate:
-        """Read what follows OR, AND, NOT or a minus; without anything there, that word is what is wrong."""
+        """Parse what follows OR, AND, NOT or a minus. If nothing follows, the flaw is at that word."""
         sign = self.tokens[self.at]
         self.at += 1
         if self._peek() in ("", "OR", "AND", ")"):
-            raise SearchFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
+            raise SearchFlaw(f"Write a condition after {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
         return read()
 
     def _not(self) -> Predicate:
@@ -206,17 +206,17 @@ class _Reader:
             return token.leaf
         if token.kind != "(":
             closes = token.kind == ")"
-            said = "This parenthesis closes nothing." if closes else f"Something has to stand before {token.kind}."
-            raise SearchFlaw(said, token.start, token.end)
+            sentence = "This parenthesis has no opening one." if closes else f"Write a condition before {token.kind}."
+            raise SearchFlaw(sentence, token.start, token.end)
         self._deeper(token)
         self.at += 1
         if self._peek() == ")":
-            raise SearchFlaw("Nothing stands between these parentheses.", token.start, self.tokens[self.at].end)
+            raise SearchFlaw("These parentheses are empty.", token.start, self.tokens[self.at].end)
         if not self._peek():
-            raise SearchFlaw("This parenthesis is never closed.", token.start, token.end)
+            raise SearchFlaw("This parenthesis is not closed.", token.start, token.end)
         tree = self._any()
         if self._peek() != ")":
-            raise SearchFlaw("This parenthesis is never closed.", token.start, token.end)
+            raise SearchFlaw("This parenthesis is not closed.", token.start, token.end)
         self.at += 1
         self.depth -= 1
         return tree
@@ -224,4 +224,6 @@ class _Reader:
     def _deeper(self, token: _Token) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise SearchFlaw(f"Parentheses and NOT go {MAX_DEPTH} deep at most.", token.start, token.end)
+            raise SearchFlaw(
+                f"Parentheses and NOT may be nested at most {MAX_DEPTH} levels deep.", token.start, token.end
+            )

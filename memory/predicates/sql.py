@@ -10,7 +10,7 @@ from memory.models.expressions import salience_effective_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
-# Longer ago is earlier.
+# A longer age is an earlier time, so the comparison is reversed.
 _EARLIER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 # The current values of a topic's fields.
@@ -18,6 +18,8 @@ _VALUES = (
     "SELECT 1 FROM memory_field pf JOIN memory_revision pr ON pr.field_id = pf.id AND pr.seq = pf.last_seq "
     "WHERE pf.topic_id ="
 )
+# A value with the name of its field, which may be what it is about: "allergies: penicillin".
+_NAMED_VALUE = "(pf.name || ': ' || pr.value)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,10 @@ class PredicateSql:
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """How words are searched: the configuration of text search, and the texts of which it leaves nothing to search by.
+    """How words are searched: the text search configuration, and the texts of which it ignores every word (``blank``).
 
-    With ``live`` documents are found by the index of words, which holds those of live topics only; without it the
-    documents of all other topics are read.
+    With ``live`` the index of words is used, which has only live topics; otherwise the documents of all other topics
+    are read.
     """
 
     config: str
@@ -59,11 +61,11 @@ def predicate_sql(
     ``%(p3)s``. Columns that both rows have are read from Vitality, so that a scan of the narrow rows is enough; without
     ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
 
-    ``score_sql`` is the score of the topic, ``word_search`` says how words are searched; a predicate that asks for
-    either needs it. ``categories_added`` says, by category, on which topics other rules of the same run put it: they
-    count as having it. It may refer to the topic's row as well.
+    ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for those with
+    words. ``categories_added`` holds, by category, the condition on topics to which other rules of the same run add it;
+    it may refer to the topic's row.
 
-    The expression is true or false, never null, beneath every ``Not``.
+    A null counts as false, also beneath ``Not``.
     """
     compiler = _Compiler(vitality, topic, narrow, now, score_sql, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
@@ -88,7 +90,7 @@ class _Compiler:
             case AnyOf(parts):
                 return f"({' OR '.join(self.compile(part) for part in parts)})"
             case Not(part):
-                # Not NOT: where something unknown is false, the opposite of it is true.
+                # IS NOT TRUE instead of NOT: the opposite of null is true.
                 return f"({self.compile(part)} IS NOT TRUE)"
             case Word(text):
                 return self._word(text)
@@ -138,9 +140,10 @@ class _Compiler:
                 effective = salience_effective_sql(self.v, self.now)
                 return self._number(effective, op, f"{self.bind(value)}::float8")
             case "field":
-                return self._field(*value)
+                return self._field(op, *value)
             case "text":
-                parts = (self._text(column, op, value) for column in ("title", "summary"))
+                parts = [self._text(column, op, value) for column in ("title", "summary")]
+                parts.append(f"EXISTS ({_VALUES} {self._topic('id')} AND {self._says(_NAMED_VALUE, op, value)})")
                 return f"({' OR '.join(parts)})"
             case column:
                 return self._text(column, op, value)
@@ -177,7 +180,7 @@ class _Compiler:
         return f"({'' if op in ('is', 'in') else 'NOT '}{self.v}.rung {found})"
 
     def _elapsed(self, moment: str, op: str, seconds: float) -> str:
-        # The moment stands alone on its side, so that an index can serve it and the other is computed once.
+        # The column is alone on its side, so that an index can serve it and the other side is computed once.
         ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
         return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
 
@@ -197,14 +200,18 @@ class _Compiler:
     def _number(self, number: str, op: str, bound: str) -> str:
         return f"({number} {'=' if op == 'is' else op} {bound})"
 
-    def _field(self, name: str, value: str | None = None) -> str:
+    def _field(self, op: str, name: str, value: str | None = None) -> str:
         wanted = f"{self._of('id', 'topic_id')} AND pf.name = {self.bind(name)}::text"
         if value is None:
             return f"(EXISTS (SELECT 1 FROM memory_field pf WHERE pf.topic_id = {wanted}))"
+        if op in ("matches", "contains"):
+            return f"(EXISTS ({_VALUES} {wanted} AND {self._says('pr.value', op, value)}))"
         return f"(EXISTS ({_VALUES} {wanted} AND lower(pr.value) = lower({self.bind(value)}::text)))"
 
     def _text(self, column: str, op: str, value: str) -> str:
-        text = self._topic(column)
+        return self._says(self._topic(column), op, value)
+
+    def _says(self, text: str, op: str, value: str) -> str:
         if op == "matches":
             return f"({text} ~* {self.bind(pattern_to_postgres(value))}::text)"
         return f"(strpos(lower({text}), lower({self.bind(value)}::text)) > 0)"
@@ -213,7 +220,7 @@ class _Compiler:
         return "true" if text in self._searching.blank else self._document("plainto_tsquery", text)
 
     def _phrase(self, text: str) -> str:
-        # The words by index, where there are any; then letter by letter.
+        # First the words by the index, if any, then the exact text.
         by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
         texts = [self._text(column, "contains", text) for column in ("title", "summary")]
         part = f"lower({self.bind(text)}::text)"

@@ -1,4 +1,4 @@
-"""The tree of a predicate: comparisons with what is known of a topic, words that it contains, and all, any, not."""
+"""The tree of a predicate: comparisons with the fields of a topic, words that it contains, and all, any and not."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ class Comparison:
     """One comparison of a field with a value; lists are tuples.
 
     ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. ``field`` has a name, or a name and a current value. ``id`` begins with hexadecimal
-    digits, 32 at most, without dashes.
+    that no query has returned. ``field`` has a name, or a name and what its current value is, contains or matches.
+    ``id`` begins with hexadecimal digits, 32 at most, without dashes.
     """
 
     field: str
@@ -32,7 +32,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words of the same texts exactly as they stand, capitals aside."""
+    """An exact text in title, summary or current values, ignoring case."""
 
     text: str
 
@@ -101,7 +101,7 @@ def comparisons(predicate: Predicate) -> Iterator[tuple[Comparison, bool]]:
 
 
 def categories_of(predicate: Predicate) -> frozenset[str]:
-    """Return the categories that a predicate asks for, negated or not."""
+    """Return the categories that a predicate compares with, negated or not."""
     return frozenset(
         category
         for comparison, _negated in comparisons(predicate)
@@ -112,7 +112,7 @@ def categories_of(predicate: Predicate) -> frozenset[str]:
 
 def patterns_of(predicate: Predicate) -> tuple[str, ...]:
     """Return the patterns that a predicate matches with, each once, in their order."""
-    found = (str(part.value) for part, _negated in comparisons(predicate) if part.op == "matches")
+    found = (value_words(part)[-1] for part, _negated in comparisons(predicate) if part.op == "matches")
     return tuple(dict.fromkeys(found))
 
 

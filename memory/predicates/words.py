@@ -1,4 +1,4 @@
-"""Predicates and rules in plain English, for pages, plans and refusals."""
+"""Predicates and rules in plain English, for pages, plans and problems."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ _EVENTS = {
     "query_complete": "after a query",
     "cron": "on each scheduled run",
     "memory_pressure": "under memory pressure",
-    "manual": "in a run by hand",
+    "manual": "in a manual run",
 }
 _ORDER = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 _ORDER_OF_DAYS = {"<": "before", "<=": "on or before", ">": "after", ">=": "on or after"}
-# What "not" makes of an operator, where it has an opposite.
+# The opposites of operators, for "not".
 _OPPOSITE = {"is": "is_not", "is_not": "is", "in": "not_in", "not_in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _NOUNS = {
     "idle": "time since the last use",
     "retrievals": "number of retrievals",
-    "text": "title or summary",
+    "text": "title, summary or field",
     "created": "day of creation",
     "used": "day of the last use",
 }
@@ -55,7 +55,7 @@ def _clause(predicate: Predicate, *, negated: bool, inner: bool) -> str:
         case Not(part):
             return _clause(part, negated=not negated, inner=inner)
         case AllOf(parts) | AnyOf(parts):
-            # Not all of them hold: one does not. None of them holds: each does not.
+            # De Morgan: the negation turns "and" into "or" and negates each part.
             word = "and" if isinstance(predicate, AllOf) is not negated else "or"
             if len(parts) == 1:
                 return _clause(parts[0], negated=negated, inner=inner)
@@ -84,6 +84,10 @@ def _leaf(leaf: Leaf, negated: bool) -> str:
             return f"that were {'' if negated else 'never '}used"
         case Comparison("field", _, (name,)):
             return f"that {do_not}have the field {_quoted(str(name))}"
+        case Comparison("field", "contains" | "matches" as op, (name, value)):
+            verb = {"contains": "contain", "matches": "match the pattern"}[op]
+            verb = f"does not {verb}" if negated else verb.replace("contain", "contains").replace("match ", "matches ")
+            return f"whose field {_quoted(str(name))} {verb} {_quoted(str(value)) if op == 'contains' else value}"
         case Comparison("field", _, (name, value)):
             return f"whose field {_quoted(str(name))} is {not_}{_quoted(str(value))}"
         case Comparison("id", "begins", digits):
@@ -101,7 +105,7 @@ def _leaf(leaf: Leaf, negated: bool) -> str:
 def _relation(comparison: Comparison, negated: bool) -> str:
     value = comparison.value
     if isinstance(value, dt.date) and comparison.op in _ORDER:
-        # The opposite would leave out what was never used.
+        # The opposite comparison would exclude topics that were never used, so "not" stays.
         return f"is {'not ' if negated else ''}{_ORDER_OF_DAYS[comparison.op]} {value}"
     op = _OPPOSITE[comparison.op] if negated else comparison.op
     if op in _ORDER:
@@ -116,5 +120,5 @@ def _relation(comparison: Comparison, negated: bool) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word as it is, or in quotes where it would not be seen as one."""
+    """Return a word, in quotes if it has characters that could be misread in a sentence."""
     return word if word and all(sign.isalnum() or sign in "_-./:@" for sign in word) else f"“{word}”"

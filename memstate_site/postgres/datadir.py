@@ -1,4 +1,4 @@
-"""A database folder: made once, brought up to date when the package is, and configured at each start."""
+"""The database folder: created once, updated with the package, and configured at each start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_NUMBER_FOR_USERS = 16384
 # An empty database with its write-ahead log takes about half of this.
 ROOM_NEEDED = 120 * 1024 * 1024
 
-# Whoever reaches the socket still needs the password; there is no other way in.
+# Connections to the socket need the password; there is no other access.
 ACCESS_RULES = """\
 # Written by MemState at each start; changes here are overwritten.
 local all all scram-sha-256
@@ -54,7 +54,7 @@ timezone = 'UTC'
 log_timezone = 'UTC'
 lc_messages = 'C'
 log_line_prefix = '[%p] '
-# What fails inside a statement is reported by whoever sent it; the server's own log is about the server.
+# The client reports errors of its statements; the log of the server is about the server.
 log_min_messages = log
 log_checkpoints = off
 # Statements carry what people asked to be remembered, and may ask to be forgotten: none of them is written to a log.
@@ -74,15 +74,15 @@ full_page_writes = off
 def configuration() -> str:
     """The server's settings for this machine.
 
-    An eighth of the memory for shared buffers, within bounds: the vector index wants to lie in them, and others live on
-    the machine too. What is not used is not taken. The planner is told to expect half of the memory as cache.
+    Shared buffers, which should hold the vector index, get an eighth of the memory, within bounds. Unused buffers take
+    no memory. The planner expects half of the memory as cache.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return CONFIGURATION.format(shared_buffers=max(128, min(1024, memory // 8)), cache=max(512, memory // 2))
 
 
 def environment() -> dict[str, str]:
-    """What the server's processes see of our environment: nothing that is not theirs."""
+    """The environment of the server's processes: only the variables that they need."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
     return {"PATH": "/usr/bin:/bin", "LC_MESSAGES": "C", "TZ": "UTC", **kept}
 
@@ -101,7 +101,7 @@ def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, carele
     place = data_place(path, account)
     _check_version(path, binaries)
     if private_file_read(folder / PASSWORD_FILE) is None:
-        # Whoever removed the file locked everyone out; a new password is as good as the old one.
+        # Without the file nobody can connect, so a new password is set.
         _single_user(place, binaries, "postgres", [_password_statement(secret_ensure(folder / PASSWORD_FILE))])
     if private_file_read(folder / RELEASE_FILE) != binaries.release:
         # The package changed: its extension may be newer than the one inside the database.
@@ -159,7 +159,7 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
         "--builtin-locale=C.UTF-8",
         f"--lc-ctype={_character_locale()}",
         "--no-instructions",
-        # Small pieces of the log make a database that is quickly copied.
+        # Small log segments make a database that is fast to copy.
         *(["--no-sync", "--wal-segsize=1"] if careless else []),
     ]
     result = _run(command, place)

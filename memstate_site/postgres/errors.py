@@ -11,7 +11,7 @@ class PostgresError(Exception):
 
 
 class StillAttachedError(PostgresError):
-    """Processes of a killed server have not ended yet; trying again shortly will do."""
+    """Processes of a killed server have not ended yet; a retry shortly after will succeed."""
 
 
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
@@ -49,6 +49,6 @@ def explain(output: list[str], folder: Path) -> PostgresError:
             f"The database in {folder} was written by a build of PostgreSQL that does not fit the packaged one. "
             "Start it with the version of MemState that wrote it."
         )
-    # What the server says about itself when it cannot start is short; the last lines are the ones that matter.
+    # The reason of a failed start is in the last lines.
     tail = "\n".join(f"  {line}" for line in output[-8:]) or "  (it said nothing)"
     return PostgresError(f"PostgreSQL did not start in {folder}. Its last words were:\n{tail}")

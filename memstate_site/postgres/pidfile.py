@@ -11,7 +11,7 @@ import psutil
 
 @dataclass(frozen=True)
 class Traces:
-    """What an earlier server left in its data folder."""
+    """The state of an earlier server, from its pid file and processes."""
 
     # The server's process, if one works on the folder now.
     running: int | None
@@ -24,9 +24,10 @@ class Traces:
 
 
 def traces(path: Path) -> Traces:
-    """Look at the pid file and at the processes that stand in the folder; a number alone proves nothing.
+    """Read the pid file and examine the processes whose working folder is the data folder.
 
-    Numbers are given out again, above all in containers, where the same small numbers return at each start.
+    A process number alone proves nothing: numbers are reused, especially in containers, where each start has the same
+    small numbers.
     """
     number = _number(path)
     if number is None:
@@ -50,7 +51,7 @@ def _number(path: Path) -> int | None:
 
 
 def _stands_in(pid: int, path: Path) -> bool:
-    """Whether a process is one of PostgreSQL's that works on the folder: each of them stands in its data folder."""
+    """Whether a process is a PostgreSQL process of the folder: its working folder is the data folder."""
     try:
         process = psutil.Process(pid)
         if "postgres" not in process.name() or process.status() == psutil.STATUS_ZOMBIE:

@@ -32,7 +32,7 @@ class DataPlace:
     name: Path
 
     def popen_options(self) -> dict[str, Any]:
-        """`subprocess` steps into the folder before it changes the account, so root opens the way."""
+        """Open the path to the folder as root: `subprocess` enters the folder before it changes the account."""
         return {"cwd": self.path, **self.account.popen_options()}
 
 
@@ -48,7 +48,7 @@ def data_place(path: Path, account: Account) -> DataPlace:
             "or set MEMSTATE_DATA_DIR to another folder."
         )
     if stat.S_IMODE(status.st_mode) & 0o077:
-        # It is ours and was made with 0700; somebody opened it since.
+        # It was created with 0700 and has been opened since.
         path.chmod(0o700)
     if account.can("-x", path):
         return DataPlace(path, account, path)

@@ -1,4 +1,4 @@
-"""The embedded server as one object: start it, see whether it lives, stop it."""
+"""The embedded server as one object: start, watch and stop."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from memstate_site.processes import FolderLock, dies_with_parent, wait_until
 
 LOCK_FILE = "database.lock"
 LOG_FILE = "postgres.log"
-# The log starts anew beyond this size, so that it never becomes what fills the disk.
+# The log is truncated at this size, so that it cannot fill the disk.
 LOG_BYTES = 20 * 1024 * 1024
 # How long each way of stopping may take before the next, harder one.
 FAST_SHUTDOWN_SECONDS = 15.0
 IMMEDIATE_SHUTDOWN_SECONDS = 5.0
 # How long processes of a killed server may take to notice.
 DETACH_SECONDS = 20.0
-# Lines worth a look even when all is well.
+# Lines that are shown even if the server works.
 NOTABLE = ("FATAL:", "PANIC:", "was terminated by signal", "No space left on device")
-# Refused connections while starting or stopping are part of the course.
+# Refused connections during start and stop are expected.
 EXPECTED = (
     "the database system is starting up",
     "the database system is shutting down",
@@ -51,8 +51,8 @@ def _silent(_line: str) -> None:
 class EmbeddedServer:
     """The server of one data folder, owned by this process.
 
-    Everything happens in the calling thread, because the server is asked to end when the thread that started it ends.
-    What the server writes goes to a file; `pump` looks what is new there, and may be called as often as one likes.
+    Everything happens in the calling thread, because the server ends when the thread that started it ends. The output
+    of the server goes to a file; `pump` reads new lines and may be called at any time.
     """
 
     def __init__(self, folder: Path, *, say: Callable[[str], None] = _silent, careless: bool = False) -> None:
@@ -117,7 +117,7 @@ class EmbeddedServer:
             raise self._sentence(problem) from problem
 
     def stop(self) -> None:
-        """Stop the server: politely, then without waiting for sessions, then outright."""
+        """Stop the server: with a fast shutdown, then an immediate one, then by a kill."""
         process = self.process
         if process is not None:
             for number, seconds in (
@@ -139,7 +139,7 @@ class EmbeddedServer:
         self.lock.release()
 
     def pump(self) -> None:
-        """Read what the server has written since the last call, and pass on what deserves attention."""
+        """Read the lines since the last call and pass on the important ones."""
         if self._log is None:
             return
         while piece := os.read(self._log, 65536):
@@ -150,12 +150,12 @@ class EmbeddedServer:
                 if any(word in text for word in NOTABLE) and not any(word in text for word in EXPECTED):
                     self.on_line(text)
         if os.fstat(self._log).st_size > LOG_BYTES:
-            # The server appends, so it goes on at the beginning.
+            # The server appends, so it continues at the beginning of the truncated file.
             os.ftruncate(self._log, 0)
             os.lseek(self._log, 0, os.SEEK_SET)
 
     def _sentence(self, problem: OSError) -> PostgresError:
-        """What to say when a file of the database's folder cannot be written or read."""
+        """Return the error for a file of the database folder that cannot be written or read."""
         if problem.errno in FULL:
             return full_disk(self.folder)
         return PostgresError(f"The database in {self.folder} cannot be used: {problem}.")
@@ -165,10 +165,10 @@ class EmbeddedServer:
         return process.poll() is not None
 
     def _clear_traces(self, path: Path) -> None:
-        """Deal with what an earlier server left, saying what was found."""
+        """Clean up after an earlier server and report what was found."""
         found = traces(path)
         if found.running is not None:
-            # We hold the lock, so whoever started that server is gone; it is ours to end.
+            # We hold the lock, so the process that started that server has ended, and we may end the server.
             self.say(f"A database server (process {found.running}) is still running; stopping it first.")
             self._end_orphan(found.running, path)
             found = traces(path)
@@ -177,7 +177,7 @@ class EmbeddedServer:
         if found.unclean:
             self.say("The database was not shut down properly; it is recovering.")
         if found.reused and not traces(path).orphans:
-            # PostgreSQL believes the number and would refuse to start; we know better, having looked at the process.
+            # PostgreSQL trusts the number and would refuse to start, but the process belongs to another program.
             (path / "postmaster.pid").unlink(missing_ok=True)
         assert self._account is not None
         for leftover in socket_folder_ensure(self.folder, self._account).glob(".s.PGSQL.*"):
@@ -229,7 +229,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
-                # Ctrl-C at the terminal is for us; the server is stopped last, when nobody uses it any more.
+                # Ctrl-C at the terminal is handled by the supervisor, which stops the server last.
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
                 **place.popen_options(),
@@ -260,7 +260,7 @@ class EmbeddedServer:
             if not self.alive:
                 self.pump()
                 if shutil.disk_usage(self.folder).free < 1024 * 1024:
-                    # Then its own words did not fit on the disk either.
+                    # The disk is so full that the server could not even log.
                     raise full_disk(self.folder)
                 raise explain(list(self.recent), self.folder / "postgres")
             try:

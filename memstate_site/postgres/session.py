@@ -1,4 +1,4 @@
-"""A server for the length of one command: the running one, or one of our own if the command is not to stay."""
+"""A server for the duration of one command: the running one, or one that the command starts and stops."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
 
 
 def _running_address(folder: Path) -> str | None:
-    """The address of a server that another process owns, once it answers; None if nobody owns one."""
+    """The address of a server that another process owns, once it answers; None if no process owns one."""
     lock = FolderLock(folder / LOCK_FILE)
     deadline = time.monotonic() + 30
     while not lock.acquire():
@@ -65,7 +65,7 @@ def _running_address(folder: Path) -> str | None:
         try:
             psycopg.connect(address, connect_timeout=5).close()
         except psycopg.OperationalError as problem:
-            # Its owner is just starting or just stopping it.
+            # Its owner is starting or stopping it.
             if time.monotonic() > deadline:
                 raise PostgresError(
                     f"The database in {folder} is in use by {lock.holder()}, but it does not answer: {problem}"

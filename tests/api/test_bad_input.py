@@ -173,7 +173,9 @@ def test_created_at_in_the_future_is_refused(operator: Caller):
 
 
 def test_created_at_in_the_distant_past_is_taken_from_operators(operator: Caller):
-    topic_id = operator.remember("Old", created_at="0001-01-03T00:00:00Z", values={"a": "b"})
+    topic_id = operator.remember(
+        "Old", created_at="0001-01-03T00:00:00Z", last_used_at="0001-01-03T00:00:00Z", values={"a": "b"}
+    )
     topic = operator.topic(topic_id)
     assert topic["created_at"].startswith("0001-01-03T00:00:00")
     assert topic["salience"] < 1e-6

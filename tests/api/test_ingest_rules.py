@@ -62,9 +62,47 @@ def test_a_topic_that_matches_is_pinned_when_the_reply_comes(agent: Caller) -> N
     event = AuditEvent.objects.get(topic_id=topic_id, action="pinned")
     assert event.actor == "rule pin allergies"
     assert event.scope == "/user/ada"
-    assert event.reason == f"on an ingest by key:agent, for topics whose title or summary matches the pattern {ALLERGY}"
+    assert (
+        event.reason
+        == f"on an ingest by key:agent, for topics whose title, summary or field matches the pattern {ALLERGY}"
+    )
     assert (event.before, event.after["pinned"]) == ({"pinned": False}, True)
     assert (event.after["policy"], event.after["version"], event.after["rule_scope"]) == ("/", 1, "/")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("allergies", "penicillin"), ("health", "allergic to bees"), ("fact", "x " * 200 + "allergic")]
+)
+@pytest.mark.parametrize("placement", ["new_topic", "extend_topic", "version_field"])
+def test_patterns_see_what_facts_are_made_of(agent: Caller, placement: str, name: str, value: str) -> None:
+    topic_id = agent.ingest(title="Tom", fields=[{"name": name, "value": "nothing"}])["topic_id"]
+    rules_set(*(rule.as_json() for rule in SHIPPED_RULE_SETS["auto_pin"]))
+    fields = [{"name": name, "value": value}]
+    if placement == "new_topic":
+        topic_id = agent.ingest(title="Tom", fields=fields)["topic_id"]
+    else:
+        agent.ingest(placement, topic_id=topic_id, fields=fields)
+    assert pinned(topic_id)
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "holds"),
+    [
+        ("is", "Penicillin", True),
+        ("is", "bees", False),
+        ("contains", "cillin", True),
+        ("contains", "nuts", False),
+        ("matches", "^peni", True),
+        ("matches", "^cillin", False),
+        ("has", None, True),
+    ],
+)
+def test_a_rule_may_ask_for_a_field_by_name(agent: Caller, op: str, value: str | None, holds: bool) -> None:
+    asked = {"name": "allergies", "op": op} | ({} if value is None else {"value": value})
+    rules_set(rule("by field", {"field": asked}))
+    topic_id = agent.remember("Tom", values={"allergies": "penicillin"})
+    other = agent.remember("Ann", values={"health": "penicillin"})
+    assert (pinned(topic_id) is not None, pinned(other)) == (holds, None)
 
 
 def test_a_topic_that_does_not_match_is_not_pinned(agent: Caller) -> None:

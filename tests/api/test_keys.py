@@ -26,6 +26,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/topics/{id}/why", None),
     ("reader", "GET", "/v1/regret", None),
     ("reader", "GET", "/v1/runs", None),
+    ("reader", "GET", "/v1/pause", None),
     ("reader", "GET", "/v1/runs/{planned}", None),
     ("reader", "GET", "/v1/runs/{planned}/actions", None),
     ("reader", "GET", "/v1/stats", None),
@@ -72,6 +73,8 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/runs/{held}/approve", {}),
     ("operator", "POST", "/v1/runs/{done}/undo", {}),
     ("operator", "POST", "/v1/events", {"event": "memory_pressure"}),
+    ("operator", "POST", "/v1/pause", {"scope": "/elsewhere", "reason": "a drill"}),
+    ("operator", "POST", "/v1/pause/lift", {"scope": "/resting"}),
     ("operator", "POST", "/v1/policies/preview", {}),
     ("operator", "PUT", "/v1/policies/", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
     ("operator", "POST", "/v1/policies/backtest", {"start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"}),
@@ -136,6 +139,7 @@ def _runs(operator: Caller) -> dict[str, str]:
         if name == "done":
             operator.post(f"/v1/runs/{told['run_id']}/approve").ok()
         made[name] = told["run_id"]
+    operator.post("/v1/pause", {"scope": "/resting", "reason": "a drill"}).ok()
     return made
 
 

@@ -165,7 +165,7 @@ def test_a_rule_is_told_as_a_sentence() -> None:
         "On each scheduled run: archive topics whose kind is tool_output and whose age is at least 7 days."
     )
     assert rule_describe(rule_parse(rule(enabled=False), scope="/")) == (
-        "On each scheduled run, under memory pressure and in a run by hand: archive topics whose kind is tool_output. "
+        "On each scheduled run, under memory pressure and in a manual run: archive topics whose kind is tool_output. "
         "(Switched off.)"
     )
     assert rule_describe(rule_parse(gives("g", "to do") | {"events": ["ingest_complete"]}, scope="/")) == (

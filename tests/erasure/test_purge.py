@@ -271,6 +271,7 @@ SEARCHED = {
     "memory_accesslog",
     "memory_auditevent",
     "memory_forgetrun",
+    "memory_forgetpause",
     "memory_forgetlisting",
     "memory_idempotencyrecord",
     "memory_conversation",

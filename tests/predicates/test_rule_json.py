@@ -168,10 +168,14 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
         ({"not": compare("scope", "is", "/")}, "that are not in scope /"),
         (compare("category", "has_any", ["work", "home"]), "that have the category work or home"),
         ({"not": compare("category", "has", "work")}, "that do not have the category work"),
-        (compare("text", "matches", r"\bnuts?\b"), r"whose title or summary matches the pattern \bnuts?\b"),
+        (compare("text", "matches", r"\bnuts?\b"), r"whose title, summary or field matches the pattern \bnuts?\b"),
         ({"not": compare("summary", "contains", "to do")}, "whose summary does not contain “to do”"),
         (compare("retrievals", "is", 0), "whose number of retrievals is 0"),
         (compare("rung", "is_not", "active"), "whose rung is not active"),
+        ({"field": {"name": "city", "op": "is", "value": "Bonn"}}, "whose field city is Bonn"),
+        ({"not": {"field": {"name": "city", "op": "contains", "value": "B"}}}, "whose field city does not contain B"),
+        ({"field": {"name": "city", "op": "matches", "value": "^B"}}, "whose field city matches the pattern ^B"),
+        ({"field": {"name": "city", "op": "has"}}, "that have the field city"),
     ],
 )
 def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:

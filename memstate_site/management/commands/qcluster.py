@@ -17,7 +17,7 @@ class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types
     def handle(self, *args: Any, **options: Any) -> None:
         cluster_guard()
         super().handle(*args, **options)
-        # The cluster itself is a child process; how it ended is how this command ends.
+        # The cluster is a child process; this command ends with its status.
         sentinels = multiprocessing.active_children()
         for sentinel in sentinels:
             sentinel.join()

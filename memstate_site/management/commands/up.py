@@ -1,4 +1,4 @@
-"""`manage.py up`: everything MemState needs, started and watched over."""
+"""`manage.py up`: starts and supervises everything that MemState needs."""
 
 from __future__ import annotations
 
