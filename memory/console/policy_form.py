@@ -23,6 +23,7 @@ from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.draft_steps import draft_start
 from memory.policy.explain import GROUPS
 from memory.policy.read import effective_as_json, number_words
+from memory.policy.replies import EffectiveValue
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 
 # Beside the values themselves, what a draft consists of in an address.
@@ -90,8 +91,8 @@ class DraftForm(forms.Form):
         for name, knob in KNOBS.items():
             self.fields[name] = _field(name, knob, inherited[name])
 
-    def _inherited(self, said: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-        """Return the value and its source for each value left empty, including those of the draft's preset."""
+    def _inherited(self, said: Mapping[str, str]) -> dict[str, EffectiveValue]:
+        """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
         preset, strategy = said.get("preset", ""), said.get("strategy", "")
         under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
         effective = effective_as_json(self.policies.with_policy(under).effective(self.scope))

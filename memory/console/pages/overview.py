@@ -171,8 +171,8 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
     for days in REGRET_DAYS:
         # From the start of a day, as in the URL of the list.
         day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
-        spans.append({"days": days, "since": day, "report": report})
+        report, sentence = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
+        spans.append({"days": days, "since": day, "report": report, "sentence": sentence})
     return _part(request, "regret", "Regret", {"spans": spans})
 
 

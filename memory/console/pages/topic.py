@@ -84,13 +84,11 @@ def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Show all revisions of the field ``name``, newest first. Three queries."""
     now, name = timezone.now(), request.GET.get("name", "")
-    found = field_timeline(
+    revisions, following = field_timeline(
         topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
     )
-    detail = topic_get(topic_id, principal=request.principal, now=now)
-    return show(
-        request, "topic_field.html", {"topic": detail, "name": name, "revisions": found.items, "next": found.next}
-    )
+    topic = topic_get(topic_id, principal=request.principal, now=now)
+    return show(request, "topic_field.html", {"topic": topic, "name": name, "revisions": revisions, "next": following})
 
 
 urlpatterns = [
