@@ -247,7 +247,7 @@ def _connect() -> psycopg.Connection[Any]:
     if not address:
         raise SettingError("DATABASE_URL is not set; `manage.py up` sets it for the embedded database.")
     deadline = time.monotonic() + DATABASE_WAIT_SECONDS
-    told = False
+    reported = False
     while True:
         try:
             return psycopg.connect(address, autocommit=True, connect_timeout=5)
@@ -256,9 +256,9 @@ def _connect() -> psycopg.Connection[Any]:
                 raise SettingError(
                     f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}"
                 ) from problem
-            if not told:
+            if not reported:
                 print("The database does not answer yet; waiting for it.", flush=True)
-                told = True
+                reported = True
             time.sleep(0.5)
 
 

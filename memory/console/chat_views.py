@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.agents.study.progress import study_as_json
+from memory.agents.study.progress import StudyOut, study_as_json
 from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
@@ -85,7 +85,7 @@ class TurnShown:
     # The cause of a missing answer: ``model``, ``server`` or "".
     failed: str
     calls: list[CallShown] = field(default_factory=list)
-    study: dict[str, Any] | None = None
+    study: StudyOut | None = None
 
     @property
     def earlier(self) -> list[CallShown]:

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from memory.core.policy_values import Knobs
-from memory.insight.backtest import Backtest
+from memory.insight.replies import BacktestReply
 from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung
 
@@ -143,7 +143,7 @@ def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> li
     ]
 
 
-def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
+def backtest_figure(draft: BacktestReply, present: BacktestReply) -> dict[str, Any]:
     """Return the figure of how many topics each would have archived by each day, as lines."""
     return {
         "data": [
@@ -151,8 +151,8 @@ def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
                 "type": "scatter",
                 "mode": "lines",
                 "name": name,
-                "x": [day.at.isoformat() for day in found.days],
-                "y": [day.archived for day in found.days],
+                "x": [day["at"].isoformat() for day in found["days"]],
+                "y": [day["archived"] for day in found["days"]],
                 "line": {"color": colour, "width": 2, "dash": dash},
             }
             for found, name, colour, dash in (

@@ -11,7 +11,8 @@ from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.recall.lookup import Page, TopicListFilter, topics_list
+from memory.recall.lookup import TopicListFilter, topics_list
+from memory.recall.replies import TopicRow
 
 PREFIX = "memstate://topics/"
 TEMPLATE = PREFIX + "{topic_id}"
@@ -20,13 +21,16 @@ PAGE = 50
 _SHORT = 300
 
 
-def resources_page(cursor: str | None, *, principal: Principal, now: dt.datetime) -> Page:
-    """Return a page of the topics in the scope of the key, newest first, as members of resources. One query.
+def resources_page(
+    cursor: str | None, *, principal: Principal, now: dt.datetime
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of the topics in the scope of the key, newest first, as members of resources, and the cursor of the
+    next page. One query.
 
     Archived topics are not listed. Raises ``ValueRefused`` for an invalid cursor.
     """
     page = topics_list(TopicListFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
-    return Page([_resource(topic) for topic in page.items], page.next)
+    return [_resource(topic) for topic in page["items"]], page["next"]
 
 
 def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
@@ -52,7 +56,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     return json.dumps(called.result, ensure_ascii=False)
 
 
-def _resource(topic: dict[str, Any]) -> dict[str, Any]:
+def _resource(topic: TopicRow) -> dict[str, Any]:
     return {
         "uri": PREFIX + topic["topic_id"],
         "name": topic["topic_id"],

@@ -64,10 +64,9 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
 
     async def list_resources(_ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         cursor = params.cursor if params is not None else None
-        page = await _done(work, lambda principal: resources_page(cursor, principal=principal, now=clock()))
+        found, following = await _done(work, lambda principal: resources_page(cursor, principal=principal, now=clock()))
         return types.ListResourcesResult(
-            resources=[types.Resource(mime_type="application/json", **each) for each in page.items],
-            next_cursor=page.next,
+            resources=[types.Resource(mime_type="application/json", **each) for each in found], next_cursor=following
         )
 
     async def list_templates(

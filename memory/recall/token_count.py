@@ -1,20 +1,21 @@
 """Estimates how many tokens a bundle takes in a language model's context."""
 
 from collections.abc import Sequence
-from typing import Any
+
+from memory.recall.replies import Candidate
 
 # English prose has about four characters per token with the usual tokenizers. Agents use many models, so no tokenizer
 # of a particular one is used.
 CHARS_PER_TOKEN = 4
 
 
-def bundle_line(candidate: dict[str, Any]) -> str:
+def bundle_line(candidate: Candidate) -> str:
     """Return a bundle as one line of text: title, summary and current field values."""
     values = "; ".join(
         f"{entry['name']}: {entry['current']['value']}" for entry in candidate["fields"] if entry["current"]
     )
     parts = [part for part in (candidate["summary"], values) if part]
-    return f"{candidate['title']} — {' | '.join(parts)}" if parts else str(candidate["title"])
+    return f"{candidate['title']} — {' | '.join(parts)}" if parts else candidate["title"]
 
 
 def tokens_estimated(text: str) -> int:
@@ -22,7 +23,7 @@ def tokens_estimated(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def budget_apply(candidates: Sequence[dict[str, Any]], budget: int | None) -> list[dict[str, Any]]:
+def budget_apply(candidates: Sequence[Candidate], budget: int | None) -> list[Candidate]:
     """Return the best candidates whose lines fit into ``budget`` tokens together, in their order.
 
     Candidates come best first; one that does not fit is skipped for a later one that does.

@@ -30,6 +30,7 @@ from memory.duplicates.pairs import (
     pairs_list,
     waiting_count,
 )
+from memory.duplicates.replies import PairOut
 from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 from memory.jobs import tasks
@@ -248,30 +249,33 @@ def _pairs_words(count: int, which: str = "") -> str:
     return f"1 {which}pair" if count == 1 else f"{count:,} {which}pairs"
 
 
-def _marked(pair: dict[str, Any]) -> dict[str, Any]:
+def _marked(pair: PairOut) -> dict[str, Any]:
     """Return a row of the list with what differs between the two marked on each side; titles only if they differ."""
-    older, newer = _sides(pair, "summary")
-    told = pair | {"older_text": older, "newer_text": newer}
-    if pair["older"]["title"] != pair["newer"]["title"]:
-        told["older_title"], told["newer_title"] = _sides(pair, "title")
+    older, newer = pair["older"], pair["newer"]
+    older_text, newer_text = _sides(older["summary"], newer["summary"])
+    told: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text}
+    if older["title"] != newer["title"]:
+        told["older_title"], told["newer_title"] = _sides(older["title"], newer["title"])
     return told
 
 
-def _sides(pair: dict[str, Any], member: str) -> tuple[list[Piece], list[Piece]]:
-    pieces = pieces_shorten(words_differ(pair["older"][member], pair["newer"][member]), most=MOST_SAME)
+def _sides(older: str, newer: str) -> tuple[list[Piece], list[Piece]]:
+    pieces = pieces_shorten(words_differ(older, newer), most=MOST_SAME)
     return [each for each in pieces if each.kind != "added"], [each for each in pieces if each.kind != "removed"]
 
 
-def _flat(pair: dict[str, Any]) -> dict[str, Any]:
-    sides = {
-        f"{side}_{name}": pair[side][member]
-        for side in ("newer", "older")
-        for name, member in (("id", "topic_id"), ("title", "title"))
+def _flat(pair: PairOut) -> dict[str, Any]:
+    newer, older = pair["newer"], pair["older"]
+    return {
+        **pair,
+        "newer_id": newer["topic_id"],
+        "newer_title": newer["title"],
+        "older_id": older["topic_id"],
+        "older_title": older["title"],
     }
-    return pair | sides
 
 
-def _around(asked: ListRequest[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _around(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[str, Any]:
     """Return what the page shows beside the pairs, and these with what differs marked. One query."""
     request, scope = asked.request, asked.filter.scope
     return {

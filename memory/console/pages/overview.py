@@ -119,12 +119,14 @@ def overview(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def overview_health(request: ConsoleRequest) -> HttpResponse:
     """Show the health checks, failed ones first. About twenty queries on small tables."""
-    told = [
+    findings = [
         {"name": name, "ok": found.ok, "sentence": found.sentence, "page": FINDING_PAGES.get(name)}
         for name, found in health_watch(now=timezone.now()).items()
     ]
-    amiss = [finding for finding in told if not finding["ok"]]
-    return _part(request, "health", "Health", {"amiss": amiss, "well": [finding for finding in told if finding["ok"]]})
+    amiss = [finding for finding in findings if not finding["ok"]]
+    return _part(
+        request, "health", "Health", {"amiss": amiss, "well": [finding for finding in findings if finding["ok"]]}
+    )
 
 
 @page(get=READER)
@@ -169,8 +171,8 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
     for days in REGRET_DAYS:
         # From the start of a day, as in the URL of the list.
         day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
-        spans.append({"days": days, "since": day, "report": report})
+        report, sentence = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
+        spans.append({"days": days, "since": day, "report": report, "sentence": sentence})
     return _part(request, "regret", "Regret", {"spans": spans})
 
 
