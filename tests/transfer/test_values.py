@@ -191,7 +191,9 @@ LEFT_OUT = {
     **dict.fromkeys(("ForgetRun", "ForgetAction", "DuplicatePair", "AccessLog", "ShadowHit", "Watermark"), HAPPENED),
     **dict.fromkeys(("ErasureReceipt", "AuditEvent", "Conversation", "ConversationTurn"), HAPPENED),
     **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic"), HAPPENED),
-    **dict.fromkeys(("ApiKey", "IdempotencyRecord", "ForgetListing", "ExtractionJob", "StudyJob", "Rekeying"), OURS),
+    **dict.fromkeys(
+        ("ApiKey", "IdempotencyRecord", "ForgetListing", "ForgetPause", "ExtractionJob", "StudyJob", "Rekeying"), OURS
+    ),
     **dict.fromkeys(("WakeUp", "WorkerHeartbeat"), OURS),
     **dict.fromkeys(("DuplicateLook", "TopicDocument", "TopicMention", "Lexeme", "CorpusTotals"), DERIVED),
 }
