@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
-from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_write
@@ -31,7 +31,7 @@ MOST_AT_ONCE = 10_000
 # Rows outside the scope of the caller are not locked.
 _READ = """
 SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
-       v.pinned, v.salience, v.reinforced_at, t.updated_at, {state}
+       v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at, {state}
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
@@ -54,13 +54,14 @@ class TopicState(NamedTuple):
     released: bool
     merged: bool
     pinned: bool
+    pinned_by_agent: bool
     salience: float
     reinforced_at: dt.datetime
     updated_at: dt.datetime
     state: str = "{}"
 
 
-Act = Callable[[CursorWrapper, Sequence[TopicState], str, dt.datetime], Mapping[uuid.UUID, dict[str, Any]]]
+Act = Callable[[CursorWrapper, Sequence[TopicState], str, dt.datetime, Principal], Mapping[uuid.UUID, dict[str, Any]]]
 
 
 class _Verb(NamedTuple):
@@ -122,7 +123,8 @@ def topics_pin(
 ) -> ForgetRun:
     """Protect topics from every forgetting, or end that. Five statements; pinning a pinned topic changes its reason.
 
-    Raises ``NotVisible`` if one is unknown to the caller.
+    Raises ``NotVisible`` if one is unknown to the caller, and ``NotAllowed`` for an agent that unpins what an operator
+    or a rule has pinned.
     """
     return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
 
@@ -197,12 +199,23 @@ def _all_move(
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
             raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        if verb == "unpin" and not principal.covers("operator"):
+            _pins_check(rows)
         for row in rows:
             if strict and (why := VERBS[verb].in_vain(row)):
                 raise Conflict(
                     f"Topic {row.id} {why}, so it cannot be {VERBS[verb].action}.", code=ProblemCode.WRONG_STANDING
                 )
         return _move(cursor, verb, rows, principal=principal, reason=reason, now=now)
+
+
+def _pins_check(rows: Sequence[TopicState]) -> None:
+    held = next((row for row in rows if row.pinned and not row.pinned_by_agent), None)
+    if held is not None:
+        raise NotAllowed(
+            f"Topic {held.id} was pinned by an operator or a rule; only an operator key can unpin it.",
+            code=ProblemCode.ROLE_TOO_LOW,
+        )
 
 
 def _sort(
@@ -238,7 +251,7 @@ def _move(
     fields = fields_read(cursor, ids) if done.fields else {}
     if done.touches:
         cursor.execute(_TOUCH, {"ids": ids, "now": now})
-    changes = done.act(cursor, rows, reason, now)
+    changes = done.act(cursor, rows, reason, now, principal)
     actions = [
         HandAction(row.id, row.scope, row.state, done.after, fields.get(row.id), changes.get(row.id, {}))
         for row in rows
@@ -247,14 +260,16 @@ def _move(
 
 
 def _archive(
-    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime
+    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime, _principal: Principal
 ) -> dict[uuid.UUID, Any]:
     policies = policies_current()
     state_changes.archive(cursor, {row.id: policies.knobs(row.scope).archive_attenuation for row in rows})
     return {}
 
 
-def _restore(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+def _restore(
+    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime, _principal: Principal
+) -> dict[uuid.UUID, Any]:
     policies = policies_current()
     knobs = {scope: policies.knobs(scope) for scope in {row.scope for row in rows}}
     withdrawn = state_changes.revive(
@@ -267,17 +282,24 @@ def _restore(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, no
     return {topic_id: {"withdrawn": summaries} for topic_id, summaries in withdrawn.items()}
 
 
-def _release(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+def _release(
+    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime, _principal: Principal
+) -> dict[uuid.UUID, Any]:
     state_changes.release(cursor, [row.id for row in rows], now=now)
     return {row.id: {"released": True} for row in rows}
 
 
-def _pin(cursor: CursorWrapper, rows: Sequence[TopicState], reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
-    state_changes.pins_set(cursor, {row.id: (True, reason) for row in rows})
+def _pin(
+    cursor: CursorWrapper, rows: Sequence[TopicState], reason: str, _now: dt.datetime, principal: Principal
+) -> dict[uuid.UUID, Any]:
+    by_agent = not principal.covers("operator")
+    state_changes.pins_set(cursor, {row.id: (True, reason) for row in rows}, by_agent=by_agent)
     return {row.id: {"pinned": True} for row in rows}
 
 
-def _unpin(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+def _unpin(
+    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime, _principal: Principal
+) -> dict[uuid.UUID, Any]:
     state_changes.pins_set(cursor, {row.id: (False, "") for row in rows})
     return {row.id: {"pinned": False} for row in rows}
 

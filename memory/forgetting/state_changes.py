@@ -60,7 +60,8 @@ FROM renewed r WHERE v.topic_id = r.topic_id
 _RELEASED = "UPDATE memory_topic SET released_at = %(at)s WHERE id = ANY(%(ids)s)"
 
 _PIN = """
-UPDATE memory_vitality v SET pinned = d.pinned, pin_reason = d.reason
+UPDATE memory_vitality v SET pinned = d.pinned, pin_reason = d.reason,
+    pinned_by_agent = d.pinned AND %(by_agent)s AND (NOT v.pinned OR v.pinned_by_agent)
 FROM unnest(%(ids)s::uuid[], %(pinned)s::bool[], %(reasons)s::text[]) AS d (id, pinned, reason)
 WHERE v.topic_id = d.id
 """
@@ -151,13 +152,17 @@ def revive(
     return fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
 
 
-def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]]) -> None:
-    """Pin or unpin topics, each with its reason. One statement."""
+def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]], *, by_agent: bool = False) -> None:
+    """Pin or unpin topics, each with its reason. One statement.
+
+    A pin of an agent does not take the place of one by an operator or a rule, which no agent may end.
+    """
     if pins:
         wanted: dict[str, Any] = {
             "ids": list(pins),
             "pinned": [pinned for pinned, _reason in pins.values()],
             "reasons": [reason for _pinned, reason in pins.values()],
+            "by_agent": by_agent,
         }
         cursor.execute(_PIN, wanted)
 

@@ -4,7 +4,8 @@
 STATE = """jsonb_build_object(
     'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
     'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
-    'pinned', v.pinned, 'pin_reason', v.pin_reason, 'retrieval_count', v.retrieval_count,
+    'pinned', v.pinned, 'pin_reason', v.pin_reason, 'pinned_by_agent', v.pinned_by_agent,
+    'retrieval_count', v.retrieval_count,
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
     'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
@@ -29,7 +30,7 @@ COUNTED = """unnest(ARRAY[
 
 # Not compared: a new half-life changes the keys of every row and shows in the policy's version; ``fields`` is added by
 # the run itself.
-_KEYS = ("half_life", "fade", "fade_floor", "fields")
+_KEYS = ("half_life", "fade", "fade_floor", "fields", "pinned_by_agent")
 
 
 def same_state_sql(one: str, other: str, *, text: bool = True) -> str:

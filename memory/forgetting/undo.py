@@ -60,6 +60,7 @@ _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.joi
 _VITALITY = f"""
 UPDATE memory_vitality v
 SET rung = b.rung, live = b.live, pinned = b.pinned, pin_reason = b.pin_reason,
+    pinned_by_agent = coalesce(b.pinned_by_agent, false),
     {fading_sql("v", used=_USED, floor="CASE WHEN b.rung > 0 THEN v.fade ELSE v.fade_floor END")}
 FROM memory_forgetaction a CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.before) b
 CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.after) w

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from memory.access.principal import Principal
-from memory.core.errors import Conflict, NotVisible, RequestRefused
+from memory.core.errors import Conflict, NotAllowed, NotVisible, RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
@@ -19,6 +19,7 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
+from memory.policy.effective import policies_current
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,9 @@ def topic_edit(
 
     ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for changes since.
     The new text is embedded before the topic is locked, unless ``vectors`` has it by its hash. Raises ``NotVisible``
-    for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a
-    salience without an operator key, ``EmbeddingFailed``, and ``Conflict`` for one that was written to since
-    ``seen_at``.
+    for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` without
+    an operator key for a salience and for taking away an exempt kind, ``EmbeddingFailed``, and ``Conflict`` for one
+    that was written to since ``seen_at``.
     """
     if change.salience is not None:
         principal.require("operator")
@@ -65,6 +66,7 @@ def topic_edit(
                 f"Topic {topic_id} is released or merged. Restore it before changing it.", code=ProblemCode.TOPIC_GONE
             )
         row = Topic.objects.get(pk=topic_id)
+        _kind_check(row.kind, change.kind, stored.scope, principal)
         if seen_at is not None and row.updated_at > seen_at:
             raise Conflict(
                 "This topic was changed while you were editing it. Your changes were not saved.",
@@ -115,6 +117,18 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
     if topic is None or not principal.sees(topic.scope):
         raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     return topic
+
+
+def _kind_check(kind: str, wanted: str | None, scope: str, principal: Principal) -> None:
+    """Raise ``NotAllowed`` if an agent would make a topic forgettable by giving it another kind."""
+    if wanted is None or principal.covers("operator"):
+        return
+    exempt = policies_current().knobs(scope).exempt_kinds
+    if kind in exempt and wanted not in exempt:
+        raise NotAllowed(
+            f"Topics of the kind {kind!r} are never forgotten; only an operator key can change the kind.",
+            code=ProblemCode.ROLE_TOO_LOW,
+        )
 
 
 def _edit_time(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:

@@ -334,6 +334,8 @@ def _plan(
                 *_fading(topic, half_life),
                 topic.pinned,
                 topic.pin_reason,
+                # Who set it may be unknown here.
+                False,
                 topic.kind,
                 topic.created_at,
                 topic.retrieval_count,

@@ -21,6 +21,7 @@ from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.formulas.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
+from memory.ingest.replies import IngestReply
 from memory.models import Rung
 from memory.policy.snapshot import Policies
 
@@ -39,7 +40,7 @@ class ItemReply:
     version_ids: dict[str, str] = field(default_factory=dict)
     similar_topic_ids: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> IngestReply:
         """Return the members of the wire format."""
         return {
             "topic_id": str(self.topic_id),
@@ -70,6 +71,7 @@ class WritePlan:
     touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
+    pins_by_agent: bool = False
     # Topics whose text is new or changed, in order; they are embedded and indexed.
     texts: dict[uuid.UUID, KnownTopic] = field(default_factory=dict)
     similar_wanted: list[int] = field(default_factory=list)
@@ -96,7 +98,7 @@ def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
 ) -> WritePlan:
     """Return the rows of ``items`` on top of ``known``, which is changed on the way. No queries."""
-    plan = WritePlan()
+    plan = WritePlan(pins_by_agent=not principal.covers("operator"))
     knobs = functools.cache(policies.knobs)
     for at, item in enumerate(items):
         try:
@@ -297,6 +299,7 @@ class _Placing:
                 fade,
                 item.pinned,
                 reason,
+                item.pinned and not self.principal.covers("operator"),
                 item.topic_kind or "",
                 self.at,
                 0,

@@ -42,6 +42,7 @@ VITALITY = (
     "fade_floor",
     "pinned",
     "pin_reason",
+    "pinned_by_agent",
     "kind",
     "created_at",
     "retrieval_count",
@@ -136,7 +137,7 @@ _PINS = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR NO KEY UPDATE
 )
-UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest'
+UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest', pinned_by_agent = %(by_agent)s
 FROM held WHERE v.topic_id = held.topic_id
 """
 
@@ -254,7 +255,7 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
             _USED, {"ids": list(plan.touched), "ats": [used_at for *_rest, used_at in plan.touched.values()]}
         )
     if plan.pins:
-        cursor.execute(_PINS, {"ids": plan.pins})
+        cursor.execute(_PINS, {"ids": plan.pins, "by_agent": plan.pins_by_agent})
 
 
 def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:

@@ -328,6 +328,7 @@ class Migration(migrations.Migration):
                 ('live', models.BooleanField(default=True, help_text='Neither archived nor released nor merged.')),
                 ('pinned', models.BooleanField(default=False)),
                 ('pin_reason', models.CharField(blank=True, default='', max_length=500)),
+                ('pinned_by_agent', models.BooleanField(db_default=False, default=False, help_text='An agent set the pin, so an agent may end it.')),
                 ('scope', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='memory.scope')),
                 ('created_at', models.DateTimeField()),
                 ('kind', models.CharField(blank=True, default='', max_length=200)),

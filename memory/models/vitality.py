@@ -35,6 +35,9 @@ class Vitality(Fading):
     live = models.BooleanField(default=True, help_text="Neither archived nor released nor merged.")
     pinned = models.BooleanField(default=False)
     pin_reason = models.CharField(max_length=500, blank=True, default="")
+    pinned_by_agent = models.BooleanField(
+        default=False, db_default=False, help_text="An agent set the pin, so an agent may end it."
+    )
 
     class Meta:
         verbose_name_plural = "vitality"

@@ -1,19 +1,20 @@
 """Estimates how many tokens a bundle takes in a language model's context."""
 
 from collections.abc import Sequence
-from typing import Any
+
+from memory.recall.replies import Candidate
 
 # English prose has about four characters per token with the usual tokenizers. Agents use many models, so no tokenizer
 # of a particular one is used.
 CHARS_PER_TOKEN = 4
 
 
-def bundle_line(candidate: dict[str, Any]) -> str:
+def bundle_line(candidate: Candidate) -> str:
     """Return a bundle as one line of text: title, summary and current field values.
 
     Empty values, and those that repeat the title or the summary, are left out.
     """
-    title, summary = str(candidate["title"]), str(candidate["summary"])
+    title, summary = candidate["title"], candidate["summary"]
     said = {_plain(title), _plain(summary), ""}
     values = "; ".join(
         f"{entry['name']}: {entry['current']['value']}"
@@ -33,7 +34,7 @@ def tokens_estimated(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def budget_apply(candidates: Sequence[dict[str, Any]], budget: int | None) -> list[dict[str, Any]]:
+def budget_apply(candidates: Sequence[Candidate], budget: int | None) -> list[Candidate]:
     """Return the best candidates whose lines fit into ``budget`` tokens together, in their order.
 
     Candidates come best first. The first that does not fit ends the answer: what comes after it is worse, and would

@@ -288,7 +288,7 @@ class Forgetting(RuleBasedStateMachine):
 
     @rule(place=places, pinned=st.booleans())
     def pin(self, place: int, pinned: bool) -> None:
-        self.cast.agent.post(f"/v1/topics/{self.some(place)}/{'pin' if pinned else 'unpin'}").ok()
+        self.cast.operator.post(f"/v1/topics/{self.some(place)}/{'pin' if pinned else 'unpin'}").ok()
 
     @rule(place=places)
     def restore(self, place: int) -> None:

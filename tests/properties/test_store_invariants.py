@@ -147,7 +147,7 @@ class Store(RuleBasedStateMachine):
     @rule(place=topics, pinned=st.booleans())
     def pin(self, place: int, pinned: bool) -> None:
         topic_id = self.some(place)
-        self.cast.agent.post(f"/v1/topics/{topic_id}/{'pin' if pinned else 'unpin'}", {"reason": "because"}).ok()
+        self.cast.operator.post(f"/v1/topics/{topic_id}/{'pin' if pinned else 'unpin'}", {"reason": "because"}).ok()
         self.pinned.pop(topic_id, None)
         if pinned:
             self.pinned[topic_id] = "because"

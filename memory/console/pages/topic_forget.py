@@ -1,4 +1,4 @@
-"""What an operator does to one topic that changes what is known: purge it, or replace a fact in it."""
+"""Purge one topic, or supersede a fact in it."""
 
 import uuid
 from typing import Any
@@ -20,14 +20,14 @@ from memory.erasure.supersede import MAX_TEXT, Superseded, supersede
 from memory.finding.facts import facts_of, topic_contents
 from memory.recall.lookup import topic_detail, topic_get
 
-# So much of an id is enough to type.
+# Characters of an id that are enough as confirmation.
 SHORT = 8
-# So many facts of a topic are offered, and so much of what was replaced is told.
+# Facts of a topic that are offered, and characters of a replaced text that are shown.
 MOST_FACTS, MOST_TOLD, EXCERPT = 60, 3, 120
 
 
 class PurgeForm(ForgetConfirmForm):
-    """Why a topic is erased, and its title or the beginning of its id, typed."""
+    """The reason of a purge, and the typed title or beginning of the id."""
 
     reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
 
@@ -74,7 +74,7 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 class SupersedeForm(forms.Form):
-    """Which fact is no longer true, and what is."""
+    """The fact to replace, and the new text."""
 
     old = forms.ChoiceField(
         widget=forms.RadioSelect,
