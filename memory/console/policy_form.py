@@ -95,13 +95,13 @@ class DraftForm(forms.Form):
         """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
         preset, strategy = said.get("preset", ""), said.get("strategy", "")
         under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
-        told = effective_as_json(self.policies.with_policy(under).effective(self.scope))
+        effective = effective_as_json(self.policies.with_policy(under).effective(self.scope))
         if strategy in KNOBS["strategy"].choices:
             # Thresholds that are not set are those of the strategy.
             chosen = dataclasses.replace(under, values={"strategy": strategy})
             of_strategy = effective_as_json(self.policies.with_policy(chosen).effective(self.scope))
-            told = {**of_strategy, "strategy": told["strategy"]}
-        return told
+            return {**of_strategy, "strategy": effective["strategy"]}
+        return effective
 
     def clean(self) -> dict[str, Any]:
         """Check the draft as a save would; each error is shown at its field."""
@@ -255,8 +255,8 @@ def _plain(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
 
-def source_words(told: Mapping[str, Any]) -> str:
+def source_words(source: Mapping[str, Any]) -> str:
     """Return the source of a value as text."""
-    if told.get("preset"):
-        return f"preset {told['preset']}, {told['from']}"
-    return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(told["from"], f"from {told['from']}")
+    if source.get("preset"):
+        return f"preset {source['preset']}, {source['from']}"
+    return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(source["from"], f"from {source['from']}")

@@ -180,7 +180,7 @@ def _look(found: Extracted) -> dict[str, Any]:
     }
 
 
-# The texts that were extracted from. One query for a page, one to count.
+# Extractions. One query for a page, one to count.
 EXTRACTIONS = ListPage(
     name="extract",
     address="extract/",

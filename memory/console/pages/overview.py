@@ -119,12 +119,14 @@ def overview(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def overview_health(request: ConsoleRequest) -> HttpResponse:
     """Show the health checks, failed ones first. About twenty queries on small tables."""
-    told = [
+    findings = [
         {"name": name, "ok": found.ok, "sentence": found.sentence, "page": FINDING_PAGES.get(name)}
         for name, found in health_watch(now=timezone.now()).items()
     ]
-    amiss = [finding for finding in told if not finding["ok"]]
-    return _part(request, "health", "Health", {"amiss": amiss, "well": [finding for finding in told if finding["ok"]]})
+    amiss = [finding for finding in findings if not finding["ok"]]
+    return _part(
+        request, "health", "Health", {"amiss": amiss, "well": [finding for finding in findings if finding["ok"]]}
+    )
 
 
 @page(get=READER)

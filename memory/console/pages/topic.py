@@ -33,7 +33,7 @@ REVISIONS = 30
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Show one topic. Seventeen queries at most; salience and uses load separately."""
     now = timezone.now()
-    told = topic_timeline(topic_id, principal=request.principal, now=now)
+    detail = topic_timeline(topic_id, principal=request.principal, now=now)
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )
@@ -41,12 +41,12 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         request,
         "topic.html",
         {
-            "topic": told,
+            "topic": detail,
             "why": topic_why(topic_id, principal=request.principal, now=now),
             "changes": changes,
             "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
-            "also_from": told["also_from"],
-            "graph": graph_place(told["title"], told["neighbors"]),
+            "also_from": detail["also_from"],
+            "graph": graph_place(detail["title"], detail["neighbors"]),
         },
     )
 
@@ -87,8 +87,8 @@ def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     revisions, following = field_timeline(
         topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
     )
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    return show(request, "topic_field.html", {"topic": told, "name": name, "revisions": revisions, "next": following})
+    topic = topic_get(topic_id, principal=request.principal, now=now)
+    return show(request, "topic_field.html", {"topic": topic, "name": name, "revisions": revisions, "next": following})
 
 
 urlpatterns = [

@@ -53,7 +53,7 @@ class LinesField(forms.CharField):
 
 
 class TopicForm(forms.Form):
-    """What a topic says about itself. ``told`` is what it says now, as ``topic_get`` returns it."""
+    """The editable members of a topic. ``detail`` is its present state, as ``topic_get`` returns it."""
 
     title = LineField(max_length=1000)
     summary = LinesField(rows=6)
@@ -69,9 +69,9 @@ class TopicForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
 
-    def __init__(self, data: Any, *, told: Mapping[str, Any]) -> None:
-        self.known = list(told["categories"])
-        shown = {**told, "kind": told["topic_kind"], "categories": "\n".join(self.known), "salience": None}
+    def __init__(self, data: Any, *, detail: Mapping[str, Any]) -> None:
+        self.known = list(detail["categories"])
+        shown = {**detail, "kind": detail["topic_kind"], "categories": "\n".join(self.known), "salience": None}
         super().__init__(data, initial={name: shown[name] for name in MEMBERS})
 
     def clean_summary(self) -> str:
@@ -178,8 +178,8 @@ ACTS = {
 def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Edit a topic. If another user has edited it meanwhile, the form keeps the input and shows both versions."""
     now = timezone.now()
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    form = TopicForm(request.POST if request.method == "POST" else None, told=told)
+    detail = topic_get(topic_id, principal=request.principal, now=now)
+    form = TopicForm(request.POST if request.method == "POST" else None, detail=detail)
     status = 200
     if request.method == "POST":
         status = 422
@@ -204,13 +204,13 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 return go(request, "console:topic", topic_id)
     if status == 409:
         # The form shows the input and the version of the other user.
-        told = topic_get(topic_id, principal=request.principal, now=now)
+        detail = topic_get(topic_id, principal=request.principal, now=now)
     # The next save is based on the version that is shown now.
-    seen = told["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
+    seen = detail["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
     return show(
         request,
         "topic_edit.html",
-        {"form": form, "topic": told, "seen_at": seen, "collided": status == 409},
+        {"form": form, "topic": detail, "seen_at": seen, "collided": status == 409},
         status=status,
     )
 
@@ -219,14 +219,14 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpResponse:
     """Explain an action and ask for the reason; then execute it. About a dozen queries."""
     act, now = ACTS[verb], timezone.now()
-    told = topic_get(topic_id, principal=request.principal, now=now)
+    detail = topic_get(topic_id, principal=request.principal, now=now)
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        undo_offer(request, f"“{told['title']}” {act.done}", run)
+        undo_offer(request, f"“{detail['title']}” {act.done}", run)
         return go(request, "console:topic", topic_id)
     return show(
-        request, "topic_act.html", {"act": act, "form": form, "topic": told}, status=422 if form.errors else 200
+        request, "topic_act.html", {"act": act, "form": form, "topic": detail}, status=422 if form.errors else 200
     )
 
 

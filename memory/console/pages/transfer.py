@@ -43,7 +43,6 @@ FILE_NAME = "memstate-export.jsonl"
 # Bytes of a file that the request checks itself, because the worker may be busy for a minute.
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
-# What the worker is at; the page shows how far.
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -332,7 +331,7 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
     return {"count": count, "noun": noun_of(sort, count)}
 
 
-# The imports there were. One query for a page, one to count.
+# Imports. One query for a page, one to count.
 IMPORTS = ListPage(
     name="transfer",
     address="transfer/",
