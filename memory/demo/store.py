@@ -96,6 +96,7 @@ def _topic_item(topic: StoryTopic) -> IngestItem:
         categories=list(topic.categories),
         pinned=topic.pinned,
         created_at=topic.at,
+        last_used_at=topic.at,
         fields=[
             IngestField(
                 name=entry.name,
@@ -115,6 +116,7 @@ def _revision_item(revision: StoryRevision) -> IngestItem:
         placement="version_field",
         topic_id=str(topic_id(revision.key)),
         created_at=revision.at,
+        last_used_at=revision.at,
         fields=[
             IngestField(
                 name=revision.name,

@@ -303,7 +303,7 @@ class _Placing:
                 item.topic_kind or "",
                 self.at,
                 0,
-                self.used_at if item.created_at is not None else None,
+                self.used_at if self.used_at > self.at else None,
                 Rung.ACTIVE,
                 True,
             )

@@ -82,6 +82,8 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     principal=principal,
                     knobs=knobs,
                     now=now,
+                    # A look at the past is no use of what is found there.
+                    counts=request.as_of is None,
                 )
     answer.body["candidates"] = bundles
     answer.body["summary_text"] = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
