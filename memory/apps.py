@@ -14,8 +14,7 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have the schedules made when the tables are there, whichever way the store is started; register what undoes
-        a merge."""
+        """Create the schedules after migrations, however the store is started, and register the undo of merges."""
         from memory.duplicates.unmerge import merge_undo
         from memory.forgetting.manual_runs import MERGED
         from memory.forgetting.undo import TOGETHER

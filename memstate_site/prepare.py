@@ -19,7 +19,7 @@ from typing import Any
 import django
 import psycopg
 
-from memstate_site.env import SettingError, envsecret, envstr
+from memstate_site.env import SettingError, envbool, envsecret, envstr
 from memstate_site.folder import data_folder_ensure, private_file_read, private_file_replace
 from memstate_site.listening import shown_address
 
@@ -128,12 +128,16 @@ def credentials_ensure(path: Path) -> None:
     if first_anywhere:
         _administrator_make(given_password or kept["admin_password"])
         _password_note(path, kept, given_password)
+        if "admin_password" in kept:
+            kept["admin_password_mark"] = _mark(_administrator_hash() or "")
+            private_file_replace(path, json.dumps(kept, indent=2))
     elif given_password is not None:
         _administrator_accept(path, kept, given_password)
     for role, given in given_keys.items():
         secret = given or kept.get(f"{role}_key")
         if secret is not None:
             key_ensure(name=f"first {role} key", role=role, secret=secret)
+    _invalid_remove(path, kept)
 
     if made:
         _show_once(path, made)
@@ -151,6 +155,11 @@ def _show_once(path: Path, made: dict[str, str]) -> None:
     labels = {"admin_password": "Password", "agent_key": "Agent key", "operator_key": "Operator key"}
     lines = [("Console", console), ("Administrator", ADMINISTRATOR)]
     lines += [(label, made[name]) for name, label in labels.items() if name in made]
+    if not envbool("MEMSTATE_SHOW_SECRETS", sys.stdout.isatty()):
+        # What is not a terminal is likely a log, where others read it and where it stays.
+        print(f"\nMemState is set up at {console} The administrator's password and the first keys are in")
+        print(f"{path}\n", flush=True)
+        return
     print("\nMemState is set up. What follows is shown this once and kept, for this account only, in")
     print(f"{path}\n")
     for label, value in lines:
@@ -193,6 +202,32 @@ def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
     private_file_replace(path, json.dumps(kept, indent=2))
 
 
+def _administrator_hash() -> str | None:
+    from django.contrib.auth.models import User
+
+    return User.objects.filter(username=ADMINISTRATOR).values_list("password", flat=True).first()
+
+
+def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
+    """Remove secrets that open nothing any more: a password that was changed, keys that were revoked."""
+    from memory.access.keys import secret_hash
+    from memory.models import ApiKey
+
+    invalid = []
+    if "admin_password" in kept and kept.get("admin_password_mark") != _mark(_administrator_hash() or ""):
+        invalid += ["admin_password", "admin_password_mark"]
+    for name in ("agent_key", "operator_key"):
+        if (
+            name in kept
+            and ApiKey.objects.filter(secret_hash=secret_hash(kept[name]), revoked_at__isnull=False).exists()
+        ):
+            invalid.append(name)
+    if invalid:
+        for name in invalid:
+            kept.pop(name, None)
+        private_file_replace(path, json.dumps(kept, indent=2))
+
+
 def _mark(password: str) -> str:
     from django.utils.crypto import salted_hmac
 
@@ -212,7 +247,7 @@ def _connect() -> psycopg.Connection[Any]:
     if not address:
         raise SettingError("DATABASE_URL is not set; `manage.py up` sets it for the embedded database.")
     deadline = time.monotonic() + DATABASE_WAIT_SECONDS
-    told = False
+    reported = False
     while True:
         try:
             return psycopg.connect(address, autocommit=True, connect_timeout=5)
@@ -221,9 +256,9 @@ def _connect() -> psycopg.Connection[Any]:
                 raise SettingError(
                     f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}"
                 ) from problem
-            if not told:
+            if not reported:
                 print("The database does not answer yet; waiting for it.", flush=True)
-                told = True
+                reported = True
             time.sleep(0.5)
 
 

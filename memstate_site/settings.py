@@ -261,7 +261,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked.html"
 
-# Behind a proxy that speaks TLS, cookies travel over TLS only, and whoever comes without it is sent there; checks of
+# Behind a TLS proxy, cookies are sent over TLS only, and requests without TLS are redirected; checks of
 # the machine itself are not.
 _SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
 SESSION_COOKIE_SECURE = _SECURE

@@ -177,7 +177,8 @@ class Supervisor:
             title="The preparation",
             mark="",
             command=[sys.executable, "-m", "memstate_site.prepare"],
-            environment=environment,
+            # It writes through this process; the secrets it makes are for a terminal only.
+            environment={"MEMSTATE_SHOW_SECRETS": "yes" if sys.stdout.isatty() else "no", **environment},
             show=show,
             plain=True,
         )

@@ -83,7 +83,7 @@ class PacedSocket:
         return self._limit
 
     def settimeout(self, seconds: float | None) -> None:
-        """Bound one read. gunicorn does so for what is left of a body that nobody wanted."""
+        """Limit the time of one read. gunicorn sets it for the unread rest of a body."""
         self._limit = seconds
 
     def recv(self, size: int) -> bytes:

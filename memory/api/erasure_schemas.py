@@ -2,16 +2,17 @@
 
 import datetime as dt
 import uuid
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired, get_args
 
-from ninja import Schema
 from pydantic import BaseModel, Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
+from memory.core.replies import TypedDict, doc, one_of
 from memory.ingest.items import Category, LongText, ShortText
 
 Verb = Literal["release", "purge"]
+_FOUND_BY = ("identifier", "name", "meaning")
 Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
@@ -39,7 +40,7 @@ class ForgetRequest(BaseModel, extra="forbid"):
     token: Annotated[str, StringConstraints(max_length=100)] | None = None
 
 
-class ForgetMatch(Schema):
+class ForgetMatch(TypedDict):
     """A topic of the list."""
 
     topic_id: str
@@ -50,25 +51,25 @@ class ForgetMatch(Schema):
     standing: str
     pinned: bool
     why: str
-    confidence: float = Field(description="0 to 1.")
-    by: Literal["identifier", "name", "meaning", "filter"] = Field(description="By what it was found.")
+    confidence: Annotated[float, doc("0 to 1.")]
+    by: Annotated[str, one_of((*_FOUND_BY, "filter")), doc("By what it was found.")]
     excerpt: str
-    keeps: str = Field(description="The remaining content of the topic; it is kept as a separate topic.")
+    keeps: Annotated[str, doc("The remaining content of the topic; it is kept as a separate topic.")]
 
 
-class ForgetReply(Schema):
+class ForgetReply(TypedDict):
     """A list and its outcome. ``token`` is null if there is nothing to execute."""
 
     token: str | None
     expires_at: dt.datetime
-    verb: Verb
+    verb: Annotated[str, one_of(get_args(Verb))]
     count: int
     ambiguous: bool
-    question: str = Field(description="The question to the caller, or why nothing was found.")
-    matches: list[ForgetMatch] = Field(description="At most 200 topics.")
+    question: Annotated[str, doc("The question to the caller, or why nothing was found.")]
+    matches: Annotated[list[ForgetMatch], doc("At most 200 topics.")]
     executed: bool
-    run_id: str | None = None
-    receipt_id: str | None = None
+    run_id: NotRequired[str | None]
+    receipt_id: NotRequired[str | None]
 
 
 class SupersedeRequest(BaseModel, extra="forbid"):
@@ -83,32 +84,36 @@ class SupersedeRequest(BaseModel, extra="forbid"):
     )
 
 
-class SupersededOut(Schema):
+class SupersededOut(TypedDict):
     """The change of one topic."""
 
     topic_id: str
-    mode: Literal["whole", "part"]
+    mode: Annotated[str, one_of(("whole", "part"))]
     before: str
     after: str
-    confidence: float = Field(description="0 to 1.")
-    by: Literal["identifier", "name", "meaning"] = Field(description="By what it was found.")
+    confidence: Annotated[float, doc("0 to 1.")]
+    by: Annotated[str, one_of(_FOUND_BY), doc("By what it was found.")]
 
 
-class SupersedeReply(Schema):
+class SupersedeReply(TypedDict):
     """The topic with the new text, and what was replaced."""
 
     topic_id: str
     superseded: list[SupersededOut]
 
 
-class CandidateOut(Schema):
+class CandidateOut(TypedDict):
     """A fact that may be meant."""
 
     topic_id: str
     text: str
-    confidence: float = Field(default=0.0, description="0 to 1.")
-    by: Literal["identifier", "name", "meaning"] = "meaning"
-    token: str = Field(default="", description="Send it with the same request to choose this fact. Valid for an hour.")
+    confidence: NotRequired[Annotated[float, Field(default=0.0, description="0 to 1.")]]
+    by: NotRequired[Annotated[str, one_of(_FOUND_BY), Field(default="meaning")]]
+    token: NotRequired[
+        Annotated[
+            str, Field(default="", description="Send it with the same request to choose this fact. Valid for an hour.")
+        ]
+    ]
 
 
 class AmbiguousProblem(Problem):

@@ -1,17 +1,15 @@
 """/v1/topics/{id}/why, /v1/policies/backtest and /v1/regret."""
 
-import dataclasses
 import datetime as dt
 import uuid
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from memory.api.authentication import principal_of
-from memory.api.evidence_schemas import BacktestReply, BacktestRequest, RegretReply, WhyReply
 from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -19,6 +17,7 @@ from memory.api.responses import problems
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.insight.backtest import backtest
 from memory.insight.regret import regret_report
+from memory.insight.replies import BacktestReply, RegretReply, WhyReply
 from memory.insight.why import topic_why
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
@@ -28,6 +27,19 @@ router = Router(tags=["evidence"])
 Scope = Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)]
 Moment = Annotated[AwareDatetime | None, Query(description="ISO 8601 with an offset, such as 2026-03-01T00:00:00Z.")]
 Limit = Annotated[int, Query(ge=1, description="Topics to list.")]
+
+
+class BacktestRequest(BaseModel, extra="forbid"):
+    """A draft to replay. Without preset, values and rules, the policy in force is replayed."""
+
+    scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
+    preset: str | None = Field(default=None, max_length=50)
+    values: dict[str, Any] | None = None
+    rules: list[Any] | None = Field(default=None, description="Default: the rules of the scope.")
+    start: AwareDatetime
+    end: AwareDatetime
+    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="Days between runs.")
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of the random draws.")
 
 
 @router.get(
@@ -53,7 +65,7 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
         policies = policies_drafted(
             policies, scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules
         )
-    found = backtest(
+    replayed = backtest(
         policies,
         scope,
         start=payload.start,
@@ -62,7 +74,7 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
         step=dt.timedelta(days=payload.step_days),
         seed=payload.seed,
     )
-    return json_reply({**dataclasses.asdict(found), "sentence": found.sentence})
+    return json_reply(replayed)
 
 
 @router.get(

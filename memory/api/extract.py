@@ -1,14 +1,12 @@
 """POST /v1/extract: turn a text into facts. GET /v1/extract/{job_id}: progress of a background extraction."""
 
-import datetime as dt
 import uuid
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import BaseModel, Field, StringConstraints
 
 from memory.api.authentication import principal_of
@@ -18,6 +16,7 @@ from memory.api.run_schemas import ScopeText
 from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_as_json
+from memory.extraction.replies import ExtractAccepted, ExtractionOut, ExtractReply
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
@@ -29,7 +28,6 @@ router = Router(tags=["extract"])
 
 # The configured limit is checked in the code, so that its error names the limit; this is an upper bound.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
-Method = Literal["llm", "extractive"]
 
 
 class ExtractRequest(BaseModel):
@@ -39,56 +37,6 @@ class ExtractRequest(BaseModel):
     scope: ScopeText | None = None
     store: bool = False
     kind: ShortText | None = Field(default=None, description="Kind of the stored topics; default: fact.")
-
-
-class KnownFact(Schema):
-    """A fact that was already known, and the topic that contains it."""
-
-    text: str
-    topic_id: str
-
-
-class ExtractReply(Schema):
-    """The facts of a text."""
-
-    extracted: list[str] = Field(description="Each a self-contained sentence of at most 500 characters.")
-    stored: list[str] = Field(description="Ids of the new topics, in the order of their facts.")
-    skipped_duplicates: list[KnownFact]
-    method: Method = Field(description="llm only if a language model extracted everything.")
-    methods: list[Method] = Field(description="One for each part of the text.")
-    note: str = Field(description="How the facts were found, and the limits of that method.")
-    warning: str | None = None
-    source_topic_id: str | None = Field(
-        default=None, description="The topic that stores the text; no query returns it."
-    )
-    dropped: dict[str, int] = Field(
-        description="What was omitted: sentences by type, facts by what is wrong with them."
-    )
-
-
-class ExtractAccepted(Schema):
-    """The text is kept, and the worker extracts its facts."""
-
-    job_id: str
-    status: str
-    segments: int
-    source_topic_id: str | None
-
-
-class ExtractionOut(ExtractReply):
-    """An extraction in the background, and what it has come to so far."""
-
-    job_id: str
-    status: Literal["working", "done", "cancelled", "failed"]
-    scope: str
-    kind: str
-    segments: int
-    done: int
-    progress: float = Field(description="Share of the segments that are stored, 0 to 1.")
-    actor: str
-    failure: str | None
-    created_at: dt.datetime
-    finished_at: dt.datetime | None
 
 
 Background = Annotated[bool, Query(description="Answer 202 with the id of a job at once. Needs store.")]
@@ -119,32 +67,33 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
             now=now,
             enqueue=tasks.extraction_enqueue,
         )
-        return json_reply(
-            {
-                "job_id": str(job.id),
-                "status": job.status,
-                "segments": job.segments,
-                "source_topic_id": str(job.source_id) if job.source_id else None,
-            },
-            status=202,
-        )
+        accepted: ExtractAccepted = {
+            "job_id": str(job.id),
+            "status": job.status,
+            "segments": job.segments,
+            "source_topic_id": str(job.source_id) if job.source_id else None,
+        }
+        return json_reply(accepted, status=202)
     done = extract(
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )
     if done.stored:
         tasks.upkeep_nudge()
-    return json_reply(_reply(asdict(done), payload))
-
-
-def _reply(body: dict[str, Any], payload: ExtractRequest) -> dict[str, Any]:
-    body["skipped_duplicates"] = [
-        {"text": each["text"], "topic_id": str(each["topic_id"])} for each in body["skipped_duplicates"]
-    ]
-    long = len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS
-    body["warning"] = body["warning"] or None
-    if body["warning"] and long and payload.store:
-        body["warning"] += " For a text of this length, background=1 gives it all the time it needs."
-    return body
+    warning = done.warning
+    if warning and payload.store and len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS:
+        warning += " For a text of this length, background=1 gives it all the time it needs."
+    reply: ExtractReply = {
+        "extracted": done.extracted,
+        "stored": [str(topic_id) for topic_id in done.stored],
+        "skipped_duplicates": [{"text": each.text, "topic_id": str(each.topic_id)} for each in done.skipped_duplicates],
+        "method": done.method,
+        "methods": done.methods,
+        "note": done.note,
+        "warning": warning or None,
+        "source_topic_id": str(done.source_topic_id) if done.source_topic_id else None,
+        "dropped": done.dropped,
+    }
+    return json_reply(reply)
 
 
 _JOB = problems(401, 403, 404, 422, 429, 503)

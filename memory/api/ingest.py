@@ -11,12 +11,12 @@ from memory.api.parsing import IdempotencyKey, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.api.schemas import BatchReply, IngestReply
 from memory.core.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemOutcome
+from memory.ingest.replies import BatchReply, IngestReply
 from memory.ingest.request import ingest_request
 from memory.jobs import tasks
 

@@ -4,21 +4,22 @@ A final segment ``versions`` or ``rollback`` reads the history or rolls back. A 
 scope, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
 """
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
+from pydantic import BaseModel, Field, model_validator
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
-from memory.api.policy_schemas import PolicyDraft, PolicyOut, PolicyRollback, PolicyVersionPage
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.core.scopes import ROOT
 from memory.policy.read import policy_show, policy_versions
+from memory.policy.replies import PolicyOut, PolicyVersionPage
 from memory.policy.save import policy_rollback, policy_save
 
 router = Router(tags=["policies"])
@@ -54,6 +55,37 @@ _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
+# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
+
+
+class PolicyDraft(BaseModel, extra="forbid"):
+    """The whole policy of a scope. Omitted values are inherited."""
+
+    preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
+    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null inherits.")
+    rules: list[Any] | None = Field(
+        default=None, description="Rules of this scope, or names of included rule sets; if omitted, the rules stay."
+    )
+    reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
+    base_version: int | None = Field(
+        default=None, description="The version that the draft is based on; 409 if there is a newer one."
+    )
+
+    @model_validator(mode="after")
+    def _something_is_said(self) -> Self:
+        # A request that says nothing would inherit everything again, which nobody asks for by leaving it out.
+        if self.values is None and self.preset is None and self.rules is None:
+            raise ValueError("must hold values, a preset or rules; values is the whole set, and {} inherits everything")
+        return self
+
+
+class PolicyRollback(BaseModel, extra="forbid"):
+    """The version to roll back to, and the reason."""
+
+    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 removes the policy.")
+    reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
+
+
 def _shown(request: HttpRequest, scope: str) -> HttpResponse:
     return json_reply(policy_show(principal_of(request, "reader").scope_chosen(scope)))
 
@@ -84,35 +116,30 @@ def _rolled_back(request: HttpRequest, scope: str, payload: PolicyRollback) -> H
 def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) -> HttpResponse:
     chosen = principal_of(request, "reader").scope_chosen(scope)
     page = policy_versions(chosen, before=cursor, limit=limit_checked(limit))
-    return json_reply({"items": page.items, "next": None if page.next is None else str(page.next)})
+    return json_reply(PolicyVersionPage(items=list(page.items), next=None if page.next is None else str(page.next)))
 
 
-@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ}, by_alias=True)
+@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ})
 def root_policy(request: HttpRequest) -> HttpResponse:
     """Return the policy of the whole store, which applies unless a policy below overrides it."""
     return _shown(request, ROOT)
 
 
-@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE}, by_alias=True)
+@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
     """Make a new version. Requires an operator key for the whole store."""
     return _saved(request, ROOT, payload)
 
 
 @router.get(
-    "/policies/versions",
-    summary="Read the history of the root's policy",
-    response={200: PolicyVersionPage, **_READ},
-    by_alias=True,
+    "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
 )
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, ROOT, cursor, limit)
 
 
-@router.post(
-    "/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE}, by_alias=True
-)
+@router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE})
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, ROOT, payload)
@@ -122,7 +149,6 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
     "/policies/{scopepath:scope}/versions",
     summary="Read the history of a policy",
     response={200: PolicyVersionPage, **_READ},
-    by_alias=True,
 )
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
@@ -131,34 +157,19 @@ def scope_policy_versions(
     return _versions(request, scope, cursor, limit)
 
 
-@router.post(
-    "/policies/{scopepath:scope}/rollback",
-    summary="Roll back a policy",
-    response={200: PolicyOut, **_WRITE},
-    by_alias=True,
-)
+@router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **_WRITE})
 def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, scope, payload)
 
 
-@router.get(
-    "/policies/{policypath:scope}",
-    summary="Read the policy of a scope",
-    response={200: PolicyOut, **_READ},
-    by_alias=True,
-)
+@router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
 def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
     """Return what is set at a scope, and every value in force there with its source."""
     return _shown(request, scope)
 
 
-@router.put(
-    "/policies/{policypath:scope}",
-    summary="Set the policy of a scope",
-    response={200: PolicyOut, **_WRITE},
-    by_alias=True,
-)
+@router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
     """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited."""
     return _saved(request, scope, payload)

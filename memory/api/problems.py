@@ -2,18 +2,27 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple, TypeVar
 
 import structlog
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.db import IntegrityError, OperationalError
+from django.db import IntegrityError, OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
-from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
+from psycopg.errors import (
+    DeadlockDetected,
+    DiskFull,
+    ForeignKeyViolation,
+    LockNotAvailable,
+    ProgramLimitExceeded,
+    QueryCanceled,
+)
 
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
@@ -46,6 +55,9 @@ STATUSES: dict[type[MemoryProblem], int] = {
     # Callers of a model handle its failure; this is for those that do not.
     ModelProblem: 503,
 }
+
+# PostgreSQL makes files of 16 MB for its journal; with less room than that, it stops.
+FULL_BYTES = 16 * 1024 * 1024
 
 # Seconds for Retry-After if a model is rate limited and gives no time.
 RATE_LIMITED_SECONDS = 30
@@ -127,6 +139,9 @@ _DATABASE_FAILURES = {
     ),
     (QueryCanceled,): Failure(503, "The database took longer than a request may take.", ProblemCode.DATABASE_SLOW),
 }
+_DISK_FULL = Failure(
+    503, "The disk that holds the database is full. Nothing was written. Make room there.", ProblemCode.DISK_FULL
+)
 _DATABASE_AWAY = Failure(503, "The database is not reachable. Retry shortly.", ProblemCode.DATABASE_UNAVAILABLE)
 _PURGED_MEANWHILE = Failure(
     503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
@@ -148,6 +163,8 @@ def failure_of(problem: Exception) -> Failure:
         failure = next(
             (found for causes, found in _DATABASE_FAILURES.items() if isinstance(cause, causes)), _DATABASE_AWAY
         )
+        if isinstance(cause, DiskFull) or (failure is _DATABASE_AWAY and _disk_full()):
+            failure = _DISK_FULL
         logger.warning(failure.code.replace("-", "_"), problem=str(problem))
         return failure
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
@@ -155,6 +172,16 @@ def failure_of(problem: Exception) -> Failure:
         return _PURGED_MEANWHILE
     logger.error("request_failed", exc_info=problem)
     return _MISTAKE
+
+
+def _disk_full() -> bool:
+    """Tell whether the disk of the embedded database is full: PostgreSQL then stops, and nothing answers."""
+    if not connection.settings_dict["HOST"].startswith("/"):
+        return False
+    try:
+        return shutil.disk_usage(settings.MEMSTATE_DATA_DIR).free < FULL_BYTES
+    except OSError:
+        return False
 
 
 def problems_register(api: NinjaAPI) -> None:

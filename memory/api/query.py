@@ -8,9 +8,9 @@ from memory.api.authentication import principal_of
 from memory.api.metrics import stages_observe
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.api.schemas import QueryReply
 from memory.jobs import tasks
 from memory.recall.query import query_answer
+from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
 
 router = Router(tags=["query"])

@@ -1,5 +1,5 @@
-"""Replies as JSON. Routes return plain values, which are encoded directly and not copied into schema objects first.
-Tests over the whole API check that replies fit the schemas."""
+"""Replies as JSON. Routes return TypedDicts (``memory.core.replies``), which are encoded directly and not copied into
+schema objects first."""
 
 import datetime as dt
 import json

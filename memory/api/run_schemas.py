@@ -1,12 +1,14 @@
 """Request and reply schemas of runs and previews."""
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from ninja import Schema
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
+from memory.core.replies import TypedDict, doc, one_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.run_list import ActionOut
+from memory.models import ForgetRun
 
 # Policies subtract up to a hundred years from a time; years outside this range are mistakes.
 Moment = Annotated[
@@ -36,7 +38,7 @@ class EventRequest(BaseModel, extra="forbid"):
     scope: ScopeText | None = None
 
 
-class EventReply(Schema):
+class EventReply(TypedDict):
     """The event is stored; the worker answers it within about a second."""
 
     event: str
@@ -44,28 +46,29 @@ class EventReply(Schema):
     accepted: bool
 
 
-class RunOut(Schema):
+class RunOut(TypedDict):
     """A run. ``counts`` has the totals; ``results`` lists each topic, in order."""
 
     run_id: str
     scope: str
     event: str
-    status: StatusName
+    status: Annotated[str, one_of(ForgetRun.Status.values)]
     dry_run: bool
     policy_version: int
     policy_versions: dict[str, int]
     counts: dict[str, int]
-    results: list[str] | None = Field(default=None, description="Omitted in lists.")
+    results: NotRequired[Annotated[list[str] | None, doc("Omitted in lists.")]]
     held_because: str | None
-    gate: str | None = Field(
-        description="Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."
-    )
+    gate: Annotated[
+        str | None,
+        doc("Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."),
+    ]
     failure: str | None
     planned: int
     applied: int
     skipped: int
-    left_over: int = Field(description="Due topics beyond max_topics_for_forget_scan.")
-    progress: float = Field(description="Share of the planned actions that are done, 0 to 1.")
+    left_over: Annotated[int, doc("Due topics beyond max_topics_for_forget_scan.")]
+    progress: Annotated[float, doc("Share of the planned actions that are done, 0 to 1.")]
     actor: str
     approved_by: str | None
     undone_by: str | None
@@ -76,47 +79,28 @@ class RunOut(Schema):
     undone_at: dt.datetime | None
 
 
-class RunPage(Schema):
+class RunPage(TypedDict):
     """Runs, newest first."""
 
     items: list[RunOut]
     next: str | None
 
 
-class ActionOut(Schema):
-    """What a run does to one topic."""
-
-    place: int
-    topic_id: str
-    title: str
-    action: str
-    state: StateName
-    from_rung: str
-    to_rung: str
-    score: float | None
-    why: dict[str, Any]
-    changes: dict[str, Any]
-    salience_before: float | None
-    salience_after: float | None
-    note: str
-    at: dt.datetime | None
-
-
-class ActionPage(Schema):
+class ActionPage(TypedDict):
     """Actions in their order: lowest score first."""
 
     items: list[ActionOut]
     next: str | None
 
 
-class ConflictOut(Schema):
+class ConflictOut(TypedDict):
     """A topic that the undo skipped, and why."""
 
     topic_id: str
     why: str
 
 
-class UndoReply(Schema):
+class UndoReply(TypedDict):
     """The result of an undo. ``conflicts`` has at most 1,000 items."""
 
     run_id: str
@@ -144,7 +128,7 @@ class PreviewRequest(BaseModel, extra="forbid"):
     limit: int = Field(default=50, ge=1)
 
 
-class StepOut(Schema):
+class StepOut(TypedDict):
     """Topics that a run would move to a rung: under the policy in force, under the draft, and the difference."""
 
     now: int
@@ -153,15 +137,15 @@ class StepOut(Schema):
     lost: int
 
 
-class ProjectionOut(Schema):
+class ProjectionOut(TypedDict):
     """What a run at that time would do if no topic is used until then."""
 
     at: dt.datetime
-    rungs: dict[str, int] = Field(description="Under the draft.")
-    present: dict[str, int] = Field(description="Under the policy in force.")
+    rungs: Annotated[dict[str, int], doc("Under the draft.")]
+    present: Annotated[dict[str, int], doc("Under the policy in force.")]
 
 
-class HistogramOut(Schema):
+class HistogramOut(TypedDict):
     """Scores under the draft: ``edges`` has one entry more than each list of ``rungs``."""
 
     scale: Literal["log", "linear"]
@@ -169,7 +153,7 @@ class HistogramOut(Schema):
     rungs: dict[str, list[int]]
 
 
-class AffectedOut(Schema):
+class AffectedOut(TypedDict):
     """A topic that a run under the draft would change; ``new``: not under the policy in force."""
 
     topic_id: str
@@ -184,7 +168,7 @@ class AffectedOut(Schema):
     new: bool
 
 
-class PreviewReply(Schema):
+class PreviewReply(TypedDict):
     """What a draft would do."""
 
     scope: str

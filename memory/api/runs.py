@@ -1,8 +1,7 @@
 """Runs, events and previews: /v1/runs, /v1/events, /v1/policies/preview. Reading runs needs no operator key."""
 
 import uuid
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -15,6 +14,7 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import (
     ActionPage,
+    AffectedOut,
     EventReply,
     EventRequest,
     PreviewReply,
@@ -45,9 +45,9 @@ _READ = problems(401, 403, 404, 422, 429, 503)
 _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-def _run(run: ForgetRun, *, results: bool = True) -> dict[str, Any]:
+def _run(run: ForgetRun, *, results: bool = True) -> RunOut:
     taken = run.applied + run.skipped
-    body: dict[str, Any] = {
+    body: RunOut = {
         "run_id": str(run.id),
         "scope": run.scope,
         "event": run.event,
@@ -73,7 +73,9 @@ def _run(run: ForgetRun, *, results: bool = True) -> dict[str, Any]:
         "finished_at": run.finished_at,
         "undone_at": run.undone_at,
     }
-    return body | ({"results": run_results(run)} if results else {})
+    if results:
+        body["results"] = run_results(run)
+    return body
 
 
 @router.get("/runs", summary="List runs", response={200: RunPage, **_READ})
@@ -92,7 +94,7 @@ def run_list(
     principal = principal_of(request, "reader")
     wanted = RunFilter(scope=principal.scope_chosen(scope), status=status, event=event)
     runs, following = runs_list(wanted, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": [_run(run, results=False) for run in runs], "next": following})
+    return json_reply(RunPage(items=[_run(run, results=False) for run in runs], next=following))
 
 
 @router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
@@ -127,7 +129,7 @@ def run_action_list(
     """Return the action of a run on each topic, with the reason."""
     principal = principal_of(request, "reader")
     items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=limit_checked(limit), state=state)
-    return json_reply({"items": items, "next": following})
+    return json_reply(ActionPage(items=items, next=following))
 
 
 @router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **_CHANGE})
@@ -165,15 +167,13 @@ def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | Non
         reason=payload.reason if payload else "",
         now=timezone.now(),
     )
-    conflicts = [{"topic_id": str(topic_id), "why": why} for topic_id, why in undone.conflicts]
-    return json_reply(
-        {
-            "run_id": str(run_id),
-            "restored": undone.restored,
-            "conflicts": conflicts,
-            "conflict_count": undone.conflict_count,
-        }
-    )
+    reply: UndoReply = {
+        "run_id": str(run_id),
+        "restored": undone.restored,
+        "conflicts": [{"topic_id": str(topic_id), "why": why} for topic_id, why in undone.conflicts],
+        "conflict_count": undone.conflict_count,
+    }
+    return json_reply(reply)
 
 
 @router.post("/events", summary="Raise memory pressure", response={202: EventReply, **_CHANGE})
@@ -182,7 +182,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     event_raise(scope, event=payload.event, now=timezone.now())
     tasks.upkeep_nudge()
-    return json_reply({"event": payload.event, "scope": scope, "accepted": True}, status=202)
+    return json_reply(EventReply(event=payload.event, scope=scope, accepted=True), status=202)
 
 
 @router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **_CHANGE})
@@ -208,20 +208,22 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
         limit=limit,
         only_new=payload.only_new,
     )
-    return json_reply(
-        {
-            "scope": scope,
-            "active": found.active,
-            "rungs": {name: asdict(step) for name, step in found.steps.items()},
-            "projections": [{"at": each.at, "rungs": each.draft, "present": each.now} for each in found.projections],
-            "histogram": {"scale": payload.scale, "edges": found.histogram.edges, "rungs": found.histogram.rungs},
-            "affected": [_affected(topic) for topic in affected],
-            "next": following,
-        }
-    )
+    preview: PreviewReply = {
+        "scope": scope,
+        "active": found.active,
+        "rungs": {
+            name: {"now": step.now, "draft": step.draft, "gained": step.gained, "lost": step.lost}
+            for name, step in found.steps.items()
+        },
+        "projections": [{"at": each.at, "rungs": each.draft, "present": each.now} for each in found.projections],
+        "histogram": {"scale": payload.scale, "edges": found.histogram.edges, "rungs": found.histogram.rungs},
+        "affected": [_affected(topic) for topic in affected],
+        "next": following,
+    }
+    return json_reply(preview)
 
 
-def _affected(topic: Affected) -> dict[str, Any]:
+def _affected(topic: Affected) -> AffectedOut:
     return {
         "topic_id": str(topic.topic_id),
         "title": topic.title,

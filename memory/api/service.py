@@ -9,8 +9,8 @@ from memory.api.authentication import principal_of
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.api.schemas import Stats
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.recall.replies import Stats
 from memory.recall.stats import stats_collect
 
 router = Router(tags=["service"])

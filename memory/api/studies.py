@@ -1,16 +1,14 @@
 """GET /v1/studies and /v1/studies/{id}, POST .../cancel and .../resume: jobs that turn long messages into topics."""
 
-import datetime as dt
 import uuid
-from typing import Annotated, Literal
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
 
 from memory.agents.study.control import study_resume
-from memory.agents.study.progress import study_as_json
+from memory.agents.study.progress import StudyOut, StudyPage, study_as_json
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
@@ -20,43 +18,6 @@ from memory.jobs.resumable import job_cancel, job_get, jobs_list
 from memory.models import StudyJob
 
 router = Router(tags=["studies"])
-
-
-class StudyOut(Schema):
-    """The progress of the study of a long message, without the message itself."""
-
-    study_id: str
-    conversation_id: str
-    status: Literal["working", "done", "cancelled", "failed"]
-    phase: Literal["building", "waiting", "linking"] = Field(
-        description="building creates topics from the text, linking connects or merges them with existing topics."
-    )
-    scope: str
-    kind: str = Field(description="The kind of its topics.")
-    model: str = Field(description="The requested model; empty for the default.")
-    actor: str
-    segments: int = Field(description="Number of parts of the text.")
-    done: int = Field(description="Parts whose topics are stored.")
-    to_link: int = Field(description="Topics to link; 0 until linking starts.")
-    linked: int
-    progress: float = Field(description="0 to 1, over both phases.")
-    topics: int = Field(description="Topics made so far.")
-    links: int = Field(description="Links made so far.")
-    merged: int = Field(description="Topics that were merged into earlier topics.")
-    source_topic_id: str | None = Field(description="The topic that stores the text; no query returns it.")
-    warning: str | None = Field(description="Warnings about the result.")
-    failure: str | None = Field(description="Why the study has failed or is waiting.")
-    waits_until: dt.datetime | None = Field(description="When it continues, if it is waiting.")
-    created_at: dt.datetime
-    moved_at: dt.datetime
-    finished_at: dt.datetime | None
-
-
-class StudyPage(Schema):
-    """Studies, newest first, and the cursor of the next page."""
-
-    items: list[StudyOut]
-    next: str | None
 
 
 @router.get("/studies", summary="List studies", response={200: StudyPage, **problems(401, 422, 429, 503)})
@@ -70,7 +31,7 @@ def studies(
     principal = principal_of(request, "reader")
     only = {} if conversation_id is None else {"conversation_id": conversation_id}
     page, next_cursor = jobs_list(StudyJob, principal=principal, cursor=cursor, limit=limit_checked(limit), **only)
-    return json_reply({"items": [study_as_json(job) for job in page], "next": next_cursor})
+    return json_reply(StudyPage(items=[study_as_json(job) for job in page], next=next_cursor))
 
 
 _JOB = problems(401, 403, 404, 422, 429, 503)

@@ -11,16 +11,17 @@ from ninja import Path, Query, Router
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
-from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
+from memory.api.schemas import Reason, TopicPatch
+from memory.core.replies import TypedDict, doc
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
+from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
 
 router = Router(tags=["topics"])
 
@@ -59,6 +60,18 @@ register_converter(FieldNameConverter, "fieldname")
 RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
+class PurgeReply(TypedDict):
+    """The result of a purge. A copy of number and hash later proves that no receipt was removed."""
+
+    receipt_id: str
+    number: int
+    topic_ids: Annotated[
+        list[str], doc("The topic, those that were merged into it, and the texts they were extracted from.")
+    ]
+    counts: Annotated[dict[str, int], doc("Rows erased or masked, by table.")]
+    hash: str
+
+
 def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
@@ -81,7 +94,7 @@ def topic_list(
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
     page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
-    return json_reply({"items": page.items, "next": page.next})
+    return json_reply(page)
 
 
 @router.get(
@@ -119,7 +132,7 @@ def field_history_page(
         limit=limit_checked(limit),
         now=timezone.now(),
     )
-    return json_reply({"items": page.items, "next": page.next})
+    return json_reply(page)
 
 
 @router.patch(
@@ -196,12 +209,11 @@ def topic_purge(
     principal = principal_of(request, "operator")
     why = payload.reason if payload is not None and payload.reason else reason or ""
     receipt = topics_purge([topic_id], principal=principal, reason=why, now=timezone.now())
-    return json_reply(
-        {
-            "receipt_id": str(receipt.pk),
-            "number": receipt.number,
-            "topic_ids": receipt.topic_ids,
-            "counts": receipt.counts,
-            "hash": receipt.hash,
-        }
-    )
+    purged: PurgeReply = {
+        "receipt_id": str(receipt.pk),
+        "number": receipt.number,
+        "topic_ids": receipt.topic_ids,
+        "counts": receipt.counts,
+        "hash": receipt.hash,
+    }
+    return json_reply(purged)

@@ -1,1 +1,1 @@
-"""The operator console: one module per page, and no logic. What a page shows or does is a function of another room."""
+"""The operator console: one module per page. The logic is in the other packages."""

@@ -1,4 +1,4 @@
-"""A conversation as its page shows it: turns with their calls, arguments in words, topics by their titles."""
+"""Conversations for their page: turns with calls, arguments as text, and titles of topics."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.agents.study.progress import study_as_json
+from memory.agents.study.progress import StudyOut, study_as_json
 from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
-# Longer texts are folded, and show their beginning.
+# Longer texts are collapsed to their beginning.
 FOLDED_CHARS = 1200
-# So many calls of very many stay unfolded.
+# Calls of a turn that are not collapsed.
 LAST_CALLS = 8
-# So many topics of one call are named.
+# Most topics named per call.
 MOST_TOPICS = 8
 
 TOOLS = {
@@ -40,7 +40,7 @@ FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
 @dataclass(frozen=True, slots=True)
 class CallArgument:
-    """One argument of a call: its name, and what was given, as a text or as the topic it names."""
+    """One argument of a call: its name, and its value as a text or as a topic."""
 
     name: str
     text: str
@@ -63,7 +63,7 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A text, and its beginning if it is long."""
+    """A text, with its beginning if it is long."""
 
     whole: str
     begin: str = ""
@@ -71,7 +71,7 @@ class FoldedText:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """A message and what became of it."""
+    """A message and its answer."""
 
     place: int
     at: Any
@@ -82,14 +82,14 @@ class TurnShown:
     model: str
     rounds: int
     ended: str
-    # Whose fault it is that there is no answer: ``model``, ``server``, or nobody's.
+    # The cause of a missing answer: ``model``, ``server`` or "".
     failed: str
     calls: list[CallShown] = field(default_factory=list)
-    study: dict[str, Any] | None = None
+    study: StudyOut | None = None
 
     @property
     def earlier(self) -> list[CallShown]:
-        """The first calls of very many, which are folded once the turn has ended."""
+        """The first calls of many, which are collapsed once the turn has ended."""
         return [] if self.working or len(self.calls) <= 2 * LAST_CALLS else self.calls[:-LAST_CALLS]
 
     @property
@@ -147,7 +147,7 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, TopicState]) -> Cal
 
 
 def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[CallArgument]:
-    """Return one argument as lines that a person reads: a list of fields as one line for each."""
+    """Return one argument as lines of text, one line per field for a list of fields."""
     if value in (None, "", [], {}):
         return
     words = name.replace("_", " ")
@@ -193,7 +193,7 @@ def _ids(call: Mapping[str, Any]) -> Iterator[uuid.UUID]:
 
 
 def _id(value: Any) -> uuid.UUID | None:
-    """Return an id; None for anything else. A purge masks those that it has erased."""
+    """Return an id; None for anything else, such as an id that a purge has masked."""
     try:
         return uuid.UUID(value) if isinstance(value, str) else None
     except ValueError:

@@ -13,9 +13,9 @@ from django.http import FileResponse, HttpRequest
 from memory.core.errors import Conflict, RequestRefused
 from memory.core.problem_codes import ProblemCode
 
-# Each holds a thread of the server until the browser has it all.
+# Each occupies a thread of the server until the browser has the whole file.
 AT_ONCE = 2
-# A browser that takes nothing for so long is given up.
+# Seconds without progress after which the connection is closed.
 STALLED_SECONDS = 60.0
 
 _slots = threading.BoundedSemaphore(AT_ONCE)
@@ -56,14 +56,14 @@ def download(
 
 
 class _Download(FileResponse):
-    """Makes room for the next one when it is closed."""
+    """Frees its place when it is closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Also if nobody closes it.
+        # Also if it is never closed.
         self._release = weakref.finalize(self, _slots.release)
 
     def close(self) -> None:
-        """Close the file, once or again."""
+        """Close the file; may be called again."""
         super().close()
         self._release()

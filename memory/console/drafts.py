@@ -1,4 +1,4 @@
-"""What the Salience page is about, read from an address: where, which topics, on which scale, and one or two drafts."""
+"""The state of the Salience page, read from its URL: scope, topics, scale, and one or two drafts."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from memory.policy.partition import TopicSubset
 from memory.policy.snapshot import Policies
 
 OTHER = "b"
-# A backtest is worked out while somebody waits.
+# A backtest runs while the user waits.
 MOST_RUNS = 200
 BACKTEST_DAYS = 90
 MOST_REASON = 1000
@@ -31,7 +31,7 @@ _SCALES = [("log", "logarithmic"), ("linear", "linear")]
 
 
 class WhereForm(forms.Form):
-    """Which topics are looked at, and on which scale. What makes no sense filters nothing and is told at its field."""
+    """Which topics are shown, and on which scale. An invalid value filters nothing and shows an error at its field."""
 
     scope = ScopeField(required=False)
     kind = forms.CharField(
@@ -45,7 +45,7 @@ class WhereForm(forms.Form):
 
     @property
     def subset(self) -> TopicSubset:
-        """Which topics of the scope are looked at."""
+        """Which topics of the scope are shown."""
         cleaned: dict[str, Any] = self.cleaned_data
         rungs = {rung.label: int(rung) for rung in Rung}
         return TopicSubset(kind=cleaned.get("kind") or None, rung=rungs.get(cleaned.get("rung", "")))
@@ -57,9 +57,9 @@ class WhereForm(forms.Form):
 
 
 class SaveForm(forms.Form):
-    """Why a draft is saved. The draft itself comes in its own fields, which are of the same form on the page."""
+    """The reason for saving a draft. The fields of the draft are in the same HTML form."""
 
-    # A preview needs no reason, so that only a save asks for it.
+    # Only a save requires a reason.
     use_required_attribute = False
     reason = ReasonField(
         max_length=MOST_REASON,
@@ -68,7 +68,7 @@ class SaveForm(forms.Form):
 
 
 class BacktestForm(forms.Form):
-    """Over which days a draft is replayed, with a run after each so many."""
+    """The period of a backtest, and the days between its runs."""
 
     scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
     draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
@@ -88,11 +88,11 @@ class BacktestForm(forms.Form):
 
     @staticmethod
     def opening(now: dt.datetime) -> dict[str, Any]:
-        """Return what the form begins with: the last ninety days, a run a day."""
+        """Return the initial values: the last ninety days, one run per day."""
         return {"since": now.date() - dt.timedelta(days=BACKTEST_DAYS), "until": now.date(), "step": 1}
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what somebody would wait for too long."""
+        """Refuse a backtest that would take too long."""
         cleaned: dict[str, Any] = self.cleaned_data
         since, until, step = cleaned.get("since"), cleaned.get("until"), cleaned.get("step")
         if since and until and step and (until - since).days / step > MOST_RUNS:
@@ -102,7 +102,7 @@ class BacktestForm(forms.Form):
 
     @property
     def stretch(self) -> dict[str, Any]:
-        """From when until when, and the step, as a backtest takes them."""
+        """Start, end and step, as ``backtest`` takes them."""
         cleaned = self.cleaned_data
         return {
             "start": start_of(cleaned["since"]),
@@ -112,7 +112,7 @@ class BacktestForm(forms.Form):
 
 
 class SalienceDraft:
-    """One or two drafts of the policy of a scope, as an address says them, beside what is in force."""
+    """One or two drafts of the policy of a scope from a URL, and the policy in force."""
 
     def __init__(self, data: Mapping[str, Any], *, policies: Policies) -> None:
         self.policies = policies
@@ -122,29 +122,29 @@ class SalienceDraft:
         self.scale = self.where.chosen_scale
         self.subset = self.where.subset
         self.reason = str(data.get("reason", ""))[:MOST_REASON]
-        # A draft is about the scope it was made for: where another is opened, one begins anew.
+        # A draft belongs to its scope; if the user opens another scope, a new draft begins.
         mine = data if data.get("at", self.scope) == self.scope else {}
         self.form = DraftForm(mine, policies=policies, scope=self.scope)
         self.refused = not self.form.is_valid()
         beside = any(name.startswith(f"{OTHER}-") for name in mine)
         self.other_form = DraftForm(mine, policies=policies, scope=self.scope, prefix=OTHER) if beside else None
-        # A second draft that cannot be read is not there.
+        # An invalid second draft is ignored.
         if self.other_form is not None and not self.other_form.is_valid():
             self.other_form = None
 
     @property
     def drafted(self) -> Policies:
-        """What is in force under the draft; what is in force, where it was refused."""
+        """The policies with the draft; the present ones if it was refused."""
         return self.form.drafted or self.policies
 
     @property
     def other(self) -> Policies | None:
-        """What is in force under the second draft, None without one."""
+        """The policies with the second draft, None without one."""
         return self.other_form.drafted if self.other_form else None
 
     @property
     def filters(self) -> list[tuple[str, str]]:
-        """The members of the address that are no draft."""
+        """The query parameters other than the draft."""
         members = [("scope", self.scope), ("kind", self.subset.kind or ""), ("rung", self._rung), ("scale", self.scale)]
         return [(name, value) for name, value in members if value and (name, value) != ("scale", "log")]
 
@@ -159,27 +159,27 @@ class SalienceDraft:
 
     @property
     def others(self) -> list[tuple[str, str]]:
-        """The members of the address that say the second draft."""
+        """The query parameters of the second draft."""
         return [] if self.other_form is None else draft_query(self.other_form, prefix=OTHER)
 
     @property
     def query(self) -> str:
-        """All of it as a query string."""
+        """The whole state as a query string."""
         return urlencode([*self.filters, *draft_query(self.form), *self.others])
 
     @property
     def is_long(self) -> bool:
-        """Whether no address can hold it."""
+        """Whether it is too long for a URL."""
         return len(self.address) > MOST_ADDRESS
 
     @property
     def address(self) -> str:
-        """The address of the page that says all of it, with the reason as far as it is written."""
+        """The URL of the page with the whole state, including the reason."""
         return f"{reverse('console:salience')}?{self.query}{self._why}"
 
     @property
     def held_query(self) -> str:
-        """The query string of that address, without the draft if no address can hold it."""
+        """The query string of that URL, without the draft if it is too long."""
         return urlencode(self.filters) if self.is_long else self.query + self._why
 
     @property
@@ -187,7 +187,7 @@ class SalienceDraft:
         return f"&{urlencode({'reason': self.reason})}" if self.reason else ""
 
     def stepped(self, step: str) -> "SalienceDraft | None":
-        """Return the draft after a step that changes the draft itself, None if ``step`` is none of them."""
+        """Return the draft after a step that changes it, None if ``step`` is another step."""
         members = self._step_members(step)
         if members is None:
             return None
@@ -212,7 +212,7 @@ class SalienceDraft:
 
 
 def draft_sent(scope: str, draft: str, *, policies: Policies) -> SalienceDraft:
-    """Return the draft that a hidden field holds as a query string. Raises ``ValueRefused`` for one too long."""
+    """Return the draft in a hidden field, a query string. Raises ``ValueRefused`` if it is too long."""
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""The forms of the pages about duplicates: what the list is filtered by, where one looks, and why a pair is decided."""
+"""Forms of the pages about duplicates: the filter of the list, the scope to search, and the reason of a decision."""
 
 import uuid
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
 
 
 class PairsForm(FilterForm[PairFilter]):
-    """What the list of pairs can be filtered by. An empty state selects open pairs."""
+    """The filter of the list of pairs. An empty state selects open pairs."""
 
     state = filter_choice("Status", [*STATES.items(), ("any", "Any")])
     verdict = filter_choice("Verdict", [("", "Any"), *VERDICTS.items()])
@@ -40,7 +40,7 @@ class PairsForm(FilterForm[PairFilter]):
     scope = ScopeField(required=False)
 
     def to_filter(self) -> PairFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         state, held = cleaned.get("state") or "open", cleaned.get("held")
         return PairFilter(
@@ -52,19 +52,19 @@ class PairsForm(FilterForm[PairFilter]):
 
 
 class DecideForm(forms.Form):
-    """Why a pair is decided as it is; it may be left unsaid."""
+    """The reason of a decision about a pair; optional."""
 
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
 
 class FindForm(forms.Form):
-    """Where to look."""
+    """The scope to search."""
 
     scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
 
 
 class MergeConfirmForm(forms.Form):
-    """The pairs that the page has shown, and why they are merged."""
+    """The pairs shown on the page, and the reason for merging them."""
 
     pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * PACKED)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
@@ -87,13 +87,13 @@ def pairs_pack(ids: Sequence[uuid.UUID]) -> str:
 
 
 def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
-    """Return the pairs that an address names; for ``all`` those that its filter finds. At most one query.
+    """Return the pairs named in a URL; with ``all`` those that match its filter. At most one query.
 
     Raises ``ValueRefused`` for an id that is none, and for more than can be merged at once.
     """
     if members.get("all"):
         form = PairsForm(members)
-        # A filter that cannot be read finds nothing: no more is merged than somebody saw.
+        # An invalid filter matches nothing, so that no pair is merged that the user did not see.
         if not form.is_valid():
             return []
         rows, following = pairs_list(form.to_filter(), principal=principal, cursor=None, limit=MOST_AT_ONCE)

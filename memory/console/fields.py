@@ -1,4 +1,4 @@
-"""Form fields that several pages share, and what addresses hold."""
+"""Form fields that several pages share, and URL converters."""
 
 import datetime as dt
 from typing import Any
@@ -11,14 +11,14 @@ from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
-# How long an address may be: what every browser and server takes.
+# The length of a URL that every browser and server accepts.
 MOST_ADDRESS = 6000
 # Days that filters take.
 FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1), dt.date(2200, 12, 31)
 
 
 def form_error(problem: MemoryProblem) -> ValidationError:
-    """Return a problem as a form tells it, with its code."""
+    """Return a problem as a form error, with its code."""
     return ValidationError(problem.sentence, code=problem.code)
 
 
@@ -29,7 +29,7 @@ def filter_choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceFie
 
 
 class ScopeField(forms.CharField):
-    """A scope path, returned in its canonical form; nothing stands for the whole store."""
+    """A scope path, returned in its canonical form; empty for the whole store."""
 
     def __init__(self, **options: Any) -> None:
         options = {"label": "Scope", "max_length": MAX_SCOPE_LENGTH, **options}
@@ -46,7 +46,7 @@ class ScopeField(forms.CharField):
 
 
 class DayField(forms.DateField):
-    """A day in UTC, of years in which there was or will be a store: the days beside it are days too."""
+    """A day in UTC. The range of years keeps the days before and after it valid."""
 
     def __init__(self, **options: Any) -> None:
         bounds = {"min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
@@ -61,7 +61,7 @@ class DayField(forms.DateField):
 
 
 class ReasonField(forms.CharField):
-    """Why somebody changes something; journals show it."""
+    """The reason of a change, for the journal."""
 
     def __init__(self, **options: Any) -> None:
         options = {"label": "Reason", "max_length": 1000, "help_text": "Recorded in the audit.", **options}
@@ -69,23 +69,23 @@ class ReasonField(forms.CharField):
 
 
 class ReasonForm(forms.Form):
-    """Why somebody does something; it has to be said."""
+    """The reason of an action; required."""
 
     reason = ReasonField()
 
 
 def start_of(day: dt.date | None) -> dt.datetime | None:
-    """Return the first moment of a day in UTC."""
+    """Return the start of a day in UTC."""
     return None if day is None else dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC)
 
 
 def end_of(day: dt.date | None) -> dt.datetime | None:
-    """Return the first moment after a day in UTC."""
+    """Return the end of a day in UTC, exclusive."""
     return None if day is None else dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
 
 class ExportFormConverter:
-    """The form of an export, as the end of an address."""
+    """The format of an export at the end of a URL."""
 
     regex = "csv|jsonl"
 

@@ -1,4 +1,4 @@
-"""The forms of the pages about forgetting on command: what is asked for, which of it, and the word that purges."""
+"""Forms of the pages about forgetting on command: the request, the selection, and the confirmation."""
 
 import base64
 import binascii
@@ -22,12 +22,12 @@ MOST_QUERY, MOST_REASON, MOST_WORDS = 2000, 500, 2000
 RELEASE, PURGE = ForgetListing.Verb.RELEASE.value, ForgetListing.Verb.PURGE.value
 NOTHING_ASKED = "Enter what to forget: a text, or a scope, age, kind or category."
 WHY_PURGED = "A purge cannot be undone. Enter a reason; it is kept in the receipt."
-# So many bytes has an id.
+# Bytes of an id.
 _ID = 16
 
 
 class WordsField(forms.CharField):
-    """Several names in one line, with commas between them, returned as a list."""
+    """Names separated by commas, returned as a list."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=MOST_WORDS, required=False, help_text="Separated by commas.", **options)
@@ -39,7 +39,7 @@ class WordsField(forms.CharField):
 
 
 class AgeField(forms.CharField):
-    """A length of time such as ``30d``, returned as it was written."""
+    """A duration such as ``30d``, returned as typed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=20, required=False, help_text="For example 24h, 30d, 2w or 6m (months).", **options)
@@ -56,7 +56,7 @@ class AgeField(forms.CharField):
 
 
 class ForgetForm(forms.Form):
-    """What to forget, and how. Nothing is done by it but a list."""
+    """What to forget, and how. The form only makes a list."""
 
     verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="Action")
     query = forms.CharField(
@@ -74,7 +74,7 @@ class ForgetForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
     def clean(self) -> dict[str, Any]:
-        """Return what was asked. Raises ``ValidationError`` for nothing, and for a purge without a reason."""
+        """Return the request. Raises ``ValidationError`` if it is empty, and for a purge without a reason."""
         cleaned: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(cleaned.get(name) for name in ("query", *FILTERS)):
             self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.NOTHING_NAMED))
@@ -83,7 +83,7 @@ class ForgetForm(forms.Form):
         return cleaned
 
     def to_filter(self) -> ForgetFilter:
-        """Return what the topics have to be, beside their scope."""
+        """Return the conditions of the topics other than their scope."""
         cleaned = self.cleaned_data
         return ForgetFilter(
             older_than=cleaned["older_than"] or None,
@@ -92,7 +92,7 @@ class ForgetForm(forms.Form):
         )
 
 
-# What a list can be filtered by, beside words.
+# The filters of a request, besides its text.
 FILTERS = ("scope", "older_than", "kinds", "categories")
 
 
@@ -116,7 +116,7 @@ class ForgetConfirmForm(forms.Form):
             typed.error_messages["required"] = "Type the confirmation to purge."
 
     def clean_typed(self) -> str:
-        """Return what was typed. Raises ``ValidationError`` if it is none of the phrases."""
+        """Return the typed text. Raises ``ValidationError`` if it is not one of the phrases."""
         typed: str = self.cleaned_data["typed"]
         if self.phrases and _plain(typed) not in map(_plain, self.phrases):
             raise forms.ValidationError(
@@ -134,7 +134,7 @@ class PickForm(forms.Form):
         self.ids: list[uuid.UUID] = []
 
     def clean(self) -> dict[str, Any]:
-        """Read the ids into ``ids``. Raises ``ValidationError`` for none, and for what is no id."""
+        """Read the ids into ``ids``. Raises ``ValidationError`` without ids, and for an invalid id."""
         try:
             self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
@@ -147,7 +147,7 @@ class PickForm(forms.Form):
 
 
 class IdsForm(forms.Form):
-    """Topics that a page has shown, as one short text: ten thousand fields of a form would be refused."""
+    """The topics shown on a page, as one short text, because a form with ten thousand fields would be refused."""
 
     topics = forms.CharField(widget=forms.HiddenInput, max_length=240_000)
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
@@ -170,5 +170,5 @@ def ids_pack(ids: Iterable[uuid.UUID]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text as confirmations compare it: case, blanks and the commas of numbers do not matter."""
+    """Return a text for comparison with a confirmation: without case, spaces and commas."""
     return re.sub(r"(?<=\d),(?=\d)", "", " ".join(text.split())).casefold()

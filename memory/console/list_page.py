@@ -25,19 +25,19 @@ Item = TypeVar("Item")
 
 
 class FilterForm(forms.Form, Generic[FilterT]):
-    """A form that a list is filtered by."""
+    """The filter form of a list."""
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw."""
         return list(self)
 
     def to_filter(self) -> FilterT:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         raise NotImplementedError
 
 
 class NoFilter(FilterForm[None]):
-    """The form of a list that cannot be filtered."""
+    """The form of a list without filters."""
 
     def to_filter(self) -> None:
         """Return nothing."""
@@ -45,7 +45,7 @@ class NoFilter(FilterForm[None]):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest(Generic[FilterT]):
-    """What one request asks of a list: the filter, who asks and when, and the ``arguments`` of the address."""
+    """One request for a list: the filter, the caller, the time, and the ``arguments`` of the URL."""
 
     request: ConsoleRequest
     form: FilterForm[FilterT] | None
@@ -55,7 +55,7 @@ class ListRequest(Generic[FilterT]):
 
     @property
     def principal(self) -> Principal:
-        """The caller that the other rooms know."""
+        """The caller."""
         return self.request.principal
 
 
@@ -67,28 +67,28 @@ class ListPage(Generic[FilterT, Item]):
     with. A form with errors filters the page by what could be read; nothing is exported then.
     """
 
-    # The page and its template go by this name; the count and the exports by it and `_count` or `_export`.
+    # The name of the page and its template. The count and the exports append `_count` or `_export`.
     name: str
-    # The address of the page, with its arguments. The others lie below it.
+    # The URL pattern of the page. Those of the count and the exports are below it.
     address: str
     form: Callable[[QueryDict], FilterForm[FilterT]] | None = None
     read: Callable[..., FilterT] | None = None
-    # The rows after a cursor, at most so many, and the next cursor.
+    # Returns the rows after a cursor, up to a limit, and the next cursor.
     fetch: Callable[[ListRequest[FilterT], str | None, int], tuple[Sequence[Item], str | None]]
-    # How many rows there are; it stops after the number given and then returns one more. None: not counted.
+    # Returns the number of rows, or the given limit + 1 if there are more. None: not counted.
     count: Callable[[ListRequest[FilterT], int], int] | None = None
-    # What the count calls a row.
+    # The noun for a row in the count.
     noun: str = "row"
-    # What is written of each row, in order. Nothing: not exported.
+    # The columns of exports, in order. Empty: not exported.
     columns: Sequence[str] = ()
-    # A row as exports write it, where that is another than the page shows.
+    # Returns a row for exports, if it differs from the row on the page.
     exported: Callable[[Item], Row] | None = None
     # The name of the exported file, if it is not that of the page. What is not there is refused here, before a file
     # begins.
     file: Callable[[ListRequest[FilterT]], str] | None = None
-    # What the template needs beside the list.
+    # Returns further context for the template.
     more: Callable[[ListRequest[FilterT], Sequence[Item]], Mapping[str, Any]] | None = None
-    # A view of its own for a page that shows more than a list; it takes the list from `context`.
+    # Another view for a page that shows more than a list; it gets the list from `context`.
     view: Callable[..., HttpResponseBase] | None = None
     # The least role for the page, unless it has a view of its own, for the count and for the exports.
     least: str = READER
@@ -139,13 +139,13 @@ class ListPage(Generic[FilterT, Item]):
         return show(request, f"{self.name}.html", self.context(request, **arguments))
 
     def _count(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
-        """Say how many rows the filter finds. Costs what ``count`` does."""
+        """Show how many rows match the filter. Costs what ``count`` does."""
         asked, count = self._asked(request, arguments), self.count
         assert count is not None
         return count_words(request, lambda most: count(asked, most), self.noun)
 
     def _export(self, request: ConsoleRequest, /, form: str, **arguments: Any) -> HttpResponseBase:
-        """Stream exactly what the filter finds. Costs what ``fetch`` does, for each ``EXPORT_ROWS`` rows."""
+        """Stream the rows that match the filter. Costs what ``fetch`` does, for each ``EXPORT_ROWS`` rows."""
         try:
             asked = self._asked(request, arguments)
         except SearchFlaw as flaw:

@@ -17,9 +17,9 @@ from memory.console.page import refusal, show
 from memory.core.problem_codes import ProblemCode
 
 ROWS = 50
-# A count stops here: the exact number beyond it is worth less than the time it takes.
+# Counts stop here, because larger exact counts are not worth their time.
 COUNT_AT_MOST = 100_000
-# Rows per statement of an export: each comes by itself, so that memory stays flat and no statement lasts.
+# Rows per statement of an export, which bounds memory and the duration of a statement.
 EXPORT_ROWS = 1000
 
 Row = Mapping[str, Any]
@@ -46,7 +46,7 @@ def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "
 
 
 def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
-    """Return the page that says why nothing is exported: who asks for a part must not be sent the whole."""
+    """Return the page that refuses an export with an invalid filter, which would otherwise export everything."""
     wrong = [
         str(error) if name == "__all__" else f"{form[name].label}: {error}"
         for name, errors in form.errors.items()
@@ -79,7 +79,7 @@ def _all(fetch: Fetch) -> Iterator[Row]:
 
 
 class _Line:
-    """A file that keeps what was written last: the csv module writes, the response sends."""
+    """A file-like object that returns what the csv module writes, for the response to send."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -92,10 +92,10 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Return the lines of a CSV file that opens in a spreadsheet as what it is: text that looks like a formula gets an
     apostrophe in front, numbers and moments stay as they are."""
     line = _Line()
-    # Every text in quotes: one with a semicolon is one cell where lists are parted by semicolons, too.
+    # Texts are quoted, so that a semicolon stays within its cell where it is the separator.
     writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(columns)
-    # The mark tells spreadsheets that this is UTF-8.
+    # The byte order mark lets spreadsheets recognize UTF-8.
     yield "\ufeff" + line.text
     for row in rows:
         writer.writerow([cell(row[column]) for column in columns])
@@ -103,13 +103,13 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def cell(value: Any) -> str | float:
-    """Return a value as the csv module takes it: numbers are the only cells without quotes."""
+    """Return a value for the csv module, which leaves only numbers unquoted."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if plain else cell_text(value)
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as one cell. Nothing for None; lists and objects as JSON; text can never be a formula."""
+    """Return a value as one cell: empty for None, JSON for lists and objects, and text that cannot be a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):

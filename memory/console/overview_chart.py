@@ -1,4 +1,4 @@
-"""What the overview draws: proportions, gauges, and the figure of the last days for plotly.js."""
+"""Charts of the overview: proportions, gauges, and the figure of the last days for plotly.js."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from django.urls import reverse
 from memory.forgetting.gate import SoftLimit
 from memory.insight.activity import ActivityDay
 
-# Pictures are this wide and stretched; only shares matter.
+# Width of the pictures, which are stretched; only proportions matter.
 WIDTH = 1000
 _GAP = 4
 
@@ -24,7 +24,7 @@ _LISTS = {
 
 
 def rung_bar(rungs: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the pieces of a bar that shows how topics are spread over the rungs; a rung with few is still seen."""
+    """Return the parts of a bar with the share of topics per rung; small shares have a visible minimum."""
     held = {name: count for name, count in rungs.items() if count}
     total = sum(held.values())
     if not total:

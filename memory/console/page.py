@@ -1,4 +1,4 @@
-"""What every page has in common: who may see and change it, how it is rendered, and how a refusal looks.
+"""Common functions of all pages: roles, rendering, and refusals.
 
 A view is declared with ``@page(get=..., post=...)``, which names the least role for each method it answers. The
 declaration stays on the view as ``console_roles``: the permission tests walk the table of addresses and read it, so a
@@ -122,9 +122,9 @@ def show(
         "pauses": functools.partial(pauses_active, timezone.now()),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
-    # What is the console's own may take the place of a part of a page, an error too.
+    # The script replaces parts of a page only with replies of the console, including errors.
     reply.headers["X-Console"] = "1"
-    # One address gives a page or a part of it.
+    # One URL returns a page or a part of it.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
     return reply
 
@@ -135,7 +135,7 @@ def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: 
     context = {"title": title, "sentence": sentence, "code": code}
     if getattr(request, "htmx", False):
         reply = show(request, "parts/notice.html", context, status=status)
-        # The page stays as it is; the sentence appears among its notices.
+        # The page is not replaced; the sentence is added to its notices.
         reply.headers["HX-Retarget"] = "#notices"
         reply.headers["HX-Reswap"] = "beforeend"
         return reply
@@ -143,7 +143,7 @@ def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: 
 
 
 def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse:
-    """Lead to another page after a change, with or without script. ``to`` is the name of a view or an address."""
+    """Redirect to another page after a change, with or without JavaScript. ``to`` is a view name or a URL."""
     address = resolve_url(to, *args, **kwargs)
     return HttpResponseClientRedirect(address) if getattr(request, "htmx", False) else HttpResponseRedirect(address)
 
@@ -161,7 +161,7 @@ def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    # After signing in, a partial update or a form leads back to the page it stood on.
+    # After signing in, the user returns to the page of the partial update or form.
     details: HtmxDetails | None = getattr(request, "htmx", None)
     if details:
         wanted = details.current_url_abs_path or "/"
@@ -174,7 +174,7 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """Return the page that a form was sent from, if it is one of this site."""
+    """Return the page from which a form was sent, if it belongs to this site."""
     came_from = request.headers.get("Referer", "")
     if not url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()}):
         return "/"

@@ -23,6 +23,7 @@ from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.draft_steps import draft_start
 from memory.policy.explain import GROUPS
 from memory.policy.read import effective_as_json, number_words
+from memory.policy.replies import EffectiveValue
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 
 # Beside the values themselves, what a draft consists of in an address.
@@ -56,7 +57,7 @@ class DraftForm(forms.Form):
     With ``rules_shown``, a draft that begins shows the rules that are set, instead of leaving them as they are.
     """
 
-    # What may be chosen is for the room of policies to say, so choices are texts like all the others.
+    # ``memory.policy`` checks the choices, so they are plain texts here.
     preset = forms.CharField(
         required=False, label="Preset", widget=forms.Select(choices=[("", "None"), *((name, name) for name in PRESETS)])
     )
@@ -90,20 +91,20 @@ class DraftForm(forms.Form):
         for name, knob in KNOBS.items():
             self.fields[name] = _field(name, knob, inherited[name])
 
-    def _inherited(self, said: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    def _inherited(self, said: Mapping[str, str]) -> dict[str, EffectiveValue]:
         """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
         preset, strategy = said.get("preset", ""), said.get("strategy", "")
         under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
-        told = effective_as_json(self.policies.with_policy(under).effective(self.scope))
+        effective = effective_as_json(self.policies.with_policy(under).effective(self.scope))
         if strategy in KNOBS["strategy"].choices:
-            # Thresholds that nobody sets are those of the strategy.
+            # Thresholds that are not set are those of the strategy.
             chosen = dataclasses.replace(under, values={"strategy": strategy})
             of_strategy = effective_as_json(self.policies.with_policy(chosen).effective(self.scope))
-            told = {**of_strategy, "strategy": told["strategy"]}
-        return told
+            return {**of_strategy, "strategy": effective["strategy"]}
+        return effective
 
     def clean(self) -> dict[str, Any]:
-        """Read the draft as a save would; each refusal stands at the field that it is about."""
+        """Check the draft as a save would; each error is shown at its field."""
         said: dict[str, Any] = self.cleaned_data
         for name in KNOBS:
             try:
@@ -138,7 +139,7 @@ class DraftForm(forms.Form):
 
     @property
     def preset_meaning(self) -> str:
-        """What the chosen preset is about."""
+        """The description of the chosen preset."""
         chosen = self["preset"].value()
         return PRESETS[chosen].meaning if chosen in PRESETS else ""
 
@@ -177,7 +178,7 @@ def preset_taken(form: DraftForm) -> dict[str, str]:
 
 
 def rules_read(text: str) -> list[Any] | None:
-    """Return the rules that somebody wrote as JSON, None for nothing. Raises ``ValueRefused``."""
+    """Return rules typed as JSON, None if empty. Raises ``ValueRefused``."""
     if not text.strip():
         return None
     try:
@@ -242,7 +243,7 @@ def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharFie
 
 
 def bounds_words(knob: Knob) -> str:
-    """Return what a value may be, in a few words."""
+    """Return the allowed values as a short text."""
     if knob.type in ("number", "count"):
         return f"{'whole, ' if knob.type == 'count' else ''}{_plain(knob.low)} to {_plain(knob.high)}"
     if knob.type in ("words", "scopes"):
@@ -254,8 +255,8 @@ def _plain(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
 
-def source_words(told: Mapping[str, Any]) -> str:
-    """Return where a value comes from, as people say it."""
-    if told.get("preset"):
-        return f"preset {told['preset']}, {told['from']}"
-    return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(told["from"], f"from {told['from']}")
+def source_words(source: Mapping[str, Any]) -> str:
+    """Return the source of a value as text."""
+    if source.get("preset"):
+        return f"preset {source['preset']}, {source['from']}"
+    return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(source["from"], f"from {source['from']}")

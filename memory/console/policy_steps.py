@@ -1,4 +1,4 @@
-"""What buttons do to a draft: before it is saved only texts change, and nothing typed is lost; and the save itself."""
+"""Steps of the policy editor. Before a save, steps change only the form's texts and keep all input."""
 
 import json
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list
 
 
 def _rules_draft(form: DraftForm, texts: Texts) -> SetPolicy:
-    """Return what the draft says of preset and rules; whether its values can be read is another matter."""
+    """Return the preset and rules of the draft, even if its values are invalid."""
     rules = rules_read(texts.get("rules", ""))
     return draft_parse(form.policies, form.scope, preset=texts.get("preset"), values={}, rules=rules)
 
@@ -102,7 +102,7 @@ def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
             parsed = draft_parse(form.policies, form.scope, preset=None, values={}, rules=rules)
             rules = parsed.as_stored()["rules"]
     except ValueRefused:
-        # Rules that cannot be read are kept as they were typed.
+        # Invalid rules are kept as typed.
         rules = base["rules"]
         kept = {"rules": texts["rules"]}
     else:
@@ -118,7 +118,7 @@ def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
 
 
 def _readable(name: str, text: str) -> Any:
-    """Return a typed value as it would be stored, or as it was typed if it cannot be read."""
+    """Return a typed value as it would be stored, or unchanged if it is invalid."""
     try:
         value = values_parse({name: text})[name]
     except ValueRefused:
@@ -131,7 +131,7 @@ def _text(value: Any) -> str:
 
 
 def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None:
-    """Save a valid draft as the next version of its scope's policy, and leave a notice that says so.
+    """Save a valid draft as the next version of its scope's policy, and show a notice.
 
     Raises as ``policy_save`` does.
     """

@@ -1,4 +1,4 @@
-"""The forms of the pages about runs: what their lists are filtered by, where a run is planned, and why one is taken."""
+"""Forms of the pages about runs: the filters of the lists, the scope of a run, and the reason of an action."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ MOST_WORD = 20
 
 
 class RunsForm(FilterForm[RunFilter]):
-    """What the list of runs can be filtered by."""
+    """The filter of the list of runs."""
 
     scope = ScopeField(required=False)
     status = filter_choice("Status", _STATUSES)
@@ -37,7 +37,7 @@ class RunsForm(FilterForm[RunFilter]):
     dry = filter_choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
 
     def to_filter(self) -> RunFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         status, dry = cleaned.get("status") or None, cleaned.get("dry")
         return RunFilter(
@@ -50,13 +50,13 @@ class RunsForm(FilterForm[RunFilter]):
 
 
 class StartForm(forms.Form):
-    """Where a run is planned."""
+    """The scope of a new run."""
 
     scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
 
 
 class ActionsForm(FilterForm[ActionFilter]):
-    """What the actions of a run can be filtered by."""
+    """The filter of the actions of a run."""
 
     action = filter_choice("Action", [])
     state = filter_choice("Outcome", [])
@@ -75,7 +75,7 @@ class ActionsForm(FilterForm[ActionFilter]):
             assert isinstance(field, forms.ChoiceField)
             known = [(value, f"{label(value)} ({times:,})") for value, times in counts.items()]
             asked = self.data.get(name, "")
-            # The last one of a kind may be gone since the address was written.
+            # The URL may name a value that no action has any more.
             gone = [(asked, asked)] if asked.isidentifier() and len(asked) <= MOST_WORD and asked not in counts else []
             field.choices = [("", "Any"), *known, *gone]
 

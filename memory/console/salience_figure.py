@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from memory.core.policy_values import Knobs
-from memory.insight.backtest import Backtest
+from memory.insight.replies import BacktestReply
 from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung
 
@@ -27,7 +27,7 @@ _TICKS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 def place_of(score: float, *, scale: str) -> float:
-    """Return where a score stands on the axis; on a logarithmic one everything below the least stands at its end."""
+    """Return the position of a score on the axis; a logarithmic axis shows all scores below its minimum there."""
     return score if scale == "linear" else math.log10(max(score, LEAST_SHOWN))
 
 
@@ -143,7 +143,7 @@ def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> li
     ]
 
 
-def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
+def backtest_figure(draft: BacktestReply, present: BacktestReply) -> dict[str, Any]:
     """Return the figure of how many topics each would have archived by each day, as lines."""
     return {
         "data": [
@@ -151,8 +151,8 @@ def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
                 "type": "scatter",
                 "mode": "lines",
                 "name": name,
-                "x": [day.at.isoformat() for day in found.days],
-                "y": [day.archived for day in found.days],
+                "x": [day["at"].isoformat() for day in found["days"]],
+                "y": [day["archived"] for day in found["days"]],
                 "line": {"color": colour, "width": 2, "dash": dash},
             }
             for found, name, colour, dash in (

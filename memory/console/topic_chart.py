@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What is less cannot be told from nothing; a logarithmic axis has no place for it.
+# Smaller values are indistinguishable from 0 and do not fit a logarithmic axis.
 LEAST_SHOWN = 1e-3
 _TICKS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
 
@@ -112,7 +112,7 @@ def _layout(
     history: Mapping[str, Any], past: Sequence[Point], ahead: Sequence[Point], logarithmic: bool
 ) -> dict[str, Any]:
     first, last = past[0][0], (ahead or past)[-1][0]
-    # A little room, so that a mark at the end is seen whole.
+    # Margin, so that a mark at the end is not cut off.
     moments = [first.isoformat(), (last + (last - first) / 60).isoformat()]
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ from memory.models import ForgetRun
 UNDO_TAG = "undo:"
 PAIR_TAG = "pair:"
 RUN_TAG = "run:"
-# So many of what could not be put back is told in the notice; the run lists all of it.
+# Most conflicts named in the notice; the run lists all of them.
 CONFLICTS_TOLD = 3
 
 
@@ -35,17 +35,17 @@ class UndoForm(forms.Form):
 
 
 def undo_offer(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
-    """Leave a notice that says what was done by hand, with a button that takes ``run`` back."""
+    """Show a notice about a manual change, with a button that undoes ``run``."""
     messages.success(request, sentence, extra_tags=f"{UNDO_TAG}{run.pk}")
 
 
 def run_named(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
-    """Leave a notice that leads to ``run``, of which taking it back undoes only a part of what was done."""
+    """Show a notice with a link to ``run``, whose undo reverts only a part of the change."""
     messages.success(request, sentence, extra_tags=f"{RUN_TAG}{run.pk}")
 
 
 def pair_undo_offer(request: ConsoleRequest, sentence: str, pair_id: uuid.UUID) -> None:
-    """Leave a notice that says what was decided about a pair, with a button that takes it back."""
+    """Show a notice about a decision on a pair, with a button that undoes it."""
     messages.success(request, sentence, extra_tags=f"{PAIR_TAG}{pair_id}")
 
 
@@ -59,7 +59,7 @@ def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:a
 
 @page(post=OPERATOR)
 def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Put back what was done by hand, and say what could not be. Sixteen statements, for each 500 topics again."""
+    """Undo a manual change and report conflicts. Sixteen statements for each 500 topics."""
     form = UndoForm(request.POST)
     form.is_valid()
     if run_get(run_id, principal=request.principal).event != BY_HAND:

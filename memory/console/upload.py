@@ -1,4 +1,4 @@
-"""A file that a form brings: written to a folder as it arrives, up to a limit, and never held in memory."""
+"""An uploaded file: written to a folder as it arrives, up to a limit, and never held in memory."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ PREFIX = "upload-"
 
 
 class FolderUpload(FileUploadHandler):
-    """Takes the one file of a form. ``path`` is where it is, ``refused`` why it is not there."""
+    """Receives the one file of a form. ``path`` is its location, ``refused`` why it was not accepted."""
 
     def __init__(self, request: HttpRequest, *, folder: Path, limit: int) -> None:
         super().__init__(request)
@@ -24,7 +24,7 @@ class FolderUpload(FileUploadHandler):
         self._stream: IO[bytes] | None = None
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Begin a file that nobody else can read."""
+        """Create a file that only this account can read."""
         super().new_file(*args, **kwargs)
         if self.path is not None:
             self._stop("Upload one file at a time.")
@@ -59,7 +59,7 @@ class FolderUpload(FileUploadHandler):
         return UploadedFile(None, self.file_name, self.content_type, file_size)
 
     def upload_interrupted(self) -> None:
-        """Leave nothing of a file that did not arrive whole."""
+        """Remove a file that did not arrive completely."""
         self.discard()
 
     def discard(self) -> None:
@@ -71,11 +71,11 @@ class FolderUpload(FileUploadHandler):
             self.path = None
 
     def take(self) -> None:
-        """Leave the file where it is; from now on the caller has it."""
+        """Hand the file over to the caller, who must remove it."""
         self.path = None
 
     def _stop(self, sentence: str) -> None:
         self.refused = sentence
         self.discard()
-        # The rest is read and dropped: a browser listens only when it has said everything.
+        # The remainder is read and dropped, because browsers read the reply only after sending everything.
         raise StopUpload(connection_reset=False)

@@ -1,4 +1,4 @@
-"""The table of the console's addresses. Each page brings its own; the permission tests walk this table."""
+"""The URLs of the console. Each page defines its own; the permission tests read this table."""
 
 from memory.console import undo
 from memory.console.pages import (

@@ -250,12 +250,15 @@ class ProblemCode(StrEnum):
     INVALID_ARGUMENT = "invalid-argument", "An argument of the command is invalid."
     ITEMS_REFUSED = "items-refused", "Some of the items were refused."
     WORK_LEFT = "work-left", "The command did not finish; run it again."
+    STORE_NOT_EMPTY = "store-not-empty", "The database already holds a store."
+    PROGRAM_FAILED = "program-failed", "A program of PostgreSQL ended with an error."
     GENERATED_FILE_OUTDATED = "generated-file-outdated", "A generated file is out of date."
     ERASURE_NOT_PROVEN = "erasure-not-proven", "Purged data is left in the store, or a receipt was altered."
 
     # The server itself.
     DATABASE_BUSY = "database-busy", "Other requests are writing to the same topics."
     DATABASE_SLOW = "database-slow", "The database took longer than a request may take."
+    DISK_FULL = "disk-full", "The disk that holds the database is full."
     DATABASE_UNAVAILABLE = "database-unavailable", "The database cannot be reached."
     BODY_INCOMPLETE = "body-incomplete", "The body did not arrive completely, or too slowly."
     TEXT_NOT_INDEXABLE = "text-not-indexable", "A text is too large for the database to index."

@@ -1,8 +1,9 @@
 """Rules: event -> condition -> action. A rule belongs to a scope and applies there and below."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NotRequired
 
+from memory.core.replies import TypedDict
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED
 
 # The events that start a run.
@@ -19,6 +20,17 @@ RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "
 ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
 
 
+class RuleOut(TypedDict):
+    """A stored rule."""
+
+    name: str
+    events: list[str]
+    condition: dict[str, Any]
+    action: str
+    category: NotRequired[str | None]
+    enabled: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule, as validated by ``rule_parse``. ``condition`` is the canonical JSON tree."""
@@ -32,16 +44,18 @@ class Rule:
     # The scope of its policy; the rule applies there and below.
     scope: str = "/"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RuleOut:
         """Return the members as they are stored and sent, without the scope, which is the policy's."""
-        members: dict[str, Any] = {
+        members: RuleOut = {
             "name": self.name,
             "events": list(self.events),
             "condition": self.condition,
             "action": self.action,
             "enabled": self.enabled,
         }
-        return members | ({"category": self.category} if self.action == "categorize" else {})
+        if self.action == "categorize":
+            members["category"] = self.category
+        return members
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,18 +41,18 @@ def story_build(*, now: datetime, seed: int = 7, topics: int = 2000) -> Story:
     noise = noise_make(
         topics - len(written), families=material.families, known=written, calendar=calendar, rng=_rng("noise")
     )
-    told = sorted([*written, *noise], key=lambda topic: (topic.at, topic.key))
-    changes = changes_make(told, by_hand=material.changes, calendar=calendar, rng=_rng("changes"))
+    in_order = sorted([*written, *noise], key=lambda topic: (topic.at, topic.key))
+    changes = changes_make(in_order, by_hand=material.changes, calendar=calendar, rng=_rng("changes"))
     retrievals = retrievals_make(
         int(topics * _RETRIEVALS_PER_TOPIC),
         questions=material.questions,
-        topics=told,
+        topics=in_order,
         changes=changes,
         calendar=calendar,
         rng=_rng("asking"),
     )
     return Story(
-        topics=tuple(told),
+        topics=tuple(in_order),
         revisions=tuple(sorted(revisions, key=lambda revision: (revision.at, revision.key, revision.name))),
         retrievals=tuple(sorted(retrievals, key=lambda retrieval: (retrieval.at, retrieval.query))),
         changes=tuple(sorted(changes, key=lambda change: (change.at, change.key))),

@@ -1,4 +1,4 @@
-"""A conversation in which one of the story's last changes came up: nothing more is written, it is told how it came."""
+"""Adds a conversation that explains one of the story's last changes; it changes no topic."""
 
 import datetime as dt
 import uuid

@@ -1,6 +1,7 @@
-"""What forgetting did in the half year: a run a week, a half-life mistyped and held, a run undone, topics wanted back.
+"""Forgetting in the demo's half year: weekly runs, a run held after a mistyped half-life, an undone run, and restores.
 
-The runs come after all retrievals have been folded, each at its own moment: what was used later was not due then, so no
+run takes what the story still uses.
+The runs are made after all retrievals, each for its own time. So no run archives a topic that the story uses later.
 run takes what the story still uses.
 """
 
@@ -76,7 +77,7 @@ def _half_life_mistype(at: dt.datetime) -> None:
 
 
 def _wanted_back(now: dt.datetime) -> None:
-    """Have a few archived topics looked up and brought back: the regret that every memory has."""
+    """Look up and restore a few archived topics, so that the demo shows regret."""
     archived = ForgetAction.objects.filter(
         state=ForgetAction.State.APPLIED,
         to_rung=Rung.ARCHIVED,

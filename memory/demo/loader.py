@@ -1,7 +1,7 @@
 """Reads the data files of the story (``story/*.toml``, described in ``story/README.md``).
 
-What is wrong in a file is told in one sentence that names the file and the place in it (``StoryProblem``). A rule is a
-function that takes an entry of a file and returns what it stands for, or raises ``StoryProblem``.
+An error in a file raises ``StoryProblem``, whose sentence names the file and the place in it. A rule is a function that
+returns the value of an entry of a file, or raises ``StoryProblem``.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from memory.demo.material import (
 from memory.demo.records import KINDS, LINK_KINDS, ChangeAction, FieldType
 
 FOLDER: Final = Path(__file__).parent / "story"
-# In this order: what is drawn by chance depends on it.
+# The random draws depend on this order.
 NOTE_FILES: Final = (
     *("people", "mara", "household", "kitchen", "leisure"),
     *("atlas", "lantern", "studio", "diary", "weekly_notes", "remarks"),
@@ -41,7 +41,7 @@ _DATE: Final = re.compile(r"\{(date|isodate|month) (-?\d+)\}")
 
 
 class StoryProblem(ValueError):
-    """A data file of the story is missing, or something in it is not as it has to be; ``path`` leads to it."""
+    """A data file of the story is missing or invalid; ``path`` is the place of the error."""
 
     def __init__(self, sentence: str, *path: str) -> None:
         super().__init__(f"The demo's story, {', '.join(path)}: {sentence}.")
@@ -50,7 +50,7 @@ class StoryProblem(ValueError):
 
 
 def material_read(*, day_zero: date, folder: Path = FOLDER) -> Material:
-    """Return all that the story is made from, with its dates written out. Raises ``StoryProblem``."""
+    """Return the material of the story, with dates filled in. Raises ``StoryProblem``."""
 
     def _all(rule: Rule, *names: str) -> tuple[Any, ...]:
         return tuple(made for name in names for made in _file_read(name, rule, day_zero=day_zero, folder=folder))
@@ -68,7 +68,7 @@ def material_read(*, day_zero: date, folder: Path = FOLDER) -> Material:
 
 
 def minutes_read(*, day_zero: date, folder: Path = FOLDER) -> Minutes:
-    """Return the text that is studied, with its dates written out. Raises ``StoryProblem``."""
+    """Return the text that is studied, with dates filled in. Raises ``StoryProblem``."""
     minutes: Minutes = _file_read("retrospective", _MINUTES, day_zero=day_zero, folder=folder)
     return minutes
 
@@ -105,7 +105,7 @@ def _inside(name: str, rule: Rule, entry: object) -> Any:
 
 def _sort(expected: str, *sorts: type) -> Rule:
     def _rule(entry: object) -> Any:
-        # A bool is an int for Python; an empty text or list was forgotten.
+        # A bool is an int in Python; empty texts and lists are not allowed.
         if not isinstance(entry, sorts) or isinstance(entry, bool) or entry in ("", []):
             raise StoryProblem(f"{expected} is expected here")
         return entry
@@ -170,7 +170,7 @@ def _record(made: type[Any], **rules: Rule) -> Rule:
     def _rule(entry: object) -> Any:
         table = _table(entry)
         if unknown := [name for name in table if name not in rules]:
-            raise StoryProblem(f"`{unknown[0]}` is not known here")
+            raise StoryProblem(f"`{unknown[0]}` is unknown")
         if absent := [name for name in needed if name not in table]:
             raise StoryProblem(f"`{absent[0]}` is missing")
         return made(**{name: _inside(name, rules[name], each) for name, each in table.items()})
@@ -178,7 +178,7 @@ def _record(made: type[Any], **rules: Rule) -> Rule:
     return _rule
 
 
-# What type a value shows by the way it is written, and how the text of one is checked.
+# The field type of each TOML type, and the check of its text.
 _SHOWN_BY: Final[dict[type, FieldType]] = {
     str: "string",
     bool: "bool",
@@ -203,7 +203,7 @@ _CHECKS: Final[dict[FieldType, Callable[[str], object]]] = {
 
 def _value(entry: object) -> str:
     if type(entry) not in _SHOWN_BY:
-        raise StoryProblem("a value of this sort cannot be kept")
+        raise StoryProblem("a value of this type cannot be stored")
     if isinstance(entry, date):
         return entry.isoformat()
     return str(entry) if isinstance(entry, (str, float)) else json.dumps(entry, ensure_ascii=False)
@@ -220,11 +220,11 @@ def _field(name: str) -> Rule:
         field: NoteField = _FIELD({"type": shown, **table, "name": name})
         for text in (field.value, *(later.value for later in field.later)):
             try:
-                # A place in braces is filled later, by chance.
+                # Text in braces is filled in later, at random.
                 if not text.startswith("{") or field.type == "json":
                     _CHECKS[field.type](text)
             except ValueError:
-                raise StoryProblem(f"`{text}` is no value of the type {field.type}") from None
+                raise StoryProblem(f"`{text}` is not a value of the type {field.type}") from None
         return field
 
     return _rule
@@ -282,4 +282,4 @@ def _keys_check(material: Material) -> None:
     named += [(change.reason, key) for change in material.changes for key in change.topics]
     for place, key in named:
         if key not in keys:
-            raise StoryProblem(f"there is no topic with the key `{key}`", place)
+            raise StoryProblem(f"a topic with the key `{key}` does not exist", place)

@@ -1,7 +1,7 @@
-"""What the data files of the story hold: the records that ``loader.py`` makes of them.
+"""The records that ``loader.py`` makes of the data files of the story.
 
-An entry of a file has the name of the attribute here; what has a default may be left out. Days are counted from day 0,
-a Monday, so that weekdays can be written down as words.
+Entries of a file have the names of the attributes; those with a default are optional. Days are counted from day 0, a
+Monday, so that texts can name weekdays.
 """
 
 from dataclasses import dataclass, field
@@ -105,7 +105,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HandChange:
-    """Something a person did to topics by hand on this day."""
+    """A manual change of topics on this day."""
 
     day: int
     action: ChangeAction
@@ -115,7 +115,7 @@ class HandChange:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that the story is made from."""
+    """The material of the story."""
 
     notes: tuple[Note, ...]
     look_alikes: tuple[Note, ...]
@@ -135,7 +135,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
-    """The text that is studied; ``same_as`` tells which of its notes is the same thing as which topic of the story."""
+    """The text that is studied; ``same_as`` maps its notes to equal topics of the story."""
 
     sections: tuple[Section, ...]
     same_as: dict[str, str]

@@ -1,4 +1,4 @@
-"""Fills the story up with what tools answered and where sessions stopped: most of a memory, and hardly ever used."""
+"""Fills the story up with tool outputs and session states: most of a memory, and hardly ever used."""
 
 import random
 import re

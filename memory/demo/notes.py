@@ -15,7 +15,7 @@ def notes_gather(material: Material, *, rng: random.Random) -> list[Note]:
 
 
 def look_alikes_of(notes: Sequence[Note], *, material: Material) -> list[Note]:
-    """What resembles one of these notes: written down twice, or different in the one thing that matters."""
+    """Return notes that resemble one of these: duplicates, and notes that differ in one important value."""
     known = {note.key for note in notes}
     return [note for note in material.look_alikes if note.key.partition("-")[2] in known]
 

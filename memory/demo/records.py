@@ -1,6 +1,6 @@
 """The records a story consists of, and the identifier of a topic.
 
-Everything here is plain data in the order in which it happened; how it reaches a store is not this room's business.
+Everything here is plain data in order of time. ``store.py`` writes it to a store.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class StoryLink:
 
 @dataclass(frozen=True, slots=True)
 class StoryTopic:
-    """One thing the assistant came to know, at the moment it did."""
+    """One topic that the assistant stored, with its time."""
 
     key: str
     at: datetime
@@ -76,7 +76,7 @@ class StoryTopic:
 
 @dataclass(frozen=True, slots=True)
 class StoryRevision:
-    """A later value of a field that an earlier topic brought along."""
+    """A later value of a field of an earlier topic."""
 
     at: datetime
     key: str
@@ -100,7 +100,7 @@ class StoryRetrieval:
 
 @dataclass(frozen=True, slots=True)
 class StoryChange:
-    """Something a person did to a topic by hand."""
+    """A manual change of a topic."""
 
     at: datetime
     key: str

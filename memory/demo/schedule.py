@@ -46,7 +46,7 @@ class Calendar:
         return (self.now.date() - self.day_zero).days
 
     def day_weight(self, day: int, *, work: bool | None = None) -> float:
-        """How much happens on this day; `work` tells working matters from those at home."""
+        """How much happens on this day, at work or at home (`work`), or in total (None)."""
         week = _WEEK if work is None else _WORK_WEEK if work else _HOME_WEEK
         weight = week[day % 7]
         if day in HOLIDAY:

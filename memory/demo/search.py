@@ -22,12 +22,12 @@ _FRESH: Final = timedelta(days=3)
 
 
 def topic_is_noise(topic: StoryTopic) -> bool:
-    """Whether the topic is the passing sort: what a tool said, or where a session stood."""
+    """Whether the topic is noise: a tool output or a session state."""
     return topic.kind in ("tool_output", "session_state") or topic.scope.startswith("/session/")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text that can tell one topic from another, without a plural's ending."""
+    """The distinctive words of a text, without plural endings."""
     return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]
 
 

@@ -30,13 +30,13 @@ from memory.recall.access_fold import accesses_fold, fold_wait
 from memory.recall.corpus import documents_count
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
-# Longer than a look at the largest story takes.
+# Seconds; longer than the largest story takes.
 LOOK_SECONDS = 120.0
 Progress = Callable[[int], object]
 
 
 def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
-    """Write ``story`` into the store; ``progress`` is told how many events each step has dealt with.
+    """Write ``story`` into the store; ``progress`` is called with the number of events of each step.
 
     A day is one batch of ingest, so that the journal spreads over the half year as well. Topics get their vectors at
     the end, once each, however often they were revised. Retrievals are folded in the
@@ -45,9 +45,9 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
         raise Conflict("The demo is in this store already.", code=ProblemCode.DEMO_LOADED)
-    # All or nothing: a half of a demo could not be told from a store that somebody uses.
+    # All or nothing, because half a demo would look like a store in use.
     with transaction.atomic():
-        # Until the end, nobody else folds: an operator's change has to come after the retrievals before it.
+        # The lock keeps other processes from folding, because a manual change must follow the earlier retrievals.
         fold_wait()
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
@@ -96,6 +96,7 @@ def _topic_item(topic: StoryTopic) -> IngestItem:
         categories=list(topic.categories),
         pinned=topic.pinned,
         created_at=topic.at,
+        last_used_at=topic.at,
         fields=[
             IngestField(
                 name=entry.name,
@@ -115,6 +116,7 @@ def _revision_item(revision: StoryRevision) -> IngestItem:
         placement="version_field",
         topic_id=str(topic_id(revision.key)),
         created_at=revision.at,
+        last_used_at=revision.at,
         fields=[
             IngestField(
                 name=revision.name,
@@ -175,14 +177,14 @@ def _access(
 
 
 def _change_apply(change: StoryChange) -> None:
-    told: dict[str, Any] = {"principal": DEMO, "reason": change.reason, "now": change.at}
+    arguments: dict[str, Any] = {"principal": DEMO, "reason": change.reason, "now": change.at}
     ids = [topic_id(change.key)]
     match change.action:
         case "archive":
-            topics_archive(ids, **told)
+            topics_archive(ids, **arguments)
         case "restore":
-            topics_restore(ids, **told)
+            topics_restore(ids, **arguments)
         case "pin":
-            topics_pin(ids, pinned=True, **told)
+            topics_pin(ids, pinned=True, **arguments)
         case "unpin":
-            topics_pin(ids, pinned=False, **told)
+            topics_pin(ids, pinned=False, **arguments)

@@ -1,4 +1,4 @@
-"""A study that is through: a long text that became topics, by the steps and tools of every study.
+"""A finished study: a long text that became topics, by the steps and tools of every study.
 
 There is no model in a demo, so what one would have noted is written down with the text
 (``story/retrospective.toml``).
@@ -35,7 +35,7 @@ WRITER = Principal(identity=LEADER, actor=LEADER, role="operator")
 STUDY_ID = topic_id("study")
 # After the last run of the half year.
 BEFORE = dt.timedelta(hours=3)
-# As if a model had been asked whenever somebody looks at the clock.
+# Seconds by which the clock advances at each reading.
 _BETWEEN = dt.timedelta(seconds=3)
 
 Call = tuple[str, dict[str, Any]]
@@ -80,13 +80,13 @@ def study_load(*, now: dt.datetime) -> None:
             clock.at = max(clock.at, job.not_before or clock.at)
             study_step(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
             job.refresh_from_db()
-        # The reasoner hears of it only now; to have kept it waiting since then would be a sign of trouble.
+        # The wake-ups get the present time, because old ones would be reported as a stalled worker.
         late = WakeUp.objects.filter(scope__path=SCOPE, first_at__gte=now - BEFORE, first_at__lt=now)
         late.update(first_at=now, last_at=now)
 
 
 class _Clock:
-    """Goes on by some seconds whenever it is looked at."""
+    """A clock that advances by some seconds at each reading."""
 
     def __init__(self, at: dt.datetime) -> None:
         self.at = at
@@ -98,7 +98,7 @@ class _Clock:
 
 @dataclass(slots=True)
 class _Taker:
-    """Takes the notes: calls the tools of each step as a model would that reads well."""
+    """Plays the model: calls the tools of each step as a good model would."""
 
     # Where each section ends, with its notes.
     sections: list[tuple[int, tuple[Note, ...]]]
@@ -112,8 +112,8 @@ class _Taker:
     def __call__(self, _job: StudyJob, step: StudyStep) -> LoopEnd:
         box = step.toolbox()
         if isinstance(step, LinkStep):
-            for name, told in self._places(set(step.own)):
-                _checked(box.call(name, told))
+            for name, arguments in self._places(set(step.own)):
+                _checked(box.call(name, arguments))
         else:
             start, end = self.cuts[step.at]
             for note in [note for to, notes in self.sections if start < to <= end for note in notes]:
@@ -126,8 +126,8 @@ class _Taker:
         if note.key in self.made:
             return "extend_topic", {"topic_id": str(self.made[note.key]), "fields": fields}
         links = [{"to_topic_id": str(self.made[to]), "kind": kind} for kind, to in note.links if to in self.made]
-        told = {"title": note.title, "summary": note.summary, "kind": note.kind, "fields": fields, "links": links}
-        return "new_topic", {**told, "categories": list(note.categories)}
+        arguments = {"title": note.title, "summary": note.summary, "kind": note.kind, "fields": fields, "links": links}
+        return "new_topic", {**arguments, "categories": list(note.categories)}
 
     def _places(self, own: set[uuid.UUID]) -> Iterator[Call]:
         for note in [note for _to, notes in self.sections for note in notes if self.made[note.key] in own]:

@@ -1,4 +1,4 @@
-"""What was asked of the memory and what a person did to it, over the half year."""
+"""Queries and manual changes over the half year."""
 
 import math
 import random
@@ -55,7 +55,7 @@ def changes_make(
 
 
 def windows_of(topics: Sequence[StoryTopic], changes: Sequence[StoryChange], *, now: datetime) -> dict[str, Window]:
-    """For each topic when it could be found."""
+    """Return the times at which each topic could be found."""
     away: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
     for change in sorted(changes, key=lambda change: change.at):
         if change.action == "archive":
@@ -74,7 +74,7 @@ def retrievals_make(
     calendar: Calendar,
     rng: random.Random,
 ) -> list[StoryRetrieval]:
-    """About that many queries with what they returned: often the same few, seldom the rest, the noise almost never."""
+    """Return about ``count`` queries with their results: often a few topics, seldom the others, noise almost never."""
     return _Asking(questions, topics, changes, calendar=calendar, rng=rng).ask(count)
 
 

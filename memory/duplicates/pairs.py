@@ -17,6 +17,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
 from memory.duplicates.plan import survivor_first as _survivor_first
+from memory.duplicates.replies import PairCompared, PairOut, PairTopic, PairVerb
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
 from memory.models.newest_first import newest_page
@@ -62,12 +63,10 @@ class PairFilter:
 
 def pairs_list(
     wanted: PairFilter, *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[PairOut], str | None]:
     """Return pairs, newest first, and the cursor of the next page. One query.
 
-    A row is ``{id, scope, kind, verdict, state, similarity, same_title, held, held_because: [sentence],
-    newer: {topic_id, title, summary, updated_at}, older: {...}, survivor, found_at, decided_at, decided_by, reason,
-    run_id}``; ``newer`` is the topic that a merge would keep or has kept (``survivor``).
+    ``newer`` is the topic that a merge would keep or has kept (``survivor``).
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
     """
@@ -102,24 +101,20 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     return pair
 
 
-def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
+def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> PairOut:
     """Return one pair as a row of ``pairs_list``. One query. Raises ``NotVisible``."""
     return _row(pair_get(pair_id, principal=principal))
 
 
-def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> PairCompared:
     """Return one pair with both sides and their differences marked. Eight queries at most.
 
-    A row of ``pairs_list`` and: ``title``, ``summary``: ``{older: [Piece], newer: [Piece]}`` (each side's own text in
-    pieces of ``memory.core.differences``: same, and removed on the older or added on the newer side);
-    ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
+    ``title`` and ``summary`` hold each side's own text in pieces: same, and removed on the older or added on the newer
+    side; ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
     pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]`` by name;
-    ``differences: [{sort, older, newer, where, sentence}]``: the differences that matter;
     ``merge``: a preview of a merge: ``{fields_moved: [name], histories_merged: [{name, revisions}],
     links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty if one is inactive;
     ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``;
-    ``may``: the possible actions among ``merge``, ``keep``, ``supersede``, ``undo``, and
-    ``gone``: why there are none, or "".
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
@@ -139,7 +134,8 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
         "",
     )
     open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
-    refusal, merge = "", {}
+    refusal = ""
+    merge: dict[str, Any] = {}
     if open_now and not gone:
         try:
             warm = knobs_effective(newer.scope).max_field_history
@@ -215,7 +211,7 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
     return pairs if wanted.held is None else pairs.filter(held=wanted.held)
 
 
-def _row(pair: DuplicatePair) -> dict[str, Any]:
+def _row(pair: DuplicatePair) -> PairOut:
     older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
     if pair.state != State.OPEN and pair.survivor_id == older.pk:
         older, newer = newer, older
@@ -240,7 +236,7 @@ def _row(pair: DuplicatePair) -> dict[str, Any]:
     }
 
 
-def _topic_as_json(topic: Topic) -> dict[str, Any]:
+def _topic_as_json(topic: Topic) -> PairTopic:
     return {"topic_id": topic.pk, "title": topic.title, "summary": topic.summary, "updated_at": topic.updated_at}
 
 
@@ -323,10 +319,12 @@ def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
     return {**preview, "sentences": sentences}
 
 
-def _possible_actions(pair: DuplicatePair, *, possible: bool, mergeable: bool) -> list[str]:
+def _possible_actions(pair: DuplicatePair, *, possible: bool, mergeable: bool) -> list[PairVerb]:
     if pair.state in (State.MERGED, State.SUPERSEDED):
         return ["undo"]
-    verbs = (["merge"] if mergeable else []) + ["keep", "supersede"] if possible else []
+    verbs: list[PairVerb] = ["keep", "supersede"] if possible else []
+    if possible and mergeable:
+        verbs.insert(0, "merge")
     if pair.state == State.KEPT:
         return ["undo", *(verb for verb in verbs if verb != "keep")]
     return verbs

@@ -55,7 +55,7 @@ _used = _Used()
 
 @dataclass
 class Allowance:
-    """What is left to one request. ``gone`` tells whether its client has closed the connection."""
+    """The remaining processor time of one request. ``gone`` returns whether its client has closed the connection."""
 
     gone: Callable[[], bool]
     # None until a key is known.

@@ -9,6 +9,7 @@ from django.db.models import F, Func, IntegerField
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number
 from memory.extraction.known import FACT_FIELD
+from memory.extraction.replies import ExtractionOut, KnownFact
 from memory.extraction.segments import note_of
 from memory.extraction.store import source_text
 from memory.extraction.work import method_of
@@ -68,11 +69,11 @@ def extraction_facts(
     return facts, str(after + limit) if more else None
 
 
-def extraction_as_json(job: ExtractionJob) -> dict[str, Any]:
+def extraction_as_json(job: ExtractionJob) -> ExtractionOut:
     """Return a job as JSON, with its facts as they are now. At most two queries, whatever the number of facts."""
     facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
     content = (source_text(job.source_id) or "") if job.skipped else ""
-    skipped = [
+    skipped: list[KnownFact] = [
         {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
         for each in job.skipped
         if _still_there(each)

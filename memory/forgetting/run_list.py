@@ -1,14 +1,16 @@
 """Lists of runs and of their actions, in pages. Read only."""
 
+import datetime as dt
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number
+from memory.core.replies import TypedDict, one_of
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
@@ -18,6 +20,25 @@ from memory.predicates.binding import path_q
 
 # Held runs that are listed by name.
 HELD_NAMED = 5
+
+
+class ActionOut(TypedDict):
+    """What a run does to one topic."""
+
+    place: int
+    topic_id: str
+    title: str
+    action: str
+    state: Annotated[str, one_of(ForgetAction.State.values)]
+    from_rung: str
+    to_rung: str
+    score: float | None
+    why: dict[str, Any]
+    changes: dict[str, Any]
+    salience_before: float | None
+    salience_after: float | None
+    note: str
+    at: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +152,7 @@ def run_actions(
     limit: int,
     state: str | None = None,
     action: str | None = None,
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[ActionOut], str | None]:
     """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
 
     Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.
@@ -182,7 +203,7 @@ def _actions(run_id: uuid.UUID, wanted: ActionFilter) -> QuerySet[ForgetAction]:
     return actions
 
 
-def _action_as_dict(action: ForgetAction) -> dict[str, Any]:
+def _action_as_dict(action: ForgetAction) -> ActionOut:
     after = action.after or {}
     return {
         "place": action.place,

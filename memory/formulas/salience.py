@@ -48,7 +48,7 @@ def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> floa
     """Return the epoch at which the salience passes 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
 
     Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so "below theta at t" is a range of this key
-    whatever theta and t are (docs/decisions.md, "The fade key").
+    for all theta and t (docs/decisions.md, "The fade key").
     """
     if salience <= 0.0:
         return -math.inf

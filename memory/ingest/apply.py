@@ -131,7 +131,7 @@ def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
 
 
 def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> bool:
-    """Add the vectors that are missing, as far as the request may use processor time; tell whether that was enough."""
+    """Add missing vectors within the processor time of the request; return whether all could be added."""
     needed = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
     missing = {digest: embedded for digest, embedded in needed.items() if digest not in vectors}
     if missing:

@@ -11,6 +11,7 @@ from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode, validation_code
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemOutcome
+from memory.ingest.replies import BatchItemReply, BatchReply
 from memory.ingest.request import ingest_request
 
 MAX_BATCH = 1000
@@ -77,16 +78,26 @@ def batch_ingest(
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
 
-    def render(outcomes: list[ItemOutcome]) -> tuple[int, dict[str, Any]]:
+    def render(outcomes: list[ItemOutcome]) -> tuple[int, BatchReply]:
         following = iter(outcomes)
-        results: list[dict[str, Any]] = []
+        results: list[BatchItemReply] = []
         for index, item in enumerate(parsed):
             outcome = next(following) if isinstance(item, IngestItem) else item
             if isinstance(outcome, MemoryProblem):
-                problem = {"type": outcome.code.urn, "detail": outcome.sentence}
-                results.append({"index": index, "status": status_of(outcome), **problem})
+                status = status_of(outcome)
+                results.append({"index": index, "status": status, "type": outcome.code.urn, "detail": outcome.sentence})
             else:
-                results.append({"index": index, "status": 200, **outcome.as_json()})
+                reply = outcome.as_json()
+                results.append(
+                    {
+                        "index": index,
+                        "status": 200,
+                        "topic_id": reply["topic_id"],
+                        "applied": reply["applied"],
+                        "version_ids": reply["version_ids"],
+                        "similar_topic_ids": reply["similar_topic_ids"],
+                    }
+                )
         refused = sum("detail" in result for result in results)
         return 200, {"results": results, "accepted": len(results) - refused, "refused": refused}
 

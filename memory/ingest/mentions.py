@@ -19,7 +19,7 @@ from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
 from memory.text.names import words_index
 
-# Entries of a PostgreSQL index have at most 2,700 bytes; nobody searches for words longer than this.
+# Entries of a PostgreSQL index have at most 2,700 bytes; searches for longer words are not expected.
 MAX_WORD_BYTES = 400
 
 MENTION = ("topic_id", "scope_id", "identifiers", "words", "aliases")

@@ -21,6 +21,7 @@ from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.formulas.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
+from memory.ingest.replies import IngestReply
 from memory.models import Rung
 from memory.policy.snapshot import Policies
 
@@ -39,7 +40,7 @@ class ItemReply:
     version_ids: dict[str, str] = field(default_factory=dict)
     similar_topic_ids: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> IngestReply:
         """Return the members of the wire format."""
         return {
             "topic_id": str(self.topic_id),
@@ -302,7 +303,7 @@ class _Placing:
                 item.topic_kind or "",
                 self.at,
                 0,
-                self.used_at if item.created_at is not None else None,
+                self.used_at if self.used_at > self.at else None,
                 Rung.ACTIVE,
                 True,
             )

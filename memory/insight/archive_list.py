@@ -18,7 +18,7 @@ from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import rung_label_sql, salience_effective_sql
 from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["archived", "score", "title"]
@@ -82,7 +82,7 @@ _MISSED = f"""(
 )"""
 
 _PAGE = """
-SELECT d.id, t.title, sc.path, v.kind, a.at, a.from_rung, a.why, a.run_id, r.actor, r.event,
+SELECT d.id, t.title, sc.path, v.kind, a.at, {rung}, a.why, a.run_id, r.actor, r.event,
        {salience}, v.pinned,
        (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
        (SELECT min(h.rank) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
@@ -101,9 +101,78 @@ WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] 
 """
 
 
+@dataclass(slots=True)
+class ArchivedTopic:
+    """A row of the list, in the order of ``_PAGE``. ``journal`` is why the run archived it, as JSON."""
+
+    topic_id: uuid.UUID
+    title: str
+    scope: str
+    kind: str
+    archived_at: dt.datetime | None
+    from_rung: str | None
+    journal: str | None
+    run_id: uuid.UUID | None
+    by: str | None
+    event: str | None
+    salience: float
+    pinned: bool
+    shadow_hits: int
+    shadow_rank: int | None
+    restored_before: int
+    looked_up: int = 0
+    looked_up_at: dt.datetime | None = None
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The entry of the journal; empty if there is none."""
+        return json.loads(self.journal) if self.journal else {}
+
+    @property
+    def because(self) -> Why | None:
+        """What archived the topic."""
+        why = self.why
+        return ("hand" if why.get("by") == "hand" else "rule" if why.get("rule") else "threshold") if why else None
+
+    @property
+    def reason(self) -> str:
+        """The reason as a sentence."""
+        why = self.why
+        if not why:
+            return "The journal has no entry for it."
+        if why.get("by") == "hand":
+            return str(why.get("reason") or "")
+        if why.get("rule"):
+            return f"By rule “{why['rule']}”."
+        if why.get("threshold"):
+            return f"Below the threshold of {why['theta']:g}."
+        return "By the policy."
+
+    @property
+    def run_words(self) -> str:
+        """What the run was for."""
+        return event_words(self.event) if self.event else "Run"
+
+    @property
+    def policy(self) -> str | None:
+        """The scope of the policy that the run applied."""
+        return self.why.get("policy")
+
+    @property
+    def version(self) -> int | None:
+        """The version of that policy."""
+        return self.why.get("version")
+
+    @property
+    def score(self) -> float | None:
+        """The score at that time."""
+        score = self.why.get("score")
+        return score if score is None or math.isfinite(score) else None
+
+
 def archived_list(
     wanted: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[ArchivedTopic], str | None]:
     """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
@@ -120,22 +189,20 @@ def archived_list(
             _PAGE.format(
                 last=_LAST.format(topic="d.id"),
                 restored=_RESTORED,
+                rung=rung_label_sql("a.from_rung"),
                 salience=salience_effective_sql("v", "%(now)s::timestamptz"),
             ),
             {"ids": ids, "now": now},
         )
-        rows: list[tuple[Any, ...]] = ask.fetchall()
-        known = [row for row in rows if row[4] is not None]
-        found: dict[uuid.UUID, tuple[int, dt.datetime]] = {}
-        if known:
-            about: dict[str, Any] = {
-                "ids": [row[0] for row in known],
-                "since": [row[4] for row in known],
-                "first": min(row[4] for row in known),
-            }
+        topics = [ArchivedTopic(*row) for row in ask.fetchall()]
+        since = {topic.topic_id: topic.archived_at for topic in topics if topic.archived_at is not None}
+        if since:
+            about: dict[str, Any] = {"ids": list(since), "since": list(since.values()), "first": min(since.values())}
             ask.execute(_PAGE_LOOKUPS, about)
             found = {topic_id: (times, last) for topic_id, times, last in ask.fetchall()}
-    return [_topic_as_dict(row, *found.get(row[0], (0, None))) for row in rows], following
+            for topic in topics:
+                topic.looked_up, topic.looked_up_at = found.get(topic.topic_id, (0, None))
+    return topics, following
 
 
 def archived_count(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
@@ -253,61 +320,3 @@ _SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
 
 def _like_plain(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _topic_as_dict(row: tuple[Any, ...], looked_up: int, looked_up_at: dt.datetime | None) -> dict[str, Any]:
-    (
-        topic_id,
-        title,
-        scope,
-        kind,
-        at,
-        from_rung,
-        why,
-        run_id,
-        actor,
-        event,
-        salience,
-        pinned,
-        shadow,
-        rank,
-        restored,
-    ) = row
-    reasons = json.loads(why) if why else {}
-    score = reasons.get("score")
-    by = "hand" if reasons.get("by") == "hand" else "rule" if reasons.get("rule") else "threshold"
-    return {
-        "topic_id": str(topic_id),
-        "title": title,
-        "scope": scope,
-        "kind": kind,
-        "archived_at": at,
-        "from_rung": Rung(from_rung).label if from_rung is not None else None,
-        "because": by if reasons else None,
-        "reason": _reason(reasons),
-        "by": actor,
-        "run_id": str(run_id) if run_id else None,
-        "run_words": event_words(event) if event else "Run",
-        "policy": reasons.get("policy"),
-        "version": reasons.get("version"),
-        "score": score if score is None or math.isfinite(score) else None,
-        "salience": salience,
-        "pinned": pinned,
-        "looked_up": looked_up,
-        "looked_up_at": looked_up_at,
-        "shadow_hits": shadow,
-        "shadow_rank": rank,
-        "restored_before": restored,
-    }
-
-
-def _reason(why: dict[str, Any]) -> str:
-    if not why:
-        return "The journal has no entry for it."
-    if why.get("by") == "hand":
-        return str(why.get("reason") or "")
-    if why.get("rule"):
-        return f"By rule “{why['rule']}”."
-    if why.get("threshold"):
-        return f"Below the threshold of {why['theta']:g}."
-    return "By the policy."

@@ -6,9 +6,7 @@ limits of a replay.
 """
 
 import datetime as dt
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 
 import numpy as np
 from django.db import transaction
@@ -18,6 +16,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.gate import limit_scope
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
+from memory.insight.replies import BacktestOutcome, BacktestReply
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
@@ -32,69 +31,6 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BacktestOutcome:
-    """The outcome of one way of forgetting. Those of the random baseline are means over the draws.
-
-    ``saved`` is the share of all topic-days on which a topic was out of retrieval.
-    """
-
-    archived: float = 0.0
-    used_afterwards: float = 0.0
-    missed_retrievals: float = 0.0
-    saved: float = 0.0
-
-
-@dataclass(slots=True)
-class BacktestDay:
-    """One run of the replay: the ``topics`` at the time, those ``archived`` so far, those ``missed`` until the next."""
-
-    at: dt.datetime
-    topics: int
-    archived: int
-    missed: int = 0
-    missed_by_lot: float = 0.0
-
-
-@dataclass(slots=True)
-class Backtest:
-    """The result of a backtest. ``archived`` includes released topics; ``released`` counts those alone."""
-
-    scope: str
-    start: dt.datetime
-    end: dt.datetime
-    runs: int = 0
-    topics: int = 0
-    retrievals: int = 0
-    draft: BacktestOutcome = BacktestOutcome()
-    no_forgetting: BacktestOutcome = BacktestOutcome()
-    by_lot: BacktestOutcome = BacktestOutcome()
-    released: int = 0
-    summarized: int = 0
-    detached: int = 0
-    restored: int = 0
-    archived_share: float = 0.0
-    days: list[BacktestDay] = field(default_factory=list)
-    notes: Sequence[str] = NOTES
-
-    @property
-    def sentence(self) -> str:
-        """The outcome in words."""
-        if not self.topics:
-            return "This scope had no topics in this period."
-        archived = int(self.draft.archived)
-        if not archived:
-            return f"Of {self.topics:,} topics it would have archived none."
-        return (
-            f"Of {self.topics:,} topics it would have archived {archived:,} ({archived / self.topics:.0%}), of which "
-            f"{int(self.draft.used_afterwards):,} were used afterwards; {int(self.draft.missed_retrievals):,} of "
-            f"{self.retrievals:,} retrievals would have missed something. {self.draft.saved:.0%} of the store would "
-            f"have been out of retrieval. With as many topics archived at random, {self.by_lot.used_afterwards:,.0f} "
-            f"would have been used afterwards and {self.by_lot.missed_retrievals:,.0f} retrievals would have missed "
-            "something."
-        )
-
-
 def backtest(
     policies: Policies,
     scope: str,
@@ -104,7 +40,7 @@ def backtest(
     now: dt.datetime,
     step: dt.timedelta = dt.timedelta(days=1),
     seed: int = 1,
-) -> Backtest:
+) -> BacktestReply:
     """Replay ``policies``, a draft or those in force, over the access log of ``scope`` from ``start`` to ``end``.
 
     Topics start with the salience of their creation and are reinforced by the log up to ``start``. Then a run happens
@@ -122,7 +58,6 @@ def backtest(
             f"This would take more than {MOST_RUNS:,} runs. Choose a shorter period or a longer step.",
             code=ProblemCode.INVALID_PERIOD,
         )
-    found = Backtest(scope, start, end)
     partitions = partitions_of(policies, scope, forgetting=False)
     rulings = [
         Ruling(partition.policy.knobs, partition.policy.rules.on("cron"), limit_scope(partition.policy))
@@ -132,55 +67,108 @@ def backtest(
     with transaction.atomic():
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
-        found.topics = len(keys)
+        found = _nothing(scope, start, end, topics=len(keys))
         with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
             _replay(found, world, events, policies, step=step, seed=seed)
     return found
 
 
+def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -> BacktestReply:
+    """Return a backtest before its first run."""
+    outcome: BacktestOutcome = {"archived": 0.0, "used_afterwards": 0.0, "missed_retrievals": 0.0, "saved": 0.0}
+    return {
+        "scope": scope,
+        "start": start,
+        "end": end,
+        "runs": 0,
+        "topics": topics,
+        "retrievals": 0,
+        "draft": outcome,
+        "no_forgetting": outcome,
+        "by_lot": outcome,
+        "released": 0,
+        "summarized": 0,
+        "detached": 0,
+        "restored": 0,
+        "archived_share": 0.0,
+        "days": [],
+        "notes": list(NOTES),
+        "sentence": "",
+    }
+
+
 def _replay(
-    found: Backtest, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
+    found: BacktestReply, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
 ) -> None:
-    knobs = policies.knobs(found.scope)
-    for places, at, what, _access, value in events.until(found.start.timestamp()):
+    knobs = policies.knobs(found["scope"])
+    for places, at, what, _access, value in events.until(found["start"].timestamp()):
         world.use(places, at, what, value)
     draft, lots = _Tally(world.gone), _lots(world, seed)
     away = there_for = 0.0
-    moment = found.start
-    while moment < found.end:
-        now, following = moment.timestamp(), min(moment + step, found.end)
+    moment = found["start"]
+    while moment < found["end"]:
+        now, following = moment.timestamp(), min(moment + step, found["end"])
         there = int(world.there(now).sum())
         acted = world.run(now, most=knobs.max_topics_for_forget_scan)
-        for name in ("released", "summarized", "detached", "restored"):
-            setattr(found, name, getattr(found, name) + getattr(acted, name))
+        found["released"] += acted.released
+        found["summarized"] += acted.summarized
+        found["detached"] += acted.detached
+        found["restored"] += acted.restored
         for lot in lots:
             lot.archive(len(acted.gone), world, now)
-        day = BacktestDay(moment, topics=there, archived=int(world.gone.sum()))
+        out = int(world.gone.sum())
         missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
         for places, at, what, access, value in events.until(following.timestamp()):
-            found.retrievals += len(np.unique(access[what <= SHOWN]))
+            found["retrievals"] += len(np.unique(access[what <= SHOWN]))
             for tally in (draft, *(lot.tally for lot in lots)):
                 tally.count(places, what, access)
             world.use(places, at, what, value)
-        day.missed = draft.missed - missed_before[0]
-        day.missed_by_lot = (sum(lot.tally.missed for lot in lots) - missed_before[1]) / DRAWS
-        found.days.append(day)
-        away, there_for = (
-            away + day.archived * (following - moment).total_seconds(),
-            there_for + there * (following - moment).total_seconds(),
+        found["days"].append(
+            {
+                "at": moment,
+                "topics": there,
+                "archived": out,
+                "missed": draft.missed - missed_before[0],
+                "missed_by_lot": (sum(lot.tally.missed for lot in lots) - missed_before[1]) / DRAWS,
+            }
         )
+        seconds = (following - moment).total_seconds()
+        away, there_for = away + out * seconds, there_for + there * seconds
         moment = following
-    found.runs = len(found.days)
+    found["runs"] = len(found["days"])
     saved = away / there_for if there_for else 0.0
     archived = int(world.gone.sum())
-    found.archived_share = archived / found.topics if found.topics else 0.0
-    found.draft = BacktestOutcome(archived, draft.used, draft.missed, saved)
+    found["archived_share"] = archived / found["topics"] if found["topics"] else 0.0
+    found["draft"] = {
+        "archived": archived,
+        "used_afterwards": draft.used,
+        "missed_retrievals": draft.missed,
+        "saved": saved,
+    }
     # The random baseline archives as many topics on the same days, so its ``saved`` is the same.
-    found.by_lot = BacktestOutcome(
-        float(np.mean([lot.tally.gone.sum() for lot in lots])),
-        float(np.mean([lot.tally.used for lot in lots])),
-        float(np.mean([lot.tally.missed for lot in lots])),
-        saved,
+    found["by_lot"] = {
+        "archived": float(np.mean([lot.tally.gone.sum() for lot in lots])),
+        "used_afterwards": float(np.mean([lot.tally.used for lot in lots])),
+        "missed_retrievals": float(np.mean([lot.tally.missed for lot in lots])),
+        "saved": saved,
+    }
+    found["sentence"] = _sentence(found)
+
+
+def _sentence(found: BacktestReply) -> str:
+    """Return the outcome in words."""
+    if not found["topics"]:
+        return "This scope had no topics in this period."
+    archived = int(found["draft"]["archived"])
+    if not archived:
+        return f"Of {found['topics']:,} topics it would have archived none."
+    topics, draft, lot = found["topics"], found["draft"], found["by_lot"]
+    return (
+        f"Of {topics:,} topics it would have archived {archived:,} ({archived / topics:.0%}), of which "
+        f"{int(draft['used_afterwards']):,} were used afterwards; {int(draft['missed_retrievals']):,} of "
+        f"{found['retrievals']:,} retrievals would have missed something. {draft['saved']:.0%} of the store would "
+        f"have been out of retrieval. With as many topics archived at random, {lot['used_afterwards']:,.0f} would have "
+        f"been used afterwards and {lot['missed_retrievals']:,.0f} retrievals would have missed something."
     )
 
 

@@ -6,6 +6,7 @@ by a person, or found by the shadow search. docs/regret.md has the definitions.
 
 import datetime as dt
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
@@ -13,10 +14,11 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
+from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
-SIGNALS = ("looked_up", "restored", "shadow")
+SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
 # An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
 # restores that were undone do not count. Manual changes are in both journals; they are read from the audit, which has
@@ -96,6 +98,12 @@ JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.sc
 """
 
 
+class RegrettedTopic(RegretTopic):
+    """An archiving that was regretted, and when it was so last."""
+
+    regretted_at: dt.datetime
+
+
 def regret_report(
     *,
     scope: str,
@@ -104,7 +112,7 @@ def regret_report(
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
     limit: int = 50,
-) -> dict[str, Any]:
+) -> RegretReply:
     """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and the topics.
 
     ``since`` and ``until`` select archivings by their time; signals count until ``now``. At most ``limit`` topics are
@@ -117,40 +125,48 @@ def regret_report(
         cursor.execute(regrets + _COUNTS, bound.values)
         counted: list[tuple[Any, ...]] = cursor.fetchall()
         cursor.execute(regrets + _TOPICS.format(after="true", limit=limit), bound.values)
-        topics = [_topic(row) for row in cursor.fetchall()]
+        topics = [_topic(*row) for row in cursor.fetchall()]
         versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
         cursor.execute(
             _REASONS, {"scopes": [path for path, _n in versions], "numbers": [number for _path, number in versions]}
         )
         reasons = {(path, number): (author, reason) for path, number, author, reason in cursor.fetchall()}
-    report: dict[str, Any] = {
-        "scope": chosen,
-        "since": since,
-        "until": until,
-        **_numbers((0, 0, 0, 0, 0)),
-        "by_version": [],
-        "by_rung": [],
-        "topics": topics,
-    }
+    totals = _numbers((0, 0, 0, 0, 0))
+    by_version: list[RegretOfVersion] = []
+    by_rung: list[RegretOfRung] = []
     for no_version, no_rung, source, policy, version, rung, *counts in counted:
         if no_version and no_rung:
-            report |= _numbers(counts)
+            totals = _numbers(counts)
         elif no_rung:
             found = reasons.get((policy, version)) if policy is not None and principal.sees(policy) else None
             author, reason = found or (None, None)
-            report["by_version"].append(
-                {"by": source, "policy": policy, "version": version, "author": author, "reason": reason}
-                | _numbers(counts)
+            by_version.append(
+                {
+                    "by": source,
+                    "policy": policy,
+                    "version": version,
+                    "author": author,
+                    "reason": reason,
+                    **_numbers(counts),
+                }
             )
         else:
-            report["by_rung"].append({"rung": Rung(rung).label if rung is not None else None} | _numbers(counts))
-    report["sentence"] = _sentence(report)
-    return report
+            by_rung.append({"rung": _label(rung), **_numbers(counts)})
+    return {
+        "scope": chosen,
+        "since": since,
+        "until": until,
+        **totals,
+        "by_version": by_version,
+        "by_rung": by_rung,
+        "topics": topics,
+        "sentence": _sentence(totals),
+    }
 
 
 def regret_totals(
     *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None
-) -> dict[str, Any]:
+) -> tuple[RegretCounts, str]:
     """Return the totals and the sentence of ``regret_report``, without tables and topics. One query over the archivings
     of the period. Raises ``NotVisible`` for a scope outside the caller's."""
     bound = Bound()
@@ -158,7 +174,7 @@ def regret_totals(
     with connection.cursor() as cursor:
         cursor.execute(regrets + _TOTALS.format(which="true"), bound.values)
         totals = _numbers(cursor.fetchone())
-    return totals | {"sentence": _sentence(totals)}
+    return totals, _sentence(totals)
 
 
 def regretted_list(
@@ -170,7 +186,7 @@ def regretted_list(
     limit: int,
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> tuple[list[RegrettedTopic], str | None]:
     """Return the regretted archivings, those with the latest signal first, and the cursor of the next page.
 
     A topic that was regretted twice is listed twice, as ``regret_report`` counts it. One query over the archivings of
@@ -183,10 +199,7 @@ def regretted_list(
         after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
     with connection.cursor() as ask:
         ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)
-        rows = [_topic(row) for row in ask.fetchall()]
-    for row in rows:
-        signals = (row["looked_up_at"], row["restored_at"], row["shadow_at"])
-        row["regretted_at"] = max(at for at in signals if at is not None)
+        rows = [_regretted(_topic(*row)) for row in ask.fetchall()]
     last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
     return rows[:limit], following
@@ -209,7 +222,7 @@ def regretted_count(
         return int(ask.fetchone()[0])
 
 
-def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, Any]]:
+def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopic]:
     """Return the regretted archivings of one topic with their signals, newest first. One query.
 
     It does not check whether the principal may see the topic.
@@ -218,10 +231,10 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, 
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
     with connection.cursor() as cursor:
         cursor.execute(regrets + _TOPICS.format(after="true", limit=50), bound.values)
-        return [_topic(row) for row in cursor.fetchall()]
+        return [_topic(*row) for row in cursor.fetchall()]
 
 
-def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> dict[str, Any]:
+def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> RegretCounts:
     """Return how many archivings of one run were regretted until ``now``, by signal. One query over the journal of the
     topics that the run archived. It does not check whether the principal may see the run."""
     bound = Bound()
@@ -259,17 +272,26 @@ def _regrets_sql(
     )
 
 
-def _numbers(counts: Any) -> dict[str, Any]:
-    archived, regretted, *signals = counts
+def _numbers(counts: Sequence[int]) -> RegretCounts:
+    archived, regretted, looked_up, restored, shadow = counts
     return {
         "archived": archived,
         "regretted": regretted,
         "rate": regretted / archived if archived else 0.0,
-        "signals": dict(zip(SIGNALS, signals, strict=True)),
+        "signals": {"looked_up": looked_up, "restored": restored, "shadow": shadow},
     }
 
 
-def _sentence(report: dict[str, Any]) -> str:
+def _regretted(topic: RegretTopic) -> RegrettedTopic:
+    signals = (topic["looked_up_at"], topic["restored_at"], topic["shadow_at"])
+    return {**topic, "regretted_at": max(at for at in signals if at is not None)}
+
+
+def _label(rung: int | None) -> str | None:
+    return None if rung is None else Rung(rung).label
+
+
+def _sentence(report: RegretCounts) -> str:
     if not report["archived"]:
         return "Nothing was archived in this period."
     signals = report["signals"]
@@ -280,26 +302,26 @@ def _sentence(report: dict[str, Any]) -> str:
     )
 
 
-def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
-    (
-        topic_id,
-        title,
-        kind,
-        scope,
-        rung,
-        at,
-        source,
-        run_id,
-        policy,
-        version,
-        from_rung,
-        looked_up,
-        looked_up_at,
-        back_at,
-        shadow,
-        shadow_at,
-        shadow_rank,
-    ) = row
+def _topic(
+    topic_id: uuid.UUID,
+    title: str,
+    kind: str,
+    scope: str,
+    rung: int,
+    at: dt.datetime,
+    source: Source,
+    run_id: uuid.UUID | None,
+    policy: str | None,
+    version: int | None,
+    from_rung: int | None,
+    looked_up: int,
+    looked_up_at: dt.datetime | None,
+    back_at: dt.datetime | None,
+    shadow: int,
+    shadow_at: dt.datetime | None,
+    shadow_rank: int | None,
+) -> RegretTopic:
+    """Return a row of ``_TOPICS`` as a reply."""
     times = {"looked_up": looked_up, "restored": int(back_at is not None), "shadow": shadow}
     return {
         "topic_id": str(topic_id),
@@ -312,7 +334,7 @@ def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
         "run_id": str(run_id) if run_id else None,
         "policy": policy,
         "version": version,
-        "from_rung": Rung(from_rung).label if from_rung is not None else None,
+        "from_rung": _label(from_rung),
         "signals": [name for name in SIGNALS if times[name]],
         "looked_up": looked_up,
         "looked_up_at": looked_up_at,

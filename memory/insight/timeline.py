@@ -3,14 +3,14 @@
 import datetime as dt
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.differences import Piece, pieces_shorten, words_differ
-from memory.recall.lookup import Page, field_history, topic_detail
+from memory.recall.lookup import field_history, topic_detail
 
 # The number of newest revisions of each field, and of edits of the topic, that come with the topic.
 NEWEST, MOST_EDITS = 3, 100
@@ -44,7 +44,7 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
     Each field gains ``timeline``, its newest revisions with their differences, and ``older``, the number of older
     revisions; the topic gains ``edits``. Five queries. Raises ``NotVisible``.
     """
-    topic = topic_detail(topic_id, principal=principal, now=now)
+    topic: dict[str, Any] = {**topic_detail(topic_id, principal=principal, now=now)}
     with connection.cursor() as cursor:
         cursor.execute(_REVISIONS, {"id": topic_id, "most": NEWEST + 1})
         found = cursor.fetchall()
@@ -73,18 +73,19 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
 
 def field_timeline(
     topic_id: uuid.UUID, name: str, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
-) -> Page:
-    """Return all revisions of a field, newest first, each with its difference to the one before. Two queries.
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return all revisions of a field, newest first, each with its difference to the one before, and the cursor of the
+    next page. Two queries.
 
     Raises as ``field_history`` does.
     """
     # One more than the page, for the difference of its oldest revision.
     page = field_history(topic_id, name, principal=principal, cursor=cursor, limit=limit + 1, now=now)
-    revisions = differences_add(page.items)
-    return Page(revisions[:limit], str(revisions[limit - 1]["seq"]) if len(revisions) > limit else None)
+    revisions = differences_add(page["items"])
+    return revisions[:limit], str(revisions[limit - 1]["seq"]) if len(revisions) > limit else None
 
 
-def differences_add(revisions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def differences_add(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return revisions, newest first, each with its ``difference`` to the one before; None for the first revision."""
     items = []
     for place, revision in enumerate(revisions):

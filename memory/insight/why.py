@@ -4,7 +4,7 @@ import datetime as dt
 import itertools
 import json
 import uuid
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
@@ -22,6 +22,7 @@ from memory.insight.outlook import (
     verdict,
 )
 from memory.insight.regret import regret_of_topic
+from memory.insight.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyStanding, WhyStep, WhyUse
 from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
@@ -78,7 +79,7 @@ class _Action(NamedTuple):
     action: str
     from_rung: int
     to_rung: int
-    state: str
+    state: Literal["planned", "applied", "skipped", "undone", "conflict"]
     note: str
     why: str
     before: str
@@ -89,7 +90,7 @@ class _Action(NamedTuple):
     versions: str
 
 
-def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
     """Return the why-card of a topic as plain values, and the same as ``sentences``.
 
     At most ten queries, independent of the history. Names and texts from outside the caller's scope are left out: the
@@ -101,7 +102,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         actions = list(itertools.starmap(_Action, cursor.fetchall()))
         cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
         by_hand: list[tuple[Any, ...]] = cursor.fetchall()
-        uses: list[tuple[Any, ...]] = []
+        uses: list[tuple[dt.datetime, str, str, str]] = []
         if row.retrieval_count and row.last_retrieved_at is not None:
             most = min(MOST_USES, row.retrieval_count)
             first = min(row.created_at, row.last_retrieved_at)
@@ -110,9 +111,11 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     policies = policies_current()
     policy = policies.effective(row.scope)
     subject = row.subject(texts_match(topic_id, policy.rules.rules))
-    history = [_action_as_dict(entry, principal) for entry in actions] + [_change_as_dict(entry) for entry in by_hand]
+    history = [_action_as_dict(entry, principal) for entry in actions] + list(
+        itertools.starmap(_change_as_dict, by_hand)
+    )
     history.sort(key=lambda entry: entry["at"], reverse=True)
-    card: dict[str, Any] = {
+    card: WhyReply = {
         "topic_id": str(topic_id),
         "title": row.title,
         "topic_kind": row.kind,
@@ -120,15 +123,16 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
-        "reinforced": {"total": row.retrieval_count, "last": [_use_as_dict(entry, principal) for entry in uses]},
+        "reinforced": {"total": row.retrieval_count, "last": [_use_as_dict(*entry, principal) for entry in uses]},
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
+        "sentences": [],
     }
     card["sentences"] = why_sentences(card)
     return card
 
 
-def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
+def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> WhyStanding:
     return {
         "rung": Rung(row.rung).label,
         "released_at": row.released_at,
@@ -152,13 +156,13 @@ def _next(
     policy: EffectivePolicy,
     now: dt.datetime,
     principal: Principal,
-) -> dict[str, Any]:
+) -> WhyNext:
     """Return what the next run would do, and when later runs would move the topic down if nothing uses it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "steps": [], "gate": ""}
     judged = verdict(subject, policy, now=now.timestamp())
     protected = protections(subject, policy)
-    steps = []
+    steps: list[WhyStep] = []
     for step in steps_ahead(subject, policy, now=now.timestamp()):
         name = THRESHOLDS.get(step.rung, "")
         steps.append(
@@ -184,7 +188,7 @@ def _never(protected: list[str], policy: EffectivePolicy) -> str:
     return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule applies."
 
 
-def _action_as_dict(entry: _Action, principal: Principal) -> dict[str, Any]:
+def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
     reasons = json.loads(entry.why)
     seen = principal.sees(entry.scope)
     policy_seen = "policy" in reasons and principal.sees(reasons["policy"])
@@ -217,8 +221,19 @@ def _action_as_dict(entry: _Action, principal: Principal) -> dict[str, Any]:
     }
 
 
-def _change_as_dict(entry: tuple[Any, ...]) -> dict[str, Any]:
-    at, actor, action, reason, before, after, run_id, state, undone_at, undone_by = entry
+def _change_as_dict(
+    at: dt.datetime,
+    actor: str,
+    action: str,
+    reason: str,
+    before: str,
+    after: str,
+    run_id: str | None,
+    state: str | None,
+    undone_at: dt.datetime | None,
+    undone_by: str | None,
+) -> WhyEvent:
+    """Return a row of ``_BY_HAND`` as a reply."""
     undone = state == "undone"
     was, became = json.loads(before), json.loads(after)
     return {
@@ -237,15 +252,12 @@ def _change_as_dict(entry: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _use_as_dict(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
-    at, actor, scope, query = entry
+def _use_as_dict(at: dt.datetime, actor: str, scope: str, query: str, principal: Principal) -> WhyUse:
     seen = principal.sees(scope)
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
-def _rescue(
-    topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies
-) -> dict[str, Any] | None:
+def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies) -> WhyRescue | None:
     """Return whether one more retrieval would have kept the topic from being archived by its last run, or None.
 
     It uses the policies of that run: one query, and one more if their rules compare texts.

@@ -1,7 +1,8 @@
 """The why-card in sentences."""
 
 import datetime as dt
-from typing import Any
+
+from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyStanding, WhyUses
 
 _EVENTS = {
     "cron": "the scheduled run",
@@ -12,7 +13,7 @@ _EVENTS = {
 }
 
 
-def why_sentences(card: dict[str, Any]) -> list[str]:
+def why_sentences(card: WhyReply) -> list[str]:
     """Return a why-card as sentences: state, reason, uses, what comes next, and what would have kept the topic."""
     sentences = [_standing(card["standing"])]
     last = next((entry for entry in card["history"] if _moved(entry)), None)
@@ -32,7 +33,7 @@ def time_text(at: dt.datetime) -> str:
     return f"{at.day} {at:%B %Y %H:%M} UTC"
 
 
-def _standing(standing: dict[str, Any]) -> str:
+def _standing(standing: WhyStanding) -> str:
     if standing["merged_into"]:
         return f"It was merged into {standing['merged_into']}."
     if standing["released_at"]:
@@ -50,11 +51,11 @@ def _score(score: float) -> str:
     return f"{score:.3g}" if not 0 < score < 0.0001 else "less than 0.0001"
 
 
-def _moved(entry: dict[str, Any]) -> bool:
+def _moved(entry: WhyEvent) -> bool:
     return entry["what"] not in ("created", "salience set", "undone") and entry["state"] in ("applied", "conflict")
 
 
-def _entry(entry: dict[str, Any]) -> str:
+def _entry(entry: WhyEvent) -> str:
     when, who = time_text(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
     if entry["by"] == "hand":
         because = f": {entry['reason']}" if entry["reason"] else ""
@@ -64,18 +65,19 @@ def _entry(entry: dict[str, Any]) -> str:
         why = f", by rule {entry['rule']!r}"
     elif entry["threshold"]:
         side = "above" if entry["what"] == "restored" else "below"
-        why = f", because its score of {_score(entry['score'])} was {side} {entry['threshold']} ({entry['theta']:g})"
+        score = _score(entry["score"] or 0.0)
+        why = f", because its score of {score} was {side} {entry['threshold']} ({entry['theta']:g})"
     under = f", under version {entry['version']} of the policy of {entry['policy']}" if entry["version"] else ""
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
     verb = "brought back up" if entry["what"] == "restored" else entry["what"]
-    run = _EVENTS.get(entry["event"], f"a run on {entry['event']}")
+    run = _EVENTS.get(entry["event"] or "", f"a run on {entry['event']}")
     asked = f" that {entry['actor']} started" if entry["actor"] and entry["actor"] != "system" else ""
     if entry.get("approved_by") and entry["approved_by"] != entry["actor"]:
         asked += f"{' and' if asked else ' that'} {entry['approved_by']} approved"
     return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}."
 
 
-def _uses(reinforced: dict[str, Any]) -> str:
+def _uses(reinforced: WhyUses) -> str:
     if not reinforced["total"]:
         return "No query has ever returned it."
     times = "once" if reinforced["total"] == 1 else f"{reinforced['total']:,} times"
@@ -83,7 +85,7 @@ def _uses(reinforced: dict[str, Any]) -> str:
     return f"Queries returned it {times}{last}."
 
 
-def _next(card: dict[str, Any]) -> list[str]:
+def _next(card: WhyReply) -> list[str]:
     ahead = card["next"]
     if ahead["now"] is None:
         return []
@@ -103,16 +105,17 @@ def _next(card: dict[str, Any]) -> list[str]:
     return [*sentences, ahead["gate"]] if ahead["gate"] else sentences
 
 
-def _rescue(rescue: dict[str, Any]) -> str:
-    if not rescue["possible"]:
+def _rescue(rescue: WhyRescue) -> str:
+    sufficient, latest = rescue["earliest_sufficient"], rescue["latest"]
+    if sufficient is None or latest is None:
         return "One more retrieval would not have kept it from that run."
-    until = time_text(rescue["latest"])
+    until = time_text(latest)
     if rescue["any_later_use"]:
         return f"One more retrieval before {until} would have kept it."
-    return f"One more retrieval between {time_text(rescue['earliest_sufficient'])} and {until} would have kept it."
+    return f"One more retrieval between {time_text(sufficient)} and {until} would have kept it."
 
 
-def _regret(entry: dict[str, Any]) -> str:
+def _regret(entry: RegretTopic) -> str:
     parts = []
     if entry["looked_up"]:
         parts.append(f"looked up {entry['looked_up']:,} times" if entry["looked_up"] > 1 else "looked up once")

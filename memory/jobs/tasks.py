@@ -1,5 +1,6 @@
 """Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
 
+import datetime as dt
 import inspect
 import threading
 import time
@@ -29,6 +30,7 @@ from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
 from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, WorkerHeartbeat
+from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.access_fold import accesses_fold
@@ -262,8 +264,23 @@ def schedules_ensure() -> None:
                 },
             )
     cron_schedules_sync(now=timezone.now())
+    _next_runs_cap(now=timezone.now())
     # The half-life in the environment may have changed since the last start.
     half_lives_stray_check(now=timezone.now())
+
+
+def _next_runs_cap(*, now: dt.datetime) -> None:
+    """Bring forward what a clock that was ahead has put too far into the future. One query, two if there is any."""
+    late = []
+    for schedule in Schedule.objects.filter(func__in=TASKS, next_run__gt=now):
+        if schedule.schedule_type == Schedule.CRON:
+            latest = cron_next(schedule.cron, now=now)
+        else:
+            latest = now + dt.timedelta(minutes=schedule.minutes or 0)
+        if schedule.next_run > latest:
+            schedule.next_run = latest
+            late.append(schedule)
+    Schedule.objects.bulk_update(late, ["next_run"])
 
 
 def upkeep_request() -> None:

@@ -1,4 +1,4 @@
-"""How a command ends that cannot do what was asked."""
+"""The error of a management command that cannot do what was requested."""
 
 from django.core.management.base import CommandError
 
@@ -7,7 +7,7 @@ from memory.core.problem_codes import ProblemCode
 
 
 class CommandRefused(CommandError):
-    """An error of a command with its code, which stands in brackets behind the sentence."""
+    """An error of a command: the sentence, followed by the problem code in brackets."""
 
     def __init__(self, sentence: str, code: ProblemCode, *, returncode: int = 1) -> None:
         super().__init__(f"{sentence} [{code}]", returncode=returncode)

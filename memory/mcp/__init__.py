@@ -1,1 +1,1 @@
-"""The store for agents that speak MCP: tools and resources over stdio and at /mcp. No logic: it calls the toolbox."""
+"""The MCP server: tools and resources over stdio and at /mcp. The logic is in the toolbox."""

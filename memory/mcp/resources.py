@@ -11,39 +11,44 @@ from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.recall.lookup import Page, TopicListFilter, topics_list
+from memory.recall.lookup import TopicListFilter, topics_list
+from memory.recall.replies import TopicRow
 
 PREFIX = "memstate://topics/"
 TEMPLATE = PREFIX + "{topic_id}"
 PAGE = 50
-# Of what a list shows of one topic.
+# Characters of a title or summary in a list.
 _SHORT = 300
 
 
-def resources_page(cursor: str | None, *, principal: Principal, now: dt.datetime) -> Page:
-    """Return a page of the topics in the scope of the key, newest first, as members of resources. One query.
+def resources_page(
+    cursor: str | None, *, principal: Principal, now: dt.datetime
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of the topics in the scope of the key, newest first, as members of resources, and the cursor of the
+    next page. One query.
 
-    Archived topics are not in it, as in every list that nobody asked for them. Raises ``ValueRefused`` for a cursor
-    that was not handed out here.
+    Archived topics are not listed. Raises ``ValueRefused`` for an invalid cursor.
     """
     page = topics_list(TopicListFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
-    return Page([_resource(topic) for topic in page.items], page.next)
+    return [_resource(topic) for topic in page["items"]], page["next"]
 
 
 def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
-    """Return one topic as JSON text, as the tool ``topic`` tells it. Five queries.
+    """Return one topic as JSON text, like the tool ``topic``. Five queries.
 
-    Raises ``NotVisible`` for every address behind which this key sees no topic.
+    Raises ``NotVisible`` for a URI without a topic that this key sees.
     """
     if not uri.startswith(PREFIX):
         raise NotVisible(
-            f"There is no resource {uri[:200]!r}; topics are at {TEMPLATE}.", code=ProblemCode.RESOURCE_NOT_FOUND
+            f"Resource {uri[:200]!r} does not exist. Topics have the URI {TEMPLATE}.",
+            code=ProblemCode.RESOURCE_NOT_FOUND,
         )
     try:
         topic_id = uuid.UUID(uri.removeprefix(PREFIX))
     except ValueError:
         raise NotVisible(
-            f"There is no resource {uri[:200]!r}; a topic has a UUID.", code=ProblemCode.RESOURCE_NOT_FOUND
+            f"Resource {uri[:200]!r} does not exist. The id of a topic must be a UUID.",
+            code=ProblemCode.RESOURCE_NOT_FOUND,
         ) from None
     called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})
     if not called.ok:
@@ -51,7 +56,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     return json.dumps(called.result, ensure_ascii=False)
 
 
-def _resource(topic: dict[str, Any]) -> dict[str, Any]:
+def _resource(topic: TopicRow) -> dict[str, Any]:
     return {
         "uri": PREFIX + topic["topic_id"],
         "name": topic["topic_id"],

@@ -1,4 +1,4 @@
-"""What the tools return, as schemas that clients are told. The values themselves are made in the toolbox."""
+"""The output schemas of the tools. The toolbox makes the values."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Result(BaseModel):
-    # A tool may learn to tell more.
+    # Later versions of a tool may return more members.
     model_config = ConfigDict(extra="allow")
 
 
@@ -61,7 +61,7 @@ class HistoryResult(_Result):
 
 
 class WhyResult(_Result):
-    """Where a topic stands on the way to being forgotten, in sentences."""
+    """The state of a topic and why it may be forgotten, in sentences."""
 
     topic_id: str
     sentences: list[str]
@@ -75,7 +75,7 @@ class WrittenResult(_Result):
 
 
 class KnownFact(_Result):
-    """A fact that was known, and the topic that says it."""
+    """A fact that was known, and the topic that states it."""
 
     text: str
     topic_id: str
@@ -85,9 +85,9 @@ class ExtractResult(_Result):
     """The facts of a text."""
 
     facts: list[str]
-    stored: list[str] = Field(description="Ids of the topics that were made.")
+    stored: list[str] = Field(description="Ids of the new topics.")
     known: list[KnownFact] = Field(description="Facts that were not stored again.")
-    note: str = Field(description="How the facts were found, and what that cannot do.")
+    note: str = Field(description="How the facts were found, and the limits of that method.")
 
 
 RESULTS: dict[str, type[BaseModel]] = {

@@ -16,12 +16,12 @@ from memory.core.callbacks import Clock
 from memory.mcp.server import Work, server_make
 
 T = TypeVar("T")
-# So many requests of the client are worked on at once; the others wait.
+# Most concurrent requests of the client; others wait.
 THREADS = 8
 
 
 def stdio_serve(secret: str, *, clock: Clock) -> None:
-    """Serve until stdin ends, in the name of the key. Each request asks anew whether the key is valid, and counts."""
+    """Serve until stdin ends, with the permissions of the key. Each request checks the key again and is counted."""
     anyio.run(functools.partial(_serve, secret, clock=clock))
 
 
@@ -42,10 +42,10 @@ def _work_make(secret: str, *, clock: Clock) -> Work:
                 request_count(principal, now=now)
                 return function(principal)
             finally:
-                # A client may be silent for hours, and threads come and go.
+                # A client may be idle for hours, and threads end.
                 connections.close_all()
 
-        # A request that is cancelled keeps its place until its thread has ended, so no client can start more of them.
+        # A cancelled request keeps its place until its thread has ended, so that a client cannot exceed the limit.
         return await anyio.to_thread.run_sync(run, limiter=limiter)
 
     return work

@@ -20,31 +20,31 @@ from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemReply
 from memory.jobs import tasks
 
-# By which door a value came; whose key it was stands in the journal.
+# The provenance of values; the journal records the key.
 PROVENANCE = "mcp"
 
 
 class NoSuchTool(NotVisible):
-    """Nobody has a tool of this name."""
+    """The tool does not exist."""
 
     code = ProblemCode.TOOL_NOT_FOUND
 
 
 class FactsArguments(Arguments):
-    """A text to look at."""
+    """A text to extract facts from."""
 
     content: str = Field(min_length=1, max_length=2_000_000, description="Prose, a list or a transcript.")
 
 
 class ExtractArguments(FactsArguments):
-    """A text to remember, fact by fact."""
+    """A text whose facts are stored."""
 
     store: bool = Field(default=True, description="False only lists the facts and writes nothing.")
     kind: Kind | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
 
 
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
-    """Return the tools that this key may call, those that read first. No query."""
+    """Return the tools that this key may call, reading tools first. No query."""
     reading = reading_tools(principal, clock=clock)
     if not principal.covers("agent"):
         return [*reading, _facts_tool(principal, clock)]
@@ -52,16 +52,16 @@ def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
 
 
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
-    """Call a tool with arguments as JSON text, and return what came of it. Costs what the tool costs.
+    """Call a tool with arguments as JSON text, and return its result. Costs what the tool costs.
 
-    Raises ``NotAllowed`` for a tool of other roles, ``NoSuchTool`` if there is none of this name. What the database or
-    the embedder raises goes on.
+    Raises ``NotAllowed`` for a tool of other roles, ``NoSuchTool`` for an unknown name, and errors of the database and
+    the embedder.
     """
     toolbox = Toolbox(tools_make(principal, clock=clock))
     if name not in toolbox.tools:
         if name in {tool.name for tool in _writing_tools(principal, clock)}:
             principal.require("agent")
-        raise NoSuchTool(f"There is no tool {name[:100]!r}.")
+        raise NoSuchTool(f"Tool {name[:100]!r} does not exist.")
     called = toolbox.call(name, arguments)
     tasks.upkeep_nudge()
     return called

@@ -20,16 +20,16 @@ _HEADERS = {"accept", "content-type"}
 
 
 class _Origins(CsrfViewMiddleware):
-    """Django's judgement of the pages that may send requests here: our own, and those of MEMSTATE_TRUSTED_ORIGINS."""
+    """Checks the origin of requests with Django's rules: this site and MEMSTATE_TRUSTED_ORIGINS."""
 
     def allows(self, request: HttpRequest) -> bool:
-        """Return whether the request comes from such a page, or from none."""
+        """Return whether the request has an allowed origin or no origin."""
         return "Origin" not in request.headers or bool(self._origin_verified(request))  # type: ignore[attr-defined] # no stub
 
 
 @csrf_exempt
 def mcp(request: HttpRequest) -> HttpResponse:
-    """Answer one message of the protocol. Keys, limits and refusals before the protocol are those of the API."""
+    """Answer one message of the protocol. Keys, limits and errors outside the protocol are those of the API."""
     try:
         return not_stored(_answer(request))
     except MemoryProblem as problem:
@@ -41,12 +41,12 @@ def mcp(request: HttpRequest) -> HttpResponse:
 def _answer(request: HttpRequest) -> HttpResponse:
     if not _Origins(mcp).allows(request):
         raise NotAllowed(
-            "Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.",
+            "Pages of other sites may not use this URL. To allow a site, set MEMSTATE_TRUSTED_ORIGINS.",
             code=ProblemCode.FOREIGN_ORIGIN,
         )
     principal = request_authenticate(request)
     if request.method != "POST":
-        sentence = "There is no stream of events and no session here; send each message by POST."
+        sentence = "This URL has no event stream and no sessions. Send each message by POST."
         return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": "POST"})
     body = body_read(request, limit=settings.MEMSTATE_MAX_BODY_BYTES)
     headers = [
@@ -64,15 +64,15 @@ def _answer(request: HttpRequest) -> HttpResponse:
 
 @async_to_sync
 async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Response:
-    """Return the answer of the SDK. What it asks of the store is done in the thread that waits for the answer."""
-    # The SDK takes a second and 25 MB to load. A process that nobody speaks MCP with does not need it.
+    """Return the answer of the SDK. Its calls to the store run in the thread that waits for the answer."""
+    # Imported here, because the SDK takes a second and 25 MB to load, and most processes do not need it.
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from memory.mcp.server import server_make
 
     manager = StreamableHTTPSessionManager(
         server_make(lambda function: sync_to_async(function)(principal), clock=timezone.now),
-        # No stream and no session: any process can answer the next request, and no thread is held between two.
+        # Without stream and session, any process can answer the next request, and no thread is held in between.
         json_response=True,
         stateless=True,
         max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,

@@ -18,6 +18,13 @@ from memory.formulas.strategies import (
     RELEVANCE_KIND,
     RELEVANCE_USE,
 )
+from memory.models.topics import Rung
+
+
+def rung_label_sql(rung: str) -> str:
+    """Return the label of a rung; null for null."""
+    labels = ", ".join(f"'{label}'" for label in Rung.labels)
+    return f"(ARRAY[{labels}])[{rung} + 1]"
 
 
 def epoch_sql(moment: str) -> str:

@@ -74,7 +74,7 @@ class Job(models.Model):
 
     @property
     def position(self) -> Any:
-        """What each stored step changes: tells whether another process stored a step."""
+        """A value that each stored step changes; it shows whether another process stored a step."""
         return self.done
 
     @property

@@ -19,6 +19,7 @@ from memory.policy.diff import diff_lines
 from memory.policy.effective import policies_current
 from memory.policy.read import PolicyPage, diff_rows, number_words, policy_versions, rule_sentence, version_as_json
 from memory.policy.rekey import rekeying_progress
+from memory.policy.replies import PolicyVersionOut
 from memory.policy.save import version_content, version_find, version_present
 from memory.policy.schedules import schedule_as_json
 from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
@@ -81,7 +82,13 @@ def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
     return PolicyPage([_with_diff(item) for item in page.items], page.next)
 
 
-def _with_diff(version: dict[str, Any]) -> dict[str, Any]:
+class PolicyVersionShown(PolicyVersionOut):
+    """A version with its diff for people."""
+
+    diff_rows: list[dict[str, Any]]
+
+
+def _with_diff(version: PolicyVersionOut) -> PolicyVersionShown:
     return {**version, "diff_rows": diff_rows(version["diff"], scope=version["scope"])}
 
 

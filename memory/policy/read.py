@@ -1,6 +1,5 @@
 """The policy of a scope for the API: what is set, what is in force with its sources, and the history."""
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from memory.policy.diff import RULE, line_words, value_words
 from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.rekey import rekeying_progress
+from memory.policy.replies import EffectiveValue, PolicyOut, PolicyVersionOut, RuleInForce
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 from memory.predicates.words import rule_describe
 
@@ -27,11 +27,11 @@ _DIMENSION_DEFAULT = 384
 class PolicyPage:
     """A page of the history; ``next`` is where the next page begins, None at the end."""
 
-    items: list[dict[str, Any]]
+    items: Sequence[PolicyVersionOut]
     next: int | None = None
 
 
-def policy_show(scope: str) -> dict[str, Any]:
+def policy_show(scope: str) -> PolicyOut:
     """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
 
     ``effective`` holds every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
@@ -40,12 +40,6 @@ def policy_show(scope: str) -> dict[str, Any]:
     """
     scope = scope_normalize(scope)
     policies = policies_current()
-    rekeying = rekeying_progress(scope) if policies.rekeying_touches(scope) else []
-    return policy_as_json(policies, scope) | {"rekeying": rekeying}
-
-
-def policy_as_json(policies: Policies, scope: str) -> dict[str, Any]:
-    """Return the policy of ``scope`` in ``policies``, as ``policy_show`` does. No queries."""
     here = policies.policies.get(scope) or SetPolicy(scope, 0)
     effective = policies.effective(scope)
     return {
@@ -57,12 +51,13 @@ def policy_as_json(policies: Policies, scope: str) -> dict[str, Any]:
         "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
         "warnings": effective.warnings(),
+        "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
     }
 
 
-def effective_as_json(effective: EffectivePolicy) -> dict[str, dict[str, Any]]:
-    """Return every value in force by name, as ``{value, from, preset?}``."""
-    items: dict[str, dict[str, Any]] = {}
+def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
+    """Return every value in force by name."""
+    items: dict[str, EffectiveValue] = {}
     for name in KNOBS:
         source = effective.sources[name]
         items[name] = {"value": _plain(getattr(effective.knobs, name)), "from": source.source}
@@ -84,21 +79,28 @@ def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -
     return PolicyPage(items, rows[limit - 1].number if len(rows) > limit else None)
 
 
-def version_as_json(version: PolicyVersion) -> dict[str, Any]:
+def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
     """Return one version of a policy, with its rules and its diff in words. No queries."""
-    created_at: dt.datetime | None = version.created_at
     return {
         "scope": version.scope,
         "version": version.number,
         "author": version.author,
         "reason": version.reason,
-        "created_at": created_at,
+        "created_at": version.created_at,
         "preset": version.preset or None,
         "values": version.values,
         "rules": version.rules,
         "rules_in_words": [rule_sentence(rule) for rule in rules_stored(version.rules, version.scope)],
         "rolled_back_to": version.rolled_back_to,
-        "diff": [{**line, "in_words": _line_words(line, version.scope)} for line in version.diff],
+        "diff": [
+            {
+                "name": line["name"],
+                "before": line["before"],
+                "after": line["after"],
+                "in_words": _line_words(line, version.scope),
+            }
+            for line in version.diff
+        ],
     }
 
 
@@ -147,15 +149,12 @@ def rule_sentence(rule: Rule) -> str:
         return f"Rule {rule.name!r} is no longer valid: {problem.sentence}"
 
 
-def _rule_as_json(rule: Rule, policies: Policies) -> dict[str, Any]:
-    items: dict[str, Any] = {
-        "name": rule.name,
-        "words": rule_sentence(rule),
-        "enabled": rule.enabled,
-        "from": rule.scope,
-    }
+def _rule_as_json(rule: Rule, policies: Policies) -> RuleInForce:
+    items: RuleInForce = {"name": rule.name, "words": rule_sentence(rule), "enabled": rule.enabled, "from": rule.scope}
     at = policies.policies[rule.scope]
-    return items if rule in at.rules else items | {"preset": at.preset}
+    if rule not in at.rules:
+        items["preset"] = at.preset
+    return items
 
 
 def _line_words(line: Mapping[str, Any], scope: str) -> str:

@@ -7,7 +7,6 @@ salience at any time is ``s * 0.5^(time since / half-life)`` with the half-life 
 import datetime as dt
 import time
 import uuid
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -17,6 +16,7 @@ from memory.models import Rekeying
 from memory.models.expressions import fade_key_sql, scope_within_sql
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
+from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies
 
 TOPICS_PER_BATCH = 5000
@@ -100,7 +100,7 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
     return examined
 
 
-def rekeying_progress(scope: str) -> list[dict[str, Any]]:
+def rekeying_progress(scope: str) -> list[RekeyingOut]:
     """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
 
     ``total`` is None until the first batch.

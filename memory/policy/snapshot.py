@@ -63,7 +63,7 @@ class EffectivePolicy:
     knobs: Knobs
     sources: dict[str, ValueSource]
     rules: RuleSet
-    # Of the nearest policy at or above the scope: its path and version; 0 when nobody has set one.
+    # Path and version of the nearest policy at or above the scope; version 0 if there is none.
     at: str = ROOT
     version: int = 0
     # Thresholds that were set below the next lower one, by name, as they were set: see ``_thresholds_ordered``.

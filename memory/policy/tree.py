@@ -9,6 +9,7 @@ from memory.core.scopes import ROOT
 from memory.models import PolicyVersion
 from memory.policy.effective import policies_current
 from memory.policy.rekey import rekeying_progress
+from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies, SetPolicy
 
 # Topics are counted by scope id first, so that each path is looked up once and not for each topic.
@@ -35,7 +36,7 @@ def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> t
     page = paths[:limit]
     following = cursor_make(page[-1]) if len(paths) > limit else None
     saved = _versions_newest(page)
-    working: dict[str, dict[str, Any]] = {}
+    working: dict[str, RekeyingOut] = {}
     if policies.rekeying:
         working = {work["scope"]: work for work in rekeying_progress(ROOT)}
     topics = _topics(policies) if counted else {}
@@ -73,7 +74,7 @@ def _versions_newest(paths: list[str]) -> dict[str, PolicyVersion]:
 
 
 def _node_as_dict(
-    policies: Policies, path: str, saved: PolicyVersion | None, working: dict[str, Any] | None
+    policies: Policies, path: str, saved: PolicyVersion | None, working: RekeyingOut | None
 ) -> dict[str, Any]:
     here = policies.policies.get(path) or SetPolicy(path, 0)
     segments = _segments(path)

@@ -5,12 +5,12 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import topic_conditions
+from memory.recall.replies import Candidate
 
 MAX_NEIGHBORS = 50
 
@@ -84,7 +84,7 @@ def _member_sql(row: str, member: str, options: "BundleOptions") -> str:
     return _PAST.format(row=row, member=member, value=value)
 
 
-def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[str, Any]]:
+def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candidate]:
     """Return one bundle for each of ``ids`` that is visible, in their order. One query.
 
     Visible are topics within ``options.scope`` that are neither released nor merged, and archived ones only if asked
@@ -125,7 +125,7 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
         "names": list(options.field_names) if options.field_names is not None else None,
         "depth": options.depth,
     }
-    return [_bundle(row) for row in rows_prepared(sql, parameters)]
+    return [_bundle(*row) for row in rows_prepared(sql, parameters)]
 
 
 def _visible(options: BundleOptions) -> str:
@@ -212,24 +212,23 @@ def _neighbors_of_sql(options: BundleOptions) -> str:
 """
 
 
-def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
-    (
-        topic_id,
-        title,
-        summary,
-        kind,
-        scope,
-        rung,
-        categories,
-        created_at,
-        updated_at,
-        salience,
-        pinned,
-        retrievals,
-        last_retrieved_at,
-        fields,
-        neighbors,
-    ) = row
+def _bundle(
+    topic_id: uuid.UUID,
+    title: str,
+    summary: str,
+    kind: str,
+    scope: str,
+    rung: int,
+    categories: list[str],
+    created_at: dt.datetime,
+    updated_at: dt.datetime,
+    salience: float,
+    pinned: bool,
+    retrievals: int,
+    last_retrieved_at: dt.datetime | None,
+    fields: str | None,
+    neighbors: str | None,
+) -> Candidate:
     return {
         "topic_id": str(topic_id),
         "title": title,
@@ -246,11 +245,7 @@ def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
         "updated_at": updated_at,
         "retrieval_count": retrievals,
         "last_retrieved_at": last_retrieved_at,
-        "neighbors": _json(neighbors),
-        "fields": _json(fields),
+        # Django's cursors hand out jsonb as text: its own JSONField does the decoding.
+        "neighbors": json.loads(neighbors) if neighbors else [],
+        "fields": json.loads(fields) if fields else [],
     }
-
-
-def _json(text: str | None) -> list[dict[str, Any]]:
-    # Django's cursors hand out jsonb as text: its own JSONField does the decoding.
-    return json.loads(text) if text else []

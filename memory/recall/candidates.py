@@ -3,7 +3,7 @@
 The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over the candidates.
 
 * Meaning is the inner product of the topic's vector with the question's, from which the mean vector of the scope is
-  subtracted first: embedding models give all texts much in common, which does not tell topics apart.
+  subtracted first: embedding models give all texts much in common, which does not distinguish topics.
 * Words is BM25 on the presence of words. A word counts fully in the topic itself, half where it stands in a linked
   topic, a quarter two links away, *before* BM25 saturates: the words of a conversation belong to each of its turns,
   but repeating a word three times does not count three times. A topic with many links divides that weight among them.

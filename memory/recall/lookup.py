@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,17 @@ from memory.predicates.binding import Bound
 from memory.predicates.fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql
 from memory.recall.bundles import field_summary_sql
+from memory.recall.replies import (
+    DetailField,
+    DetailNeighbor,
+    HistoryPage,
+    HistoryRevision,
+    MergedTopic,
+    RevisionOut,
+    TopicDetail,
+    TopicPage,
+    TopicRow,
+)
 
 RUNGS = {rung.label: int(rung) for rung in Rung}
 
@@ -35,14 +45,6 @@ class TopicListFilter:
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows, and the cursor of the next page (None on the last)."""
-
-    items: list[dict[str, Any]]
-    next: str | None
-
-
 _COLUMNS = f"""
 t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.created_at, t.updated_at,
 {salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.pin_reason, v.retrieval_count, v.last_retrieved_at,
@@ -56,7 +58,7 @@ JOIN memory_vitality v ON v.topic_id = t.id
 """
 
 
-def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
+def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> TopicPage:
     """Return topics, newest first. One query.
 
     Its cost depends on the page and not on the store for one scope, all scopes or a rung. A filter by kind, text or
@@ -75,13 +77,14 @@ def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now:
     """
     with connection.cursor() as database:
         database.execute(sql, parameters)
-        rows = [_topic(row) for row in database.fetchall()]
+        rows = [_topic(*row) for row in database.fetchall()]
     more = len(rows) > limit
     last = rows[limit - 1] if more else None
-    return Page(rows[:limit], cursor_make(last["created_at"], last["topic_id"]) if last else None)
+    following = cursor_make(last["created_at"], last["topic_id"]) if last else None
+    return {"items": rows[:limit], "next": following}
 
 
-def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> TopicRow:
     """Return one topic at any rung, released and merged ones included. One query.
 
     Raises ``NotVisible`` if it does not exist or is outside the caller's scope.
@@ -91,7 +94,7 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         row = cursor.fetchone()
     if row is None or not principal.sees(row[4]):
         raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
-    return _topic(row)
+    return _topic(*row)
 
 
 # The scope of the topic that a revision refers to: the reference is shown only to callers who see that topic.
@@ -99,10 +102,13 @@ _REF_SCOPE = """
 (SELECT rs.path FROM memory_topic rt JOIN memory_scope rs ON rs.id = rt.scope_id WHERE rt.id = r.ref_topic_id)
 """
 
+_REVISION = """
+r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.seq
+"""
+
 _DETAIL_FIELDS = f"""
-SELECT f.id, f.name, r.field_type, r.ref_topic_id, r.id, r.value, r.valid_from, r.provenance, r.why_changed,
-       r.impact_expected, r.recorded_at, r.seq, f.last_seq, f.cold_through, f.detached,
-       {salience_effective_sql("f", "%(now)s::timestamptz")}, {field_summary_sql("f")}, {_REF_SCOPE}
+SELECT f.id, f.name, r.field_type, r.ref_topic_id, {_REF_SCOPE}, f.last_seq, f.cold_through, f.detached,
+       {salience_effective_sql("f", "%(now)s::timestamptz")}, {field_summary_sql("f")}, {_REVISION}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """
@@ -132,7 +138,7 @@ FROM into_it i JOIN memory_topic t ON t.id = i.id ORDER BY t.updated_at DESC, t.
 MOST_LINKS = 200
 
 
-def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> TopicDetail:
     """Return one topic with its fields (detached ones too), its links, and the topics merged into it. Four queries.
 
     Raises ``NotVisible``.
@@ -142,9 +148,9 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
     topic = topic_get(topic_id, principal=principal, now=now)
     with connection.cursor() as cursor:
         cursor.execute(_DETAIL_FIELDS, {"id": topic_id, "now": now})
-        topic["fields"] = [_field(row, principal) for row in cursor.fetchall()]
+        fields = [_field(principal, *row) for row in cursor.fetchall()]
         cursor.execute(_DETAIL_LINKS, {"id": topic_id, "most": MOST_LINKS})
-        topic["neighbors"] = [
+        neighbors: list[DetailNeighbor] = [
             {
                 "topic_id": str(other),
                 "kind": kind,
@@ -158,30 +164,27 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
             for direction, kind, other, title, summary, topic_kind, rung, scope in cursor.fetchall()
             if principal.sees(scope)
         ]
-    topic["also_from"] = also_from(topic_id)
-    return topic
+    return {**topic, "fields": fields, "neighbors": neighbors, "also_from": also_from(topic_id)}
 
 
-def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
-    """Return the topics merged into a topic, directly or through another, the latest first: ``{topic_id, title,
-    provenance, created_at, merged_into}``. One query."""
+def also_from(topic_id: uuid.UUID) -> list[MergedTopic]:
+    """Return the topics merged into a topic, directly or through another, the latest first. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ALSO, {"id": topic_id})
         return [
             {
-                "topic_id": str(row[0]),
-                "title": row[1],
-                "provenance": row[2],
-                "created_at": row[3],
-                "merged_into": str(row[4]),
+                "topic_id": str(merged),
+                "title": title,
+                "provenance": provenance,
+                "created_at": created_at,
+                "merged_into": str(into),
             }
-            for row in cursor.fetchall()
+            for merged, title, provenance, created_at, into in cursor.fetchall()
         ]
 
 
 _HISTORY = f"""
-SELECT r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.seq,
-       r.field_type, r.ref_topic_id, r.actor, r.seq <= f.cold_through, {_REF_SCOPE}
+SELECT r.field_type, r.ref_topic_id, {_REF_SCOPE}, r.actor, r.seq <= f.cold_through, {_REVISION}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = %(id)s AND f.name = %(name)s AND r.seq < %(before)s
 ORDER BY r.seq DESC LIMIT %(limit)s
@@ -190,7 +193,7 @@ ORDER BY r.seq DESC LIMIT %(limit)s
 
 def field_history(
     topic_id: uuid.UUID, name: str, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
-) -> Page:
+) -> HistoryPage:
     """Return all revisions of a field, warm and cold, newest first. Two queries.
 
     Raises ``NotVisible`` if the caller sees no such topic or it has no such field, ``ValueRefused`` for a bad cursor.
@@ -202,10 +205,10 @@ def field_history(
     before = 2**31 - 1 if cursor is None else cursor_as_number(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
-        rows = [_revision(row, principal) for row in database.fetchall()]
+        rows = [_history_revision(principal, *row) for row in database.fetchall()]
     if not rows and cursor is None:
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
-    return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
+    return {"items": rows[:limit], "next": str(rows[limit - 1]["seq"]) if len(rows) > limit else None}
 
 
 def _conditions(wanted: TopicListFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
@@ -235,26 +238,26 @@ def _conditions(wanted: TopicListFilter, now: dt.datetime) -> tuple[list[str], d
     return conditions, parameters
 
 
-def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
-    (
-        topic_id,
-        title,
-        summary,
-        kind,
-        scope,
-        rung,
-        categories,
-        created_at,
-        updated_at,
-        salience,
-        pinned,
-        pin_reason,
-        retrievals,
-        last_retrieved_at,
-        released_at,
-        merged_into,
-        provenance,
-    ) = row
+def _topic(
+    topic_id: uuid.UUID,
+    title: str,
+    summary: str,
+    kind: str,
+    scope: str,
+    rung: int,
+    categories: list[str],
+    created_at: dt.datetime,
+    updated_at: dt.datetime,
+    salience: float,
+    pinned: bool,
+    pin_reason: str,
+    retrievals: int,
+    last_retrieved_at: dt.datetime | None,
+    released_at: dt.datetime | None,
+    merged_into: uuid.UUID | None,
+    provenance: str,
+) -> TopicRow:
+    """Return a row of ``_COLUMNS`` as a reply."""
     return {
         "topic_id": str(topic_id),
         "title": title,
@@ -278,42 +281,27 @@ def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
-    (
-        field_id,
-        name,
-        field_type,
-        ref,
-        revision_id,
-        value,
-        valid_from,
-        provenance,
-        why,
-        impact,
-        recorded_at,
-        seq,
-        last_seq,
-        cold_through,
-        detached,
-        salience,
-        summary,
-        ref_scope,
-    ) = row
+def _field(
+    principal: Principal,
+    field_id: uuid.UUID,
+    name: str,
+    field_type: str,
+    ref: uuid.UUID | None,
+    ref_scope: str | None,
+    last_seq: int,
+    cold_through: int,
+    detached: bool,
+    salience: float,
+    summary: str | None,
+    *current: Any,
+) -> DetailField:
+    """Return a row of ``_DETAIL_FIELDS`` as a reply, as ``principal`` sees it."""
     return {
         "id": str(field_id),
         "name": name,
         "field_type": field_type,
-        "ref_topic_id": str(ref) if ref and principal.sees(ref_scope) else None,
-        "current": {
-            "id": str(revision_id),
-            "value": value,
-            "valid_from": valid_from,
-            "provenance": provenance,
-            "why_changed": why,
-            "impact_expected": impact,
-            "recorded_at": recorded_at,
-            "seq": seq,
-        },
+        "ref_topic_id": str(ref) if ref_scope and principal.sees(ref_scope) else None,
+        "current": _revision(*current),
         "history": [],
         "summary": json.loads(summary) if summary else None,
         "revisions": last_seq,
@@ -323,24 +311,43 @@ def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     }
 
 
-def _revision(row: Sequence[Any], principal: Principal) -> dict[str, Any]:
-    names = (
-        "id",
-        "value",
-        "valid_from",
-        "provenance",
-        "why_changed",
-        "impact_expected",
-        "recorded_at",
-        "seq",
-        "field_type",
-        "ref_topic_id",
-        "actor",
-        "cold",
-        "ref_scope",
-    )
-    revision = dict(zip(names, row, strict=True))
-    revision["id"] = str(revision["id"])
-    ref, ref_scope = revision["ref_topic_id"], revision.pop("ref_scope")
-    revision["ref_topic_id"] = str(ref) if ref and principal.sees(ref_scope) else None
-    return revision
+def _history_revision(
+    principal: Principal,
+    field_type: str,
+    ref: uuid.UUID | None,
+    ref_scope: str | None,
+    actor: str,
+    cold: bool,
+    *revision: Any,
+) -> HistoryRevision:
+    """Return a row of ``_HISTORY`` as a reply, as ``principal`` sees it."""
+    return {
+        **_revision(*revision),
+        "field_type": field_type,
+        "ref_topic_id": str(ref) if ref_scope and principal.sees(ref_scope) else None,
+        "actor": actor,
+        "cold": cold,
+    }
+
+
+def _revision(
+    revision_id: uuid.UUID,
+    value: str,
+    valid_from: dt.datetime,
+    provenance: str,
+    why_changed: str,
+    impact_expected: str,
+    recorded_at: dt.datetime,
+    seq: int,
+) -> RevisionOut:
+    """Return a row of ``_REVISION`` as a reply."""
+    return {
+        "id": str(revision_id),
+        "value": value,
+        "valid_from": valid_from,
+        "provenance": provenance,
+        "why_changed": why_changed,
+        "impact_expected": impact_expected,
+        "recorded_at": recorded_at,
+        "seq": seq,
+    }

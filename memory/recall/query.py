@@ -19,6 +19,7 @@ from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
 from memory.recall.reinforcement import retrieval_record
+from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
 from memory.recall.token_count import budget_apply, bundle_line
 
@@ -27,7 +28,7 @@ from memory.recall.token_count import budget_apply, bundle_line
 class Answer:
     """The reply as plain values, and the milliseconds of each stage."""
 
-    body: dict[str, Any]
+    body: QueryReply
     timings: dict[str, float] = field(default_factory=dict)
 
 
@@ -41,7 +42,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     ``ValueRefused`` for a malformed one, ``EmbeddingFailed``.
     """
     scope = principal.scope_chosen(request.scope)
-    answer = Answer({})
+    answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
     semantic = "semantic" in request.stages
     vector = None
     if semantic:
@@ -81,12 +82,11 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     principal=principal,
                     knobs=knobs,
                     now=now,
+                    # A look at the past is no use of what is found there.
+                    counts=request.as_of is None,
                 )
-    answer.body = {
-        "query": request.q,
-        "candidates": bundles,
-        "summary_text": "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles),
-    }
+    answer.body["candidates"] = bundles
+    answer.body["summary_text"] = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
     if request.explain:
         answer.body["explain"] = {"milliseconds": answer.timings, "scope": scope, "stages": request.stages}
     return answer

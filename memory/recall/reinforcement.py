@@ -35,8 +35,9 @@ def retrieval_record(
     principal: Principal,
     knobs: Knobs,
     now: dt.datetime,
+    counts: bool = True,
 ) -> None:
-    """Append what a query returned, best first. One INSERT.
+    """Append what a query returned, best first. One INSERT. Unless it ``counts``, it raises no salience.
 
     A question without an answer is recorded too: the answer may be archived, which the shadow search finds.
     """
@@ -51,8 +52,8 @@ def retrieval_record(
         list(field_ids),
         knobs.query_salience_bump,
         knobs.query_field_salience_bump,
-        None,
-        None,
+        None if counts else now,
+        None if counts else False,
     ]
     rows_prepared(_APPEND, row)
 

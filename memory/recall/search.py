@@ -43,7 +43,7 @@ from memory.predicates.words import predicate_describe
 from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
-from memory.recall.search_hits import hits_load
+from memory.recall.search_hits import SearchHit, hits_load
 
 BEST, NEWEST = "best", "created"
 # The hits per state on the first page; a list of one state continues by cursor.
@@ -98,7 +98,7 @@ class SearchSection:
     ranked: bool
     ids: list[uuid.UUID]
     next: str | None = None
-    hits: list[dict[str, Any]] = field(default_factory=list)
+    hits: list[SearchHit] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +179,12 @@ def search_run(
             ids, following = search_page(search, state, sort=order, cursor=cursor, limit=limit or SHOWN[state], now=now)
             sections.append(SearchSection(state, False, ids, following))
     everything = [topic_id for section in sections for topic_id in section.ids]
-    hits = {
-        hit["topic_id"]: hit for hit in hits_load(everything, marks=texts_of(search.conditions, wanted=True), now=now)
-    }
+    marks = texts_of(search.conditions, wanted=True)
+    hits = {hit.topic_id: hit for hit in hits_load(everything, marks=marks, now=now)}
     for section in sections:
-        section.hits = [hits[str(topic_id)] for topic_id in section.ids if str(topic_id) in hits]
+        section.hits = [hits[topic_id] for topic_id in section.ids if topic_id in hits]
         for hit in section.hits:
-            hit["score"] = parts.get(uuid.UUID(hit["topic_id"]))
+            hit.score = parts.get(hit.topic_id)
     return SearchResult(search, ranked, sections)
 
 
@@ -241,10 +240,10 @@ def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
 
 def search_export(
     search: TopicSearch, *, cursor: str | None, limit: int, now: dt.datetime
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return rows of the topics that meet all conditions of the lookup, state by state, newest first, and the cursor of
+) -> tuple[list[SearchHit], str | None]:
+    """Return hits of the topics that meet all conditions of the lookup, state by state, newest first, and the cursor of
     the next page. Two queries, and two more where one state ends within the page."""
-    rows: list[dict[str, Any]] = []
+    rows: list[SearchHit] = []
     begun, _colon, inner = (cursor or "").partition(":")
     states = search.states[search.states.index(begun) :] if begun else search.states
     for place, state in enumerate(states):

@@ -4,13 +4,14 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
 
-from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import rung_label_sql, salience_effective_sql
+from memory.recall.candidates import Ranked
 
 # Marks that PostgreSQL puts around words: characters of the private use area, which are removed from the text first.
 # The template renders the marks and escapes the text between them.
@@ -35,9 +36,10 @@ WITH hit AS MATERIALIZED (
     JOIN memory_scope s ON s.id = t.scope_id
     JOIN memory_vitality v ON v.topic_id = t.id
 )
-SELECT id, title, summary, kind, path, rung, categories, provenance, created_at, updated_at, released_at, salience,
-       live, pinned, retrieval_count, last_retrieved_at, {marked_title}, {marked_body},
-       left(body, {plain:d})
+SELECT id, title, summary, kind, path,
+       CASE WHEN released_at IS NOT NULL THEN 'released' WHEN live THEN 'live' ELSE 'archived' END, {rung}, categories,
+       salience, pinned, retrieval_count, last_retrieved_at, created_at, updated_at, provenance,
+       {marked_title}, {marked_body}, left(body, {plain:d})
 FROM hit ORDER BY place
 """
 
@@ -52,7 +54,32 @@ left(concat_ws(' · ', nullif(t.summary, ''), (
 Piece = tuple[str, bool]
 
 
-def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[dict[str, Any]]:
+@dataclass(slots=True)
+class SearchHit:
+    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; ``score`` is set by a search
+    that ranks."""
+
+    topic_id: uuid.UUID
+    title: str
+    summary: str
+    kind: str
+    scope: str
+    standing: str
+    rung: str
+    categories: list[str]
+    salience: float
+    pinned: bool
+    retrievals: int
+    last_retrieved_at: dt.datetime | None
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    provenance: str
+    title_pieces: list[Piece] = field(default_factory=list)
+    snippet: list[Piece] = field(default_factory=list)
+    score: Ranked | None = None
+
+
+def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[SearchHit]:
     """Return the hits for ``ids``, in that order. One query, none without ids.
 
     ``marks`` are words and phrases to mark in ``title_pieces`` and ``snippet``, lists of ``(text, is marked)``. None
@@ -78,10 +105,18 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         marked_title=marked_title,
         marked_body=marked_body,
         plain=_PLAIN_CHARS + 1,
+        rung=rung_label_sql("rung"),
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        return [_hit(row) for row in cursor.fetchall()]
+        hits = []
+        for *row, marked_title, marked_body, plain in cursor.fetchall():
+            hit = SearchHit(*row)
+            if marks is not None:
+                hit.title_pieces = pieces_marked(marked_title)
+                hit.snippet = _snippet(marked_body or "", plain or "")
+            hits.append(hit)
+        return hits
 
 
 def _headline(column: str, asked: str, options: str) -> str:
@@ -89,51 +124,10 @@ def _headline(column: str, asked: str, options: str) -> str:
     return f"ts_headline(%(config)s::regconfig, {clean}, {asked}, %({options})s)"
 
 
-def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
-    (
-        topic_id,
-        title,
-        summary,
-        kind,
-        scope,
-        rung,
-        categories,
-        provenance,
-        created_at,
-        updated_at,
-        released_at,
-        salience,
-        live,
-        pinned,
-        retrievals,
-        last_retrieved_at,
-        marked_title,
-        marked_body,
-        plain,
-    ) = row
-    hit = {
-        "topic_id": str(topic_id),
-        "title": title,
-        "summary": summary,
-        "kind": kind,
-        "scope": scope,
-        "rung": Rung(rung).label,
-        "standing": "released" if released_at else "live" if live else "archived",
-        "salience": salience,
-        "pinned": pinned,
-        "retrievals": retrievals,
-        "last_retrieved_at": last_retrieved_at,
-        "created_at": created_at,
-        "updated_at": updated_at,
-        "categories": categories,
-        "provenance": provenance,
-    }
-    if marked_title is not None:
-        hit["title_pieces"] = pieces_marked(marked_title)
-        pieces = pieces_marked(marked_body or "")
-        found = any(marked for _text, marked in pieces)
-        hit["snippet"] = pieces if found else pieces_marked(plain or "", most=_PLAIN_CHARS)
-    return hit
+def _snippet(marked: str, plain: str) -> list[Piece]:
+    """Return the fragments with marked words, or the beginning of the text if no word is marked."""
+    pieces = pieces_marked(marked)
+    return pieces if any(is_marked for _text, is_marked in pieces) else pieces_marked(plain, most=_PLAIN_CHARS)
 
 
 def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:

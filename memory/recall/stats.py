@@ -1,11 +1,10 @@
 """Counts of a store and its backlog."""
 
-from typing import Any
-
 from django.db import connection
 
 from memory.models import Rung
 from memory.models.expressions import scope_within_sql
+from memory.recall.replies import Stats
 
 _WITHIN = f"(%(scope)s::text = '/' OR {scope_within_sql('v.scope_id')})"
 
@@ -27,7 +26,7 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
 """
 
 
-def stats_collect(scope: str) -> dict[str, Any]:
+def stats_collect(scope: str) -> Stats:
     """Return counts for ``scope`` and below, and the worker's backlog. Two queries that read whole narrow tables."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}

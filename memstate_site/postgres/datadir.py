@@ -54,7 +54,7 @@ timezone = 'UTC'
 log_timezone = 'UTC'
 lc_messages = 'C'
 log_line_prefix = '[%p] '
-# What fails inside a statement is reported by whoever sent it; the server's own log is about the server.
+# The client reports errors of its statements; the log of the server is about the server.
 log_min_messages = log
 log_checkpoints = off
 # Statements carry what people asked to be remembered, and may ask to be forgotten: none of them is written to a log.

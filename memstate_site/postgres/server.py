@@ -229,7 +229,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
-                # Ctrl-C at the terminal is for us; the server is stopped last, when nobody uses it any more.
+                # Ctrl-C at the terminal is handled by the supervisor, which stops the server last.
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
                 **place.popen_options(),

@@ -57,7 +57,7 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
 
 
 def _running_address(folder: Path) -> str | None:
-    """The address of a server that another process owns, once it answers; None if nobody owns one."""
+    """The address of a server that another process owns, once it answers; None if no process owns one."""
     lock = FolderLock(folder / LOCK_FILE)
     deadline = time.monotonic() + 30
     while not lock.acquire():

@@ -1,10 +1,11 @@
 """Every refusal is a problem document after RFC 9457, whoever makes it."""
 
+import shutil
 from typing import Any
 
 import pytest
-from django.db import OperationalError
-from psycopg.errors import LockNotAvailable, QueryCanceled
+from django.db import OperationalError, connection
+from psycopg.errors import DiskFull, LockNotAvailable, QueryCanceled
 
 from memory.embedding import EmbeddingFailed
 from tests.cast import Answer, Caller, Cast, store_rows
@@ -83,6 +84,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: Exception, cause: Exceptio
         (OperationalError("no"), None, 503, "database-unavailable"),
         (OperationalError("no"), LockNotAvailable(), 503, "database-busy"),
         (OperationalError("no"), QueryCanceled(), 503, "database-slow"),
+        (OperationalError("no"), DiskFull(), 503, "disk-full"),
         (RuntimeError("secret details"), None, 500, "internal-error"),
     ],
 )
@@ -95,6 +97,18 @@ def test_what_fails_inside_is_a_problem_and_leaves_nothing(
     assert problem(answer, status) == code
     assert "secret" not in answer.text
     assert store_rows() == before
+
+
+def test_a_database_that_ended_because_the_disk_is_full_is_not_called_away(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    failing(monkeypatch, OperationalError("no"))
+    monkeypatch.setitem(connection.settings_dict, "HOST", "/a/folder")
+    used = shutil.disk_usage("/")
+    monkeypatch.setattr("memory.api.problems.shutil.disk_usage", lambda _path: used._replace(free=1024))
+    assert problem(agent.post("/v1/ingest", NEW), 503) == "disk-full"
+    monkeypatch.setattr("memory.api.problems.shutil.disk_usage", lambda _path: used._replace(free=2**30))
+    assert problem(agent.post("/v1/ingest", NEW), 503) == "database-unavailable"
 
 
 def test_an_embedder_that_fails_leaves_nothing(agent: Caller, monkeypatch: pytest.MonkeyPatch):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from memory.models import AccessLog, TopicVector, Vitality
 from tests.cast import Caller, Clock, worker_turn
@@ -75,13 +76,32 @@ def test_words_and_meaning_find_in_a_large_scope_as_in_a_small_one(agent: Caller
 # --- Token budget ----------------------------------------------------------------------------------------------------
 
 
-def test_a_token_budget_keeps_the_best_bundles_that_fit(agent: Caller):
-    small = agent.remember("Xylophone")
-    large = agent.remember("Xylophone xylophone", summary="It is loud. " * 50)
-    assert set(agent.found("xylophone")) == {small, large}
-    assert set(agent.found("xylophone", token_budget=1000)) == {small, large}
-    assert agent.found("xylophone", token_budget=20) == [small]
+def test_a_token_budget_keeps_the_best_first_and_nothing_worse_in_their_place(agent: Caller):
+    agent.remember("Xylophone", summary="It is loud. " * 50)
+    agent.remember("Xylophone xylophone")
+    agent.remember("untitled")
+    best = agent.found("xylophone")
+    assert len(best) == 3
+    for budget in (1, 5, 20, 200, 1000):
+        found = agent.found("xylophone", token_budget=budget)
+        assert found == best[: len(found)]
     assert agent.found("xylophone", token_budget=1) == []
+    assert agent.found("xylophone", token_budget=1000) == best
+
+
+def test_a_line_says_nothing_twice(agent: Caller):
+    agent.ingest(
+        title="Ben is allergic to penicillin",
+        fields=[{"name": "fact", "value": "Ben is allergic to penicillin."}, {"name": "source", "value": ""}],
+    )
+    assert agent.query("penicillin")["summary_text"] == "- Ben is allergic to penicillin"
+
+
+def test_a_look_at_the_past_is_no_use(agent: Caller):
+    topic_id = agent.remember("Xylophone")
+    assert agent.found("xylophone", as_of=timezone.now().isoformat()) == [topic_id]
+    worker_turn()
+    assert Vitality.objects.get(pk=topic_id).retrieval_count == 0
 
 
 def test_the_text_of_a_budgeted_answer_is_within_the_budget(agent: Caller):
@@ -95,12 +115,12 @@ def test_the_text_of_a_budgeted_answer_is_within_the_budget(agent: Caller):
 
 
 def test_what_did_not_fit_is_not_reinforced(agent: Caller):
-    small = agent.remember("Xylophone")
-    large = agent.remember("Xylophone xylophone", summary="It is loud. " * 50)
-    agent.query("xylophone", token_budget=20)
+    made = {agent.remember(f"Xylophone {number}", summary="It is loud. " * 9) for number in range(3)}
+    kept = set(agent.found("xylophone", token_budget=60))
     worker_turn()
-    assert Vitality.objects.get(pk=small).retrieval_count == 1
-    assert Vitality.objects.get(pk=large).retrieval_count == 0
+    counts = {topic_id: Vitality.objects.get(pk=topic_id).retrieval_count for topic_id in made}
+    assert 0 < len(kept) < 3
+    assert counts == {topic_id: int(topic_id in kept) for topic_id in made}
 
 
 # --- Links -----------------------------------------------------------------------------------------------------------

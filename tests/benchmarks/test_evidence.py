@@ -29,7 +29,8 @@ from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes as moves
 from memory.forgetting.runs import run_start, run_undo
-from memory.insight.backtest import Backtest, backtest
+from memory.insight.backtest import backtest
+from memory.insight.replies import BacktestReply
 from memory.models import ForgetAction, ForgetRun
 from memory.models.expressions import score_sql
 from memory.policy.draft import policies_drafted
@@ -272,7 +273,7 @@ def test_what_the_demo_would_have_missed() -> None:
     story_load(story_build(now=now), now=now, progress=lambda _steps: None)
     window = {"start": now - dt.timedelta(days=100), "end": now}
 
-    def replay(preset: str | None, **values: Any) -> Backtest:
+    def replay(preset: str | None, **values: Any) -> BacktestReply:
         draft = policies_drafted(policies_current(), "/", preset=preset, values={**FREE, **values})
         return backtest(draft, "/", now=now, **window)
 
@@ -283,7 +284,7 @@ def test_what_the_demo_would_have_missed() -> None:
             middle = (low + high) / 2
             thresholds = dict.fromkeys(("theta_summary", "theta_detach", "forget_salience_threshold"), middle)
             found = replay(None, prune_after_days=0, **thresholds)
-            low, high = (low, middle) if found.archived_share > share else (middle, high)
+            low, high = (low, middle) if found["archived_share"] > share else (middle, high)
         rows.append(_demo_rows(f"**default policy**, threshold for {share:.0%}", found))
     table(
         "The demo's last 100 days, replayed",
@@ -292,15 +293,15 @@ def test_what_the_demo_would_have_missed() -> None:
     )
 
 
-def _demo_rows(label: str, found: Backtest) -> list[object]:
-    draft, lot = found.draft, found.by_lot
-    asked = max(1, found.retrievals)
+def _demo_rows(label: str, found: BacktestReply) -> list[object]:
+    draft, lot = found["draft"], found["by_lot"]
+    asked = max(1, found["retrievals"])
     return [
         label,
-        f"{found.archived_share:.0%}",
-        f"{draft.used_afterwards:.0f}",
-        f"{lot.used_afterwards:.0f}",
-        f"{draft.missed_retrievals / asked:.1%}",
-        f"{lot.missed_retrievals / asked:.1%}",
-        f"{draft.saved:.0%}",
+        f"{found['archived_share']:.0%}",
+        f"{draft['used_afterwards']:.0f}",
+        f"{lot['used_afterwards']:.0f}",
+        f"{draft['missed_retrievals'] / asked:.1%}",
+        f"{lot['missed_retrievals'] / asked:.1%}",
+        f"{draft['saved']:.0%}",
     ]

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.forgetting.runs import run_undo
-from memory.insight.archive_list import ArchiveFilter, archived_count, archived_list
+from memory.insight.archive_list import ArchivedTopic, ArchiveFilter, archived_count, archived_list
 from memory.models import AccessLog, AuditEvent, ShadowHit
 from tests.cast import Caller, principal_like
 from tests.console.people import body_of, statements_of
@@ -117,11 +117,7 @@ def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(
     event = AuditEvent.objects.get(action="restored")
     run_undo(uuid.UUID(event.after["run"]), principal=principal_like("operator"), reason="", now=timezone.now())
     again = archived_of(topic)
-    assert (again["archived_at"], again["run_id"], again["restored_before"]) == (
-        first["archived_at"],
-        first["run_id"],
-        0,
-    )
+    assert (again.archived_at, again.run_id, again.restored_before) == (first.archived_at, first.run_id, 0)
     assert shown(looker, regret="missed") == []
 
 
@@ -132,11 +128,11 @@ def test_what_is_released_or_active_is_not_in_the_archive(looker: Client, op: Cl
     assert shown(looker) == []
 
 
-def archived_of(topic_id: str) -> dict[str, Any]:
+def archived_of(topic_id: str) -> ArchivedTopic:
     rows, _next = archived_list(
         ArchiveFilter(), principal=principal_like("reader"), cursor=None, limit=100, now=timezone.now()
     )
-    return next(row for row in rows if row["topic_id"] == topic_id)
+    return next(row for row in rows if str(row.topic_id) == topic_id)
 
 
 @pytest.mark.parametrize("sort", ["archived", "score", "title"])
@@ -159,8 +155,8 @@ def test_pages_visit_every_row_once_in_each_sort(operator: Caller, sort: Any) ->
             break
     assert rows == whole
     if sort == "score":
-        assert [row["score"] for row in rows[:2]] == [0.04, 0.01]
-        assert rows[-1]["score"] is None
+        assert [row.score for row in rows[:2]] == [0.04, 0.01]
+        assert rows[-1].score is None
 
 
 def test_files_hold_exactly_what_the_filter_finds_and_are_safe_to_open(looker: Client, operator: Caller) -> None:

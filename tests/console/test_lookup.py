@@ -101,11 +101,11 @@ def test_words_rank_as_a_query_ranks_with_the_same_parts_of_the_score(looker: Cl
     wanted = agent.query("warm boiler", scope="/home", top_k=20, explain=True)["candidates"]
     reply = looker.get("/lookup/", {"q": "warm boiler scope:/home"})
     hits = reply.context["found"].sections[0].hits
-    assert [hit["topic_id"] for hit in hits] == [candidate["topic_id"] for candidate in wanted]
+    assert [str(hit.topic_id) for hit in hits] == [candidate["topic_id"] for candidate in wanted]
     for hit, candidate in zip(hits, wanted, strict=True):
-        assert hit["score"].score == pytest.approx(candidate["score"])
-        assert hit["score"].meaning == pytest.approx(candidate["score_parts"]["meaning"])
-        assert hit["score"].own_words == pytest.approx(candidate["score_parts"]["own_words"])
+        assert hit.score.score == pytest.approx(candidate["score"])
+        assert hit.score.meaning == pytest.approx(candidate["score_parts"]["meaning"])
+        assert hit.score.own_words == pytest.approx(candidate["score_parts"]["own_words"])
     assert "neighbours’ words" in body_of(reply)
 
 
@@ -573,7 +573,7 @@ def test_an_export_goes_on_over_pages_and_standings(agent: Caller, operator: Cal
         for _turn in range(20):
             rows, cursor = search.search_export(asked, cursor=cursor, limit=limit, now=dt.datetime.now(dt.UTC))
             assert len(rows) <= limit
-            seen += [row["topic_id"] for row in rows]
+            seen += [str(row.topic_id) for row in rows]
             if cursor is None:
                 break
         assert seen == [*reversed(teas[3:]), *reversed(teas[:3])], limit

@@ -297,3 +297,17 @@ def test_the_list_of_policies_goes_on_where_it_left_off(looker: Client, operator
         query = "".join(re.findall(r'rel="next" href="([^"]+)"', page))
     assert ([unquote(scope) for scope in dict.fromkeys(seen)], query) == (scopes, "")
     assert looker.get("/schedules/?cursor=/a").status_code == 400
+
+
+def test_a_clock_that_was_ahead_does_not_stop_the_schedules_for_long() -> None:
+    Schedule.objects.update(next_run=NOON + dt.timedelta(days=30))
+    tasks.schedules_ensure()
+    for one in Schedule.objects.all():
+        longest = dt.timedelta(days=1) if one.schedule_type == Schedule.CRON else dt.timedelta(minutes=one.minutes)
+        assert NOON < one.next_run <= NOON + longest, one.func
+
+
+def test_a_start_leaves_the_next_runs_alone() -> None:
+    before = dict(Schedule.objects.values_list("func", "next_run"))
+    tasks.schedules_ensure()
+    assert dict(Schedule.objects.values_list("func", "next_run")) == before

@@ -67,7 +67,7 @@ def test_every_problem_has_a_code_of_its_own():
 
 
 def test_every_code_is_given_somewhere():
-    product = Path(error_catalogue.ROOT / "memory").rglob("*.py")
+    product = [path for room in ("memory", "memstate_site") for path in (error_catalogue.ROOT / room).rglob("*.py")]
     given = {name for path in product for name in re.findall(r"ProblemCode\.([A-Z_]+)", path.read_text())}
     assert {code.name for code in ProblemCode} - given == set()
 

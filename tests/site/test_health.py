@@ -97,7 +97,7 @@ def test_what_waits_is_counted_and_only_what_waits_long_is_unhealthy(
 ) -> None:
     assert finding(name).ok
     leave(NOW - 5 * MINUTE)
-    assert finding(name) == (True, f"{noun}, the oldest since 5 minutes.")
+    assert finding(name) == (True, f"{noun}, the oldest for 5 minutes.")
     assert not ALL_CHECKS[name](NOW + 10 * MINUTE).ok
 
 

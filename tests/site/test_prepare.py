@@ -97,10 +97,11 @@ def test_a_password_given_later_counts_and_one_set_since_is_not_undone(
 
 def test_a_revoked_key_stays_revoked(path: Path) -> None:
     credentials_ensure(path)
+    kept = json.loads(path.read_text())
     ApiKey.objects.update(revoked_at=timezone.now())
     credentials_ensure(path)
     with pytest.raises(KeyRefused):
-        role_of(json.loads(path.read_text())["agent_key"])
+        role_of(kept["agent_key"])
     assert ApiKey.objects.count() == 2
 
 
@@ -117,7 +118,8 @@ def test_a_folder_that_outlived_its_database_brings_its_secrets_along(path: Path
     User.objects.all().delete()
     ApiKey.objects.all().delete()
     credentials_ensure(path)
-    assert path.read_text() == kept
+    for name in ("admin_password", "agent_key", "operator_key"):
+        assert json.loads(path.read_text())[name] == json.loads(kept)[name]
     assert role_of(json.loads(kept)["agent_key"]) == "agent"
     assert User.objects.get().check_password(json.loads(kept)["admin_password"])
 
@@ -163,3 +165,50 @@ def test_one_key_cannot_have_two_roles(path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(SettingError, match="Use different keys"):
         credentials_ensure(path)
     assert not ApiKey.objects.exists()
+
+
+def test_secrets_are_shown_at_a_terminal_only(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    made = [kept[name] for name in ("admin_password", "agent_key", "operator_key")]
+    said = capsys.readouterr().out
+    assert str(path) in said
+    assert not any(secret in said for secret in made)
+
+
+def test_the_supervisor_says_whether_its_output_is_a_terminal(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEMSTATE_SHOW_SECRETS", "yes")
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    said = capsys.readouterr().out
+    assert all(said.count(kept[name]) == 1 for name in ("admin_password", "agent_key", "operator_key"))
+
+
+def test_secrets_that_open_nothing_any_more_leave_the_file(path: Path) -> None:
+    credentials_ensure(path)
+    credentials_ensure(path)
+    before = json.loads(path.read_text())
+    assert {"admin_password", "agent_key", "operator_key"} <= before.keys()
+    administrator = User.objects.get(username="admin")
+    administrator.set_password(PASSWORD)
+    administrator.save()
+    ApiKey.objects.filter(role="operator").update(revoked_at=timezone.now())
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    assert before["admin_password"] not in path.read_text()
+    assert "operator_key" not in kept
+    assert kept["agent_key"] == before["agent_key"]
+
+
+def test_the_file_may_be_deleted(path: Path) -> None:
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    path.unlink()
+    credentials_ensure(path)
+    assert json.loads(path.read_text()) == {"administrator": "admin"}
+    assert User.objects.get(username="admin").check_password(kept["admin_password"])
+    assert role_of(kept["operator_key"]) == "operator"

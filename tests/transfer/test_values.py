@@ -191,7 +191,9 @@ LEFT_OUT = {
     **dict.fromkeys(("ForgetRun", "ForgetAction", "DuplicatePair", "AccessLog", "ShadowHit", "Watermark"), HAPPENED),
     **dict.fromkeys(("ErasureReceipt", "AuditEvent", "Conversation", "ConversationTurn"), HAPPENED),
     **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic"), HAPPENED),
-    **dict.fromkeys(("ApiKey", "IdempotencyRecord", "ForgetListing", "ExtractionJob", "StudyJob", "Rekeying"), OURS),
+    **dict.fromkeys(
+        ("ApiKey", "IdempotencyRecord", "ForgetListing", "ForgetPause", "ExtractionJob", "StudyJob", "Rekeying"), OURS
+    ),
     **dict.fromkeys(("WakeUp", "WorkerHeartbeat"), OURS),
     **dict.fromkeys(("DuplicateLook", "TopicDocument", "TopicMention", "Lexeme", "CorpusTotals"), DERIVED),
 }
@@ -200,7 +202,15 @@ KEYED = {"half_life": "the policy's", "fade": "from salience", "fade_floor": "fr
 PARTS: dict[type[Any], tuple[type[BaseModel], dict[str, str]]] = {
     tables.Scope: (history.TopicHistory, {"path": "scope"}),
     tables.Topic: (history.TopicHistory, {"merged_into": "a line of its own"}),
-    tables.Vitality: (history.TopicHistory, {"topic": "id", "live": "from rung and state", **KEYED}),
+    tables.Vitality: (
+        history.TopicHistory,
+        {
+            "topic": "id",
+            "live": "from rung and state",
+            "pinned_by_agent": "a pin that comes with a file is its importer's",
+            **KEYED,
+        },
+    ),
     tables.TopicEdit: (history.PastEdit, {"topic": "the part around it"}),
     tables.Field: (history.PastField, {"topic": "the part around it", **KEYED}),
     tables.Revision: (

@@ -6,7 +6,7 @@ and tells what happens as it happens.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from memory.agents.chat.conversations import conversation_begin, conversation_le
 from memory.agents.chat.idempotency import key_bind, key_take, reply_keep
 from memory.agents.chat.intent import SECONDS, Intent, intent_find
 from memory.agents.chat.prompts import instructions_of, long_message, reply_of, study_sentence
+from memory.agents.chat.replies import ChatReply
 from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, model_messages, request_check, wishes_of
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.agents.study.control import study_start
@@ -41,7 +42,7 @@ from memory.models.locks import lock_missed
 logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
-Tell = Callable[[Event, dict[str, Any]], None]
+Tell = Callable[[Event, Mapping[str, Any]], None]
 # What of a reply is known before anything is done.
 _FIRST_TOLD = ("intent", "intent_source", "model", "conversation_id")
 
@@ -120,7 +121,7 @@ def chat_run(
     enqueue: Enqueue,
     tell: Tell = lambda _event, _told: None,
     go_on: Callable[[], bool] = lambda: True,
-) -> dict[str, Any]:
+) -> ChatReply:
     """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
 
     Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
@@ -166,22 +167,22 @@ def _close(notes: Notes, **how: Any) -> None:
 
 def _run(
     chat: Chat, notes: Notes, *, clock: Clock, enqueue: Enqueue, tell: Tell, go_on: Callable[[], bool]
-) -> dict[str, Any]:
+) -> ChatReply:
     request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
     turn_intend(chat.turn, intent=intent.intent, source=intent.source)
-    body: dict[str, Any] = {
+    body: ChatReply = {
         "reply": "",
         "intent": intent.intent,
         "intent_source": intent.source,
         "tool_log": [],
         "model": model_named(request.model),
         "rounds": 0,
-        "conversation_id": str(chat.conversation.id),
+        "conversation_id": chat.conversation.id,
         "ended": "done",
         "study": None,
     }
-    tell("intent", {name: body[name] for name in _FIRST_TOLD})
+    tell("intent", {name: value for name, value in body.items() if name in _FIRST_TOLD})
     study_id, stays = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()

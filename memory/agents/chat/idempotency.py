@@ -7,6 +7,7 @@ that came to no reply leaves its key as it is: whether anything was written tell
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import connection
@@ -75,7 +76,7 @@ def key_bind(record: IdempotencyRecord, turn: ConversationTurn) -> None:
     record.save(update_fields=["turn", "scope"])
 
 
-def reply_keep(turn: ConversationTurn, reply: dict[str, Any]) -> None:
+def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
     """Keep the reply of a turn that came with a key; not of one that a purge has emptied. One query.
 
     Belongs into the transaction that closes the turn, after its row is locked. Unlike the reply to an ingest it holds

@@ -1,9 +1,11 @@
 """The progress of a study as JSON, and its warnings as sentences."""
 
+import datetime as dt
 from collections import Counter
-from typing import Any
+from typing import Annotated
 
 from memory.agents.study.ids import Phase, entries_of, total
+from memory.core.replies import TypedDict, doc, one_of
 from memory.models import StudyJob
 
 # Phase A counts for this share of the progress: its steps are longer, and there are more of them.
@@ -28,7 +30,46 @@ _ENDED = {
 }
 
 
-def study_as_json(job: StudyJob) -> dict[str, Any]:
+class StudyOut(TypedDict):
+    """The progress of the study of a long message, without the message itself."""
+
+    study_id: str
+    conversation_id: str
+    status: Annotated[str, one_of(("working", "done", "cancelled", "failed"))]
+    phase: Annotated[
+        str,
+        one_of(StudyJob.Phase.values),
+        doc("building creates topics from the text, linking connects or merges them with existing topics."),
+    ]
+    scope: str
+    kind: Annotated[str, doc("The kind of its topics.")]
+    model: Annotated[str, doc("The requested model; empty for the default.")]
+    actor: str
+    segments: Annotated[int, doc("Number of parts of the text.")]
+    done: Annotated[int, doc("Parts whose topics are stored.")]
+    to_link: Annotated[int, doc("Topics to link; 0 until linking starts.")]
+    linked: int
+    progress: Annotated[float, doc("0 to 1, over both phases.")]
+    topics: Annotated[int, doc("Topics made so far.")]
+    links: Annotated[int, doc("Links made so far.")]
+    merged: Annotated[int, doc("Topics that were merged into earlier topics.")]
+    source_topic_id: Annotated[str | None, doc("The topic that stores the text; no query returns it.")]
+    warning: Annotated[str | None, doc("Warnings about the result.")]
+    failure: Annotated[str | None, doc("Why the study has failed or is waiting.")]
+    waits_until: Annotated[dt.datetime | None, doc("When it continues, if it is waiting.")]
+    created_at: dt.datetime
+    moved_at: dt.datetime
+    finished_at: dt.datetime | None
+
+
+class StudyPage(TypedDict):
+    """Studies, newest first, and the cursor of the next page."""
+
+    items: list[StudyOut]
+    next: str | None
+
+
+def study_as_json(job: StudyJob) -> StudyOut:
     """Return the progress of a study, without the record of its steps and without any of the text. No query.
 
     ``topics`` counts the topics that phase A has created, ``merged`` those of them that phase B has merged into others;

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from memory.insight.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
 from memory.recall.reinforcement import lookup_record
+from memory.recall.replies import Candidate, FieldOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
 # Of one text; whoever needs all of it asks for the topic.
@@ -72,8 +74,8 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
         page = field_history(
             asked.topic_id, asked.field, principal=principal, cursor=None, limit=asked.limit, now=clock()
         )
-        told = [_plain(each) for each in page.items]
-        return ToolReply({"field": asked.field, "revisions": told, "more": page.next is not None}, [asked.topic_id])
+        told = [_plain(each) for each in page["items"]]
+        return ToolReply({"field": asked.field, "revisions": told, "more": page["next"] is not None}, [asked.topic_id])
 
     def why(asked: TopicArguments) -> ToolReply:
         card = topic_why(asked.topic_id, principal=principal, now=clock())
@@ -112,12 +114,13 @@ def _cut(text: object, most: int) -> object:
     return text_cut(text, most) if isinstance(text, str) else text
 
 
-def _fields(fields: list[dict[str, Any]], most: int, longest: int) -> dict[str, Any]:
-    told: dict[str, Any] = {"fields": {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most]}}
+def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, Any]:
+    shown = {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most] if each["current"]}
+    told: dict[str, Any] = {"fields": shown}
     return told | {"fields_left_out": len(fields) - most} if len(fields) > most else told
 
 
-def _bundle(found: dict[str, Any]) -> dict[str, Any]:
+def _bundle(found: Candidate) -> dict[str, Any]:
     return {
         "topic_id": found["topic_id"],
         "title": found["title"],
@@ -131,7 +134,7 @@ def _bundle(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _detail(topic: dict[str, Any]) -> dict[str, Any]:
+def _detail(topic: TopicDetail) -> dict[str, Any]:
     return {
         "topic_id": topic["topic_id"],
         "title": topic["title"],
@@ -153,7 +156,7 @@ def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
     return [uuid.UUID(str(each["topic_id"])) for each in told["linked"]]
 
 
-def _plain(revision: dict[str, Any]) -> dict[str, Any]:
+def _plain(revision: Mapping[str, object]) -> dict[str, Any]:
     wanted = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
     plain = {name: revision[name] for name in wanted if revision.get(name) not in (None, "")}
     return {

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode, validation_code
+from memory.core.replies import TypedDict, doc
 from memory.models.locks import lock_missed
 
 
@@ -57,6 +58,23 @@ class Tool(Generic[A]):
         return self.arguments.model_json_schema()
 
 
+class ToolCallOut(TypedDict):
+    """A function that the model called."""
+
+    tool: str
+    arguments: Annotated[Any, doc("As the model sent them; text if they were not JSON.")]
+    result: Annotated[
+        Any,
+        doc(
+            "The result as sent to the model, at most 16,000 characters, with left_out where a list "
+            "was cut; {error} if the call was refused."
+        ),
+    ]
+    ok: bool
+    ms: float
+    topic_ids: Annotated[list[uuid.UUID], doc("The topics that the call read or wrote.")]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
     """One call and what came of it. ``arguments`` are as the model sent them, or their text if they are no JSON."""
@@ -72,7 +90,7 @@ class ToolCalled:
     # Whether the store is another than before.
     wrote: bool = False
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ToolCallOut:
         """Return the members of the wire format."""
         return {
             "tool": self.tool,
@@ -80,7 +98,7 @@ class ToolCalled:
             "result": self.result,
             "ok": self.ok,
             "ms": round(self.ms, 1),
-            "topic_ids": [str(each) for each in self.topic_ids],
+            "topic_ids": self.topic_ids,
         }
 
 

@@ -1,4 +1,4 @@
-"""Archived: what is archived, why, and whether anybody has missed it; bringing it back begins here."""
+"""Archived: archived topics, why they were archived, and whether they were missed; restore begins here."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ ASIDE = ("run", "policy", "version")
 
 
 class ArchivedForm(FilterForm[ArchiveFilter]):
-    """What the list can be filtered by."""
+    """The filter of the list."""
 
     text = forms.CharField(
         required=False,
@@ -69,7 +69,7 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
         return [self[name] for name in self.fields if name not in ASIDE or self.data.get(name)]
 
     def to_filter(self) -> ArchiveFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         return ArchiveFilter(
             scope=cleaned.get("scope") or "/",

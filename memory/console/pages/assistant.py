@@ -1,4 +1,4 @@
-"""Assistant: talk with the memory, see each call of a tool, and take back everything that one conversation wrote.
+"""Assistant: conversations with their tool calls, and the undo of what a conversation wrote.
 
 A message is answered by a thread of its own, which writes down what happens as it happens; the page reads that. So a
 form comes back at once, with and without script, and whoever leaves the page finds the answer later.
@@ -49,13 +49,13 @@ from memory.models import Conversation, StudyJob
 
 logger = structlog.get_logger(__name__)
 
-# A form waits so long for an answer that comes at once; what takes longer is watched on the page.
+# Seconds that a form waits for a quick answer; the page shows the progress of a slower one.
 WAIT_SECONDS = 1.0
-# So many turns are on a page, the newest.
+# Newest turns shown on a page.
 TURNS = 20
-# So much of the first message stands for a conversation.
+# Characters of the first message in the name of a conversation.
 NAME = 90
-# So many of what an undo would take back are listed in full; the numbers are of all.
+# Items listed in the preview of an undo; counts include all.
 SHOWN = 100
 
 _INTENTS = [("", "Detect automatically"), ("query", "Query only"), ("ingest", "Remember")]
@@ -64,7 +64,7 @@ _PURPOSES = ("intent", "chat", "study")
 
 
 class SayForm(forms.Form):
-    """A message, and how it is to be taken."""
+    """A message and its options."""
 
     message = forms.CharField(
         label="Message",
@@ -78,9 +78,9 @@ class SayForm(forms.Form):
     conversation = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     def asked(self) -> ChatRequest:
-        """Return what was asked as the room of the assistant takes it."""
+        """Return the request for the assistant."""
         data = self.cleaned_data
-        # Browsers send line breaks as two characters, which are one to whoever counts.
+        # Browsers send line breaks as two characters, which count as one.
         said = ChatMessage(role="user", content=data["message"].replace("\r\n", "\n"))
         return ChatRequest(
             messages=[said],
@@ -92,7 +92,7 @@ class SayForm(forms.Form):
 
 
 class ConversationUndoForm(forms.Form):
-    """Why what a conversation wrote is taken back, and the digest of what was looked at."""
+    """The reason for undoing a conversation, and the digest of the preview."""
 
     reason = ReasonField(max_length=500)
     digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
@@ -100,13 +100,13 @@ class ConversationUndoForm(forms.Form):
 
 @page(get=READER)
 def assistant(request: ConsoleRequest) -> HttpResponse:
-    """Begin a conversation, or go to one of those there were. Two queries."""
+    """Begin a conversation, or open an earlier one. Two queries."""
     return _list_page(request, _say_form(None, {"scope": request.GET.get("scope", "")}))
 
 
 @page(post=OPERATOR)
 def assistant_say(request: ConsoleRequest) -> HttpResponse:
-    """Take a message, have a thread answer it, and lead to the page that shows how far that is."""
+    """Accept a message, answer it in a thread, and redirect to the page with its progress."""
     form = SayForm(request.POST)
     conversation = None
     if form.is_valid():
@@ -121,7 +121,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
         else:
             if conversation is None or not request.htmx:
                 return go(request, f"{reverse('console:conversation', args=[chat.conversation.pk])}#last")
-            # The form comes back empty, below the message.
+            # The reply contains an empty form below the message.
             context = {
                 "turn": _turn(request, chat.conversation, chat.turn.place),
                 "conversation": chat.conversation,
@@ -140,17 +140,17 @@ def conversation(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpRes
 
 @page(get=READER)
 def conversation_turn(request: ConsoleRequest, conversation_id: uuid.UUID, place: int) -> HttpResponse:
-    """Return one message as it stands, for the page that shows it while it is answered. Three queries."""
+    """Return one message in its present state, for the page that polls it. Three queries."""
     found = conversation_get(conversation_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", conversation_id)
     turn = _turn(request, found, place)
     if turn.working and request.GET.get("seen") == str(len(turn.calls)):
-        # What somebody has unfolded stays so.
+        # Elements that the user has expanded stay expanded.
         return HttpResponse(status=204)
     reply = show(request, "parts/assistant_turn.html", {"turn": turn, "conversation": found})
     if not turn.working:
-        # What it wrote is told beside the messages.
+        # What it wrote is shown beside the messages.
         reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
     return reply
 
@@ -212,13 +212,13 @@ def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
     if undone.counts["topic"] == len(undone.taken_back):
         undo_offer(request, sentence, run)
     else:
-        # The run brings the topics back, and nothing else.
+        # Undoing the run restores the topics and nothing else.
         run_named(request, f"{sentence} Undoing its run restores the released topics.", run)
 
 
 @page(get=READER)
 def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Return how far a study is, for the page of its conversation. Two queries."""
+    """Return the progress of a study, for the page of its conversation. Two queries."""
     job = job_get(StudyJob, study_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", job.conversation_id)
@@ -245,14 +245,14 @@ def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @page(post=OPERATOR)
 def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Let a study that was cancelled or has failed go on where it was."""
+    """Resume a study that was cancelled or has failed."""
     job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     messages.success(request, "The study continues where it stopped.")
     return go(request, "console:conversation", job.conversation_id)
 
 
 def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
-    """Write down the message and have a thread answer it; wait a moment for what comes at once."""
+    """Store the message, answer it in a thread, and wait shortly for a quick answer."""
     with ExitStack() as place:
         place.enter_context(place_taken())
         chat = chat_begin(
@@ -264,7 +264,7 @@ def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
 
 
 def _answer(chat: Chat) -> None:
-    """Run a turn to its end, whether somebody watches or not: how it ended is written down with it."""
+    """Run a turn to its end, even if the page is closed. The turn records how it ended."""
     try:
         chat_run(chat, clock=timezone.now, enqueue=tasks.study_enqueue)
     except MemoryProblem as problem:
@@ -272,16 +272,16 @@ def _answer(chat: Chat) -> None:
     except Exception:
         logger.exception("conversation_failed", conversation=str(chat.conversation.pk))
     finally:
-        # What was read counts as used, whatever came of it.
+        # Topics that were read count as used even if the turn failed.
         tasks.upkeep_nudge()
 
 
 def _say_form(conversation: Conversation | None, said: dict[str, Any]) -> SayForm:
-    """Return an empty form that keeps how the last message was to be taken."""
+    """Return an empty form with the options of the last message."""
     initial = {"intent": said.get("intent", ""), "study": said.get("study", True), "scope": said.get("scope", "")}
     form = SayForm(initial={**initial, "conversation": conversation.pk if conversation else None})
     if conversation is not None:
-        # Where a conversation is at home is decided with its first message.
+        # The first message sets the scope of a conversation.
         del form.fields["scope"]
     return form
 
@@ -344,11 +344,11 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
 
 
 def _name(conversation: Conversation) -> str:
-    """Return the beginning of its first message, which a conversation goes by."""
+    """Return the name of a conversation: the beginning of its first message."""
     return line_cut(conversation_name(conversation), NAME) or "A conversation"
 
 
-# The conversations there were, the last one first. One query for a page, one to count.
+# Conversations, most recent first. One query for a page, one to count.
 CONVERSATIONS = ListPage(
     name="assistant",
     address="assistant/",

@@ -12,7 +12,7 @@ COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "bef
 
 
 class AuditForm(FilterForm[AuditFilter]):
-    """What the list can be filtered by."""
+    """The filter of the list."""
 
     actor = forms.CharField(
         required=False,
@@ -29,7 +29,7 @@ class AuditForm(FilterForm[AuditFilter]):
     until = DayField(required=False, label="Until")
 
     def to_filter(self) -> AuditFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         return AuditFilter(
             scope=cleaned.get("scope") or "/",

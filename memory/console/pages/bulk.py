@@ -1,4 +1,4 @@
-"""One change for many topics: a page says what will be touched, what not and why; then exactly that is done.
+"""One change for many topics: a page shows what will change and what will be skipped; then exactly that is done.
 
 Lists send the topics that were picked, or the filter itself with ``all=<list>``. The page that asks for the reason
 carries the topics as they were found, so that whatever begins to match meanwhile is not touched.
@@ -39,7 +39,7 @@ from memory.forgetting.manual_actions import (
 )
 from memory.models import Rung
 
-# So many of each group are shown; the numbers are of all.
+# Topics shown per group; counts include all.
 SHOWN = 50
 MOST_REASON = 500
 # An id, and whether it was pinned.
@@ -48,7 +48,7 @@ PACKED = 17
 
 @dataclass(frozen=True, slots=True)
 class BulkVerb:
-    """A verb as the pages say it."""
+    """The texts of a verb."""
 
     title: str
     done: str
@@ -82,12 +82,12 @@ WORDS = {
 }
 
 Chosen = Callable[..., list[uuid.UUID]]
-# Lists whose filter can stand for all that it finds.
+# Lists whose filter can select all matching topics.
 LISTS: dict[str, Chosen] = {"archived": archived_chosen}
 
 
 class BulkConfirmForm(forms.Form):
-    """The topics that the page has shown, and why they are changed."""
+    """The topics shown on the page, and the reason of the change."""
 
     topics = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * 24)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
@@ -113,7 +113,7 @@ def topics_pack(rows: Sequence[TopicState]) -> str:
 
 
 def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
-    """Return the topics that an address names, or that its filter finds. At most one query. Raises ``ValueRefused``."""
+    """Return the topics named in a URL, or those that match its filter. At most one query. Raises ``ValueRefused``."""
     source = LISTS.get(members.get("all", ""))
     if source is not None:
         found = source(members, principal=principal, at_most=MOST_AT_ONCE)
@@ -132,7 +132,8 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
-    """Say what ``verb`` would touch and what not; then do it to exactly these. Two queries, about sixteen to do it."""
+    """Show what ``verb`` would change and skip; then change exactly these topics. Two queries, sixteen for the
+    change."""
     now = timezone.now()
     if request.method == "POST":
         form = BulkConfirmForm(request.POST)
@@ -178,7 +179,7 @@ def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.date
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk_purge(request: ConsoleRequest) -> HttpResponse:
-    """Say which topics would be erased; then make a list of them, whose own page asks for the yes. Two queries."""
+    """Show which topics would be erased; then make a list, which is confirmed on its own page. Two queries."""
     form = IdsForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         listing = forget_list(

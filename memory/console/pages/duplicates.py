@@ -1,4 +1,4 @@
-"""Duplicates: pairs of topics that may be one, side by side, and what somebody decides about them."""
+"""Duplicates: possible duplicates side by side, and decisions about them."""
 
 import dataclasses
 import uuid
@@ -30,6 +30,7 @@ from memory.duplicates.pairs import (
     pairs_list,
     waiting_count,
 )
+from memory.duplicates.replies import PairOut
 from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 from memory.jobs import tasks
@@ -55,9 +56,9 @@ COLUMNS = (
     "reason",
     "run_id",
 )
-# Of what stayed between two differences, a list shows so much.
+# Characters of equal text that a list shows between two differences.
 MOST_SAME = 90
-# More topics than this are compared by the worker: a request does not wait for them.
+# With more topics than this, the worker compares them instead of the request.
 LOOKED_AT_ONCE = 200
 MOST_COUNTED = 10_000
 LIST = "console:duplicates"
@@ -124,13 +125,13 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
 
 @page(get=READER)
 def duplicate(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Show one pair side by side, and which comes after it. Nine queries at most."""
+    """Show one pair side by side, and the link to the next. Nine queries at most."""
     return _pair(request, pair_id, DecideForm())
 
 
 @page(post=OPERATOR)
 def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Make one topic of two, and go on to the next pair."""
+    """Merge a pair, and go on to the next one."""
 
     def merge(reason: str) -> None:
         run = pair_merge(pair_id, principal=request.principal, reason=reason, now=timezone.now())
@@ -141,7 +142,7 @@ def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse
 
 @page(post=OPERATOR)
 def duplicate_keep(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Note that both stay, and go on to the next pair."""
+    """Keep both topics, and go on to the next pair."""
 
     def keep(reason: str) -> None:
         pair_keep_both(pair_id, principal=request.principal, reason=reason, now=timezone.now())
@@ -152,7 +153,7 @@ def duplicate_keep(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
 
 @page(post=OPERATOR)
 def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Let the newer topic replace the older, and go on to the next pair."""
+    """Supersede the older topic, and go on to the next pair."""
 
     def supersede(reason: str) -> None:
         run = pair_supersede(pair_id, principal=request.principal, reason=reason, now=timezone.now())
@@ -163,7 +164,7 @@ def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResp
 
 @page(post=OPERATOR)
 def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Take back what was decided about a pair, and stay with it, or where the notice was that offered this."""
+    """Undo the decision about a pair, and return to it or to the page with the notice."""
     form = DecideForm(request.POST)
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
@@ -208,7 +209,7 @@ def _pair(
 
 
 def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], None]) -> HttpResponse:
-    """Do what was decided and lead to the next pair that waits; to the list once none does."""
+    """Execute the decision and redirect to the next open pair, or to the list."""
     form = DecideForm(request.POST)
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
@@ -224,7 +225,7 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
 
 
 def _list_filter(request: ConsoleRequest) -> PairFilter:
-    """Return the filter of the list that a pair was found in; its page carries it in the address."""
+    """Return the filter of the list from which a pair was opened, as the URL of its page contains it."""
     form = PairsForm(request.GET)
     form.is_valid()
     return form.to_filter()
@@ -248,30 +249,33 @@ def _pairs_words(count: int, which: str = "") -> str:
     return f"1 {which}pair" if count == 1 else f"{count:,} {which}pairs"
 
 
-def _marked(pair: dict[str, Any]) -> dict[str, Any]:
+def _marked(pair: PairOut) -> dict[str, Any]:
     """Return a row of the list with what differs between the two marked on each side; titles only if they differ."""
-    older, newer = _sides(pair, "summary")
-    told = pair | {"older_text": older, "newer_text": newer}
-    if pair["older"]["title"] != pair["newer"]["title"]:
-        told["older_title"], told["newer_title"] = _sides(pair, "title")
+    older, newer = pair["older"], pair["newer"]
+    older_text, newer_text = _sides(older["summary"], newer["summary"])
+    told: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text}
+    if older["title"] != newer["title"]:
+        told["older_title"], told["newer_title"] = _sides(older["title"], newer["title"])
     return told
 
 
-def _sides(pair: dict[str, Any], member: str) -> tuple[list[Piece], list[Piece]]:
-    pieces = pieces_shorten(words_differ(pair["older"][member], pair["newer"][member]), most=MOST_SAME)
+def _sides(older: str, newer: str) -> tuple[list[Piece], list[Piece]]:
+    pieces = pieces_shorten(words_differ(older, newer), most=MOST_SAME)
     return [each for each in pieces if each.kind != "added"], [each for each in pieces if each.kind != "removed"]
 
 
-def _flat(pair: dict[str, Any]) -> dict[str, Any]:
-    sides = {
-        f"{side}_{name}": pair[side][member]
-        for side in ("newer", "older")
-        for name, member in (("id", "topic_id"), ("title", "title"))
+def _flat(pair: PairOut) -> dict[str, Any]:
+    newer, older = pair["newer"], pair["older"]
+    return {
+        **pair,
+        "newer_id": newer["topic_id"],
+        "newer_title": newer["title"],
+        "older_id": older["topic_id"],
+        "older_title": older["title"],
     }
-    return pair | sides
 
 
-def _around(asked: ListRequest[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _around(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[str, Any]:
     """Return what the page shows beside the pairs, and these with what differs marked. One query."""
     request, scope = asked.request, asked.filter.scope
     return {
@@ -284,7 +288,7 @@ def _around(asked: ListRequest[PairFilter], pairs: Sequence[dict[str, Any]]) -> 
     }
 
 
-# Pairs, found last first. Two queries for a page, one to count.
+# Pairs, newest first. Two queries for a page, one to count.
 PAIRS = ListPage(
     name="duplicates",
     address="duplicates/",
@@ -295,7 +299,7 @@ PAIRS = ListPage(
     columns=COLUMNS,
     exported=_flat,
     more=_around,
-    # Pairs are tall: fewer fit on a page than rows of a table.
+    # Pairs are taller than table rows, so a page has fewer.
     limit=20,
 )
 

@@ -1,4 +1,4 @@
-"""Extract: a text becomes facts. First a look at what would be stored, then the storing, with its progress."""
+"""Extract: turn a text into facts. First a preview, then the import of the facts with its progress."""
 
 import uuid
 from typing import Any
@@ -27,14 +27,14 @@ from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
-# A request works this long by itself, then the worker goes on and the page shows how far it is.
+# Seconds that a request works itself; then the worker continues and the page shows the progress.
 WORK_SECONDS = 2.0
-# So many facts of a look are shown; the numbers are of all.
+# Facts shown in a preview; counts include all.
 SHOWN = 200
 
 
 class ExtractForm(forms.Form):
-    """A text, and where its facts go."""
+    """A text, and the scope of its facts."""
 
     content = forms.CharField(
         label="Text",
@@ -51,9 +51,9 @@ class ExtractForm(forms.Form):
     )
 
     def said(self) -> dict[str, Any]:
-        """Return what was asked for, as the room of extraction takes it."""
+        """Return the request for extraction."""
         data = self.cleaned_data
-        # Browsers send line breaks as two characters, which are one to whoever counts.
+        # Browsers send line breaks as two characters, which count as one.
         return {
             "content": data["content"].replace("\r\n", "\n"),
             "scope": data["scope"] or None,
@@ -81,11 +81,11 @@ def extract_look(request: ConsoleRequest) -> HttpResponse:
 
 @page(post=OPERATOR)
 def extract_store(request: ConsoleRequest) -> HttpResponse:
-    """Store the facts of a text, and lead to the page that shows how far it is and what came of it."""
+    """Store the facts of a text, and redirect to the page with its progress and result."""
     form = ExtractForm(request.POST)
     if form.is_valid():
         said = form.said()
-        # What is short is done before the answer; what is long, or takes a model its time, is the worker's.
+        # Short texts are processed in the request; the worker does long ones and those that need a model.
         now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_summary().configured
         try:
             job = extraction_start(
@@ -106,7 +106,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
-    """Show how far an extraction is and the facts it has stored, or those that were known. Four queries at most."""
+    """Show the progress of an extraction, the stored facts and the known ones. Four queries at most."""
     job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     which = KNOWN if request.GET.get("show") == KNOWN or not job.stored else STORED
     facts, following = extraction_facts(job, which, cursor=request.GET.get("cursor"), limit=ROWS)
@@ -127,7 +127,7 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
 
 @page(get=READER)
 def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
-    """Return how far an extraction is, for the page that shows it; once it is at its end, the page is loaded anew."""
+    """Return the progress of an extraction for its page, which is reloaded at the end."""
     job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:extraction", extraction_id)
@@ -180,7 +180,7 @@ def _look(found: Extracted) -> dict[str, Any]:
     }
 
 
-# The texts that were extracted from. One query for a page, one to count.
+# Extractions. One query for a page, one to count.
 EXTRACTIONS = ListPage(
     name="extract",
     address="extract/",

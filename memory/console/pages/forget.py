@@ -1,4 +1,4 @@
-"""Forget: release and purge by what is said or by a filter. First the list of what would go, then exactly that list."""
+"""Forget: release and purge by text or by filter. First a list of topics, then exactly that list."""
 
 import uuid
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
 from memory.models import ForgetRun
 
-# So many words of names are offered to be looked up.
+# Words of names that are offered as lookups.
 MOST_PARTS = 6
 COLUMNS = ("topic_id", "title", "scope", "kind", "standing", "pinned", "why", "confidence", "excerpt", "keeps")
 
@@ -60,20 +60,20 @@ def forget(request: ConsoleRequest) -> HttpResponse:
                 return go(request, "console:forget_list", listing.id)
         status = 422
     else:
-        # What stands in the address is a suggestion; nothing is refused before it is sent.
+        # Values in the URL are suggestions; they are validated when the form is sent.
         form = ForgetForm(initial={name: request.GET.get(name, "") for name in ForgetForm.base_fields})
     return show(request, "forget.html", {**LISTINGS.context(request), "form": form}, status=status)
 
 
 @page(get=READER, post=OPERATOR)
 def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Show what would go and why; with a yes, do it to exactly these topics. Six queries at most."""
+    """Show the topics of a list with reasons; once confirmed, execute exactly this list. Six queries at most."""
     now, status = timezone.now(), 200
     refused: MemoryProblem | None = None
     listing = listing_get(listing_id, principal=request.principal, now=now)
     form = _confirm_form(listing, request.POST if request.method == "POST" else None)
     if form.is_bound and listing.state == "executed":
-        # It was clicked twice, and the first click has done it.
+        # The form was sent twice, and the first request has executed the list.
         return go(request, "console:forget_list", listing_id)
     if form.is_valid():
         try:
@@ -113,7 +113,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
 
 @page(post=OPERATOR)
 def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Make a list of some of the topics of another: those ticked, or the one of several that was meant."""
+    """Make a new list of selected topics of a list."""
     now = timezone.now()
     listing = listing_get(listing_id, principal=request.principal, now=now)
     form = PickForm(request.POST)
@@ -126,7 +126,7 @@ def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
 
 @page(post=OPERATOR)
 def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Ask for the same as a list did, of the store as it is now."""
+    """Repeat the request of a list on the present store."""
     now = timezone.now()
     listing = listing_get(listing_id, principal=request.principal, now=now)
     made = listing_repeat(listing, principal=request.principal, now=now)
@@ -177,7 +177,7 @@ def _name_parts(listing: Listing) -> list[str]:
 
 
 def _filter_words(listing: Listing) -> str:
-    """Return the filter of a list in words; where it is asked for is told by itself."""
+    """Return the filter of a list in words, without its scope."""
     picked = listing.filter.get("ids")
     said = {name: value for name, value in listing.filter.items() if name not in ("ids", "scope")}
     words = [f"{_topics(len(picked))} selected" if picked else "", ForgetFilter(**said).describe()]
@@ -191,12 +191,12 @@ def _listings(asked: ListRequest[None], cursor: str | None, limit: int) -> tuple
 
 
 def _file(asked: ListRequest[None]) -> str:
-    """Return the name of the export of a list. One query, which refuses a list that is not there."""
+    """Return the name of the export of a list. One query. Raises ``NotVisible``."""
     listing = listing_get(asked.arguments["listing_id"], principal=asked.principal, now=asked.now)
     return f"forget-{listing.id}"
 
 
-# The lists made before. One query for a page, one to count.
+# Earlier lists. One query for a page, one to count.
 LISTINGS = ListPage(
     name="forget",
     address="forget/",

@@ -41,7 +41,7 @@ ROLES = (
 
 
 class KeysForm(FilterForm[dt.datetime | None]):
-    """What the list can be filtered by."""
+    """The filter of the list."""
 
     state = forms.ChoiceField(
         required=False,
@@ -51,12 +51,12 @@ class KeysForm(FilterForm[dt.datetime | None]):
     )
 
     def to_filter(self) -> dt.datetime | None:
-        """Return the moment at which the keys shown are valid, None for all of them."""
+        """Return the time at which the listed keys are valid, None for all keys."""
         return None if self.cleaned_data.get("state") == "all" else timezone.now()
 
 
 class KeyForm(forms.Form):
-    """A key as it is asked for. ``once`` becomes its id, so that one form makes one key."""
+    """A new key. ``once`` becomes its id, so that one form makes one key."""
 
     once = forms.UUIDField(widget=forms.HiddenInput)
     name = forms.CharField(
@@ -80,7 +80,7 @@ class KeyForm(forms.Form):
 
 
 class RevokeForm(forms.Form):
-    """Why a key is revoked."""
+    """The reason for revoking a key."""
 
     reason = ReasonField()
 
@@ -88,7 +88,7 @@ class RevokeForm(forms.Form):
 def _keys(
     asked: ListRequest[dt.datetime | None], cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the keys, the latest first. One query."""
+    """Return the keys, newest first. One query."""
     found, following = keys_list(valid_at=asked.filter, cursor=cursor, limit=limit)
     return [key_as_json(key, now=asked.now) for key in found], following
 
@@ -138,7 +138,7 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def key_revoke(request: ConsoleRequest, key_id: uuid.UUID) -> HttpResponse:
-    """Ask before a key is revoked, and revoke it. One query, three to revoke."""
+    """Confirm and revoke a key. One query, three to revoke."""
     key = key_as_json(key_get(key_id), now=timezone.now())
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():

@@ -1,4 +1,4 @@
-"""Lookup: one box over everything, archived topics included; and what an agent would be told."""
+"""Lookup: a search over all topics, including archived ones; and the answer that an agent would get."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ COLUMNS = (
     "provenance",
 )
 
-# The language at a glance; every line is a link that runs.
+# Examples of the query language; each is a link to its result.
 CHEATS = (
     ("kitchen tap", "ranked by meaning and words, like an agent's query; the words need not occur"),
     ('"kitchen tap"', "exactly these words in title, summary or values"),
@@ -77,7 +77,7 @@ SORT_WORDS = {
 
 
 class AgentForm(forms.Form):
-    """A question as ``POST /v1/query`` takes it, and with whose eyes the answer is seen."""
+    """A request for ``POST /v1/query``, and the key whose answer is shown."""
 
     q = forms.CharField(label="Question", max_length=8000, widget=forms.TextInput(attrs={"data-search": ""}))
     key = forms.ChoiceField(required=False, label="Run as", help_text="The query uses the role and scope of this key.")
@@ -91,7 +91,7 @@ class AgentForm(forms.Form):
     include_archived = forms.BooleanField(required=False, label="Include archived")
     explain = forms.BooleanField(required=False, label="Explain")
 
-    # What a link leaves out is as the API has it.
+    # Members that a link omits have the defaults of the API.
     defaults = {"top_k": "8", "depth": "1"}
 
     def __init__(self, *args: Any, keys: list[ImpersonatedKey], operator: Principal, **options: Any) -> None:
@@ -106,7 +106,7 @@ class AgentForm(forms.Form):
         return self._principals[self.cleaned_data["key"]]
 
     def clean(self) -> dict[str, Any]:
-        """Check that the scope is one that the key sees, and that the moment is one that the store knows."""
+        """Check that the key sees the scope, and that the store has data at that time."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("scope") and "key" in cleaned:
             try:
@@ -119,7 +119,7 @@ class AgentForm(forms.Form):
         return cleaned
 
     def to_filter(self) -> QueryRequest:
-        """Return the request; what was left empty is as the API has it by default."""
+        """Return the request; empty members have the defaults of the API."""
         cleaned = {
             name: value for name, value in self.cleaned_data.items() if name != "key" and value not in (None, "")
         }
@@ -128,7 +128,7 @@ class AgentForm(forms.Form):
 
 @page(get=READER)
 def lookup(request: ConsoleRequest) -> HttpResponse:
-    """Show what the box finds: at most eight queries beside those of the session. A mistake is shown in its place."""
+    """Show the results of a search. At most eight queries beside those of the session. Errors mark their position."""
     typed, sort, part = (request.GET.get(name, "") for name in ("q", "sort", "part"))
     context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
     try:
@@ -172,7 +172,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
 
 
 def _search(request: ConsoleRequest) -> TopicSearch:
-    """Return what an address looks for. Raises ``SearchFlaw`` for what cannot be read."""
+    """Return the search in a URL. Raises ``SearchFlaw`` if it is invalid."""
     return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
 
 

@@ -1,4 +1,4 @@
-"""Model: what leaves this machine, where to and for what; and whether the language model answers."""
+"""Model: which texts are sent where and for what purpose; and whether the language model answers."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -14,7 +14,7 @@ from memory.llm.status import SENT, model_reach_lately
 
 @page(get=READER)
 def model(request: ConsoleRequest) -> HttpResponse:
-    """Say in words what is configured and what is sent. No query and no request to anybody."""
+    """Show what is configured and what is sent. No query and no network request."""
     return show(
         request,
         "model.html",
@@ -33,7 +33,7 @@ def model(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def model_reach(request: ConsoleRequest) -> HttpResponse:
-    """Say whether the model answers. One small request to its endpoint every few minutes, without any text."""
+    """Show whether the model answers. One small request to its endpoint every few minutes, without stored text."""
     template = "parts/model_reach.html" if request.htmx else "model_reach.html"
     return show(request, template, {"reach": model_reach_lately()})
 

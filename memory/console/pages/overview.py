@@ -1,4 +1,4 @@
-"""Overview: is all well, what happened, what comes. What takes longer than a glance loads after the page."""
+"""Overview: health, recent activity, and what is next. Slow parts load after the page."""
 
 import datetime as dt
 from typing import Any
@@ -29,7 +29,7 @@ NEXT_RUNS = 4
 SCOPES = 5
 REGRET_DAYS = (30, 90)
 
-# Where an operator looks further after a finding, and what that place is called.
+# The page to open for a finding, and its label.
 FINDING_PAGES = {
     "worker": ("schedules", "Worker and queue"),
     "queue": ("schedules", "Worker and queue"),
@@ -53,7 +53,7 @@ TIER_LOOKUPS = {
 
 
 class QueriesForm(FilterForm[QueryFilter]):
-    """What the list of queries can be filtered by."""
+    """The filter of the list of queries."""
 
     actor = forms.CharField(
         required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "user:… key:…"})
@@ -63,7 +63,7 @@ class QueriesForm(FilterForm[QueryFilter]):
     until = DayField(required=False, label="Until")
 
     def to_filter(self) -> QueryFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         return QueryFilter(
             scope=cleaned.get("scope") or ROOT,
@@ -74,14 +74,14 @@ class QueriesForm(FilterForm[QueryFilter]):
 
 
 class RegrettedForm(FilterForm[dict[str, Any]]):
-    """What the list of regretted archivings can be filtered by."""
+    """The filter of the list of regretted archivings."""
 
     scope = ScopeField(required=False)
     since = DayField(required=False, label="Archived from")
     until = DayField(required=False, label="Until")
 
     def to_filter(self) -> dict[str, Any]:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
         return {
             "scope": cleaned.get("scope") or ROOT,
@@ -92,7 +92,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show what can be counted at a glance, and keep the places of the rest. Eight queries."""
+    """Show quick counts, and placeholders for the slow parts. Eight queries."""
     standing = topic_counts()
     policies = policies_current()
     held, waiting = runs_held()
@@ -118,13 +118,15 @@ def overview(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def overview_health(request: ConsoleRequest) -> HttpResponse:
-    """Say how the store is, in sentences; what is amiss comes first. Some twenty queries on small tables."""
-    told = [
+    """Show the health checks, failed ones first. About twenty queries on small tables."""
+    findings = [
         {"name": name, "ok": found.ok, "sentence": found.sentence, "page": FINDING_PAGES.get(name)}
         for name, found in health_watch(now=timezone.now()).items()
     ]
-    amiss = [finding for finding in told if not finding["ok"]]
-    return _part(request, "health", "Health", {"amiss": amiss, "well": [finding for finding in told if finding["ok"]]})
+    amiss = [finding for finding in findings if not finding["ok"]]
+    return _part(
+        request, "health", "Health", {"amiss": amiss, "well": [finding for finding in findings if finding["ok"]]}
+    )
 
 
 @page(get=READER)
@@ -163,14 +165,14 @@ def overview_activity(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def overview_regret(request: ConsoleRequest) -> HttpResponse:
-    """Say how much of what was archived somebody wanted afterwards. Two queries over the archivings of that time."""
+    """Show the rate of regretted archivings. Two queries over the archivings of that time."""
     now = timezone.now()
     spans = []
     for days in REGRET_DAYS:
-        # From the beginning of a day, since that is what the address of the list says.
+        # From the start of a day, as in the URL of the list.
         day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
-        spans.append({"days": days, "since": day, "report": report})
+        report, sentence = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
+        spans.append({"days": days, "since": day, "report": report, "sentence": sentence})
     return _part(request, "regret", "Regret", {"spans": spans})
 
 
@@ -182,7 +184,7 @@ def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any
     return show(request, "overview_part.html", {"part": template, "title": title, **context})
 
 
-# The archivings that somebody regretted, the last first. One query over the archivings of that time, one to count.
+# Regretted archivings, newest first. One query over the archivings of that time, one to count.
 REGRETTED = ListPage(
     name="overview_regretted",
     address="overview/regretted/",
@@ -193,7 +195,7 @@ REGRETTED = ListPage(
     count=lambda asked, most: regretted_count(**asked.filter, principal=asked.principal, now=asked.now, at_most=most),
     noun="archiving",
 )
-# What was asked through the API, newest first. One query for a page, one to count.
+# Queries through the API, newest first. One query for a page, one to count.
 QUERIES = ListPage(
     name="overview_queries",
     address="overview/queries/",

@@ -115,7 +115,7 @@ def policy_presets(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
-    """Show what going back to a version would do, and do it."""
+    """Preview and execute a rollback to a version."""
     scope, to, now = scope_of(request), number_of(request, "to"), timezone.now()
     form = RollbackForm(request.POST if request.method == "POST" else None)
     refused: MemoryProblem | None = None
@@ -146,12 +146,12 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def policy_edit(request: ConsoleRequest) -> HttpResponse:
-    """Show a draft of the policy, and save it as the next version.
+    """Show a draft of the policy, or save it as the next version.
 
     A draft that is refused, and one made on a version that is no longer the newest, comes back as it was typed.
     """
     scope = scope_of(request)
-    # Whatever is made of the draft, it is compared with a version.
+    # The draft is always compared with a version.
     number_of(request, "base_version")
     policies = policies_current()
     if request.method != "POST":
@@ -159,7 +159,7 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
         form = DraftForm(texts, policies=policies, scope=scope)
         return _editor(request, form, ReasonForm(), tried=request.GET.keys() > {"scope"})
     form, save = DraftForm(request.POST, policies=policies, scope=scope), ReasonForm(request.POST)
-    # Both are read, so that one answer has all there is to say.
+    # Both are checked, so that one reply has all errors.
     if not (form.is_valid() & save.is_valid()):
         return _editor(request, form, save, tried=True, status=422)
     try:
@@ -174,10 +174,10 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def policy_effect(request: ConsoleRequest) -> HttpResponse:
-    """Show what a draft would do; or take one step with it, such as switching a rule off, and show that."""
+    """Preview a draft, or apply a step to it, such as disabling a rule, and preview the result."""
     scope = scope_of(request)
     if request.method != "POST":
-        # Somebody came back to an address that a form had led to.
+        # The user returned to the URL of a submitted form.
         return go(request, address("policy_edit", scope))
     number_of(request, "base_version")
     policies = policies_current()
@@ -203,7 +203,7 @@ def _editor(
     conflict: Conflict | None = None,
     clashes: Sequence[str] | None = None,
 ) -> HttpResponse:
-    """Render the editor, or the part of it that tells the effect while somebody types."""
+    """Render the editor, or the part with the effect of the draft, which is updated during input."""
     base = int(form["base_version"].value() or 0)
     drafted = form.drafted if form.is_valid() else None
     effect: Effect | None = None
@@ -229,13 +229,13 @@ def _editor(
         "typed": request.method == "POST",
     }
     if request.htmx and request.htmx.target == "policy-tried":
-        # What the browser did was right, whatever the draft says.
+        # The request is valid even if the draft is not.
         return show(request, "parts/policies_tried.html", shown)
     return show(request, "policy_edit.html", shown, status=status)
 
 
 def _salience_address(form: DraftForm) -> str:
-    """Return where the Salience page shows this draft; the page of the scope alone if no address could hold it."""
+    """Return the URL of this draft on the Salience page, without the draft if it is too long for a URL."""
     draft = address("salience", form.scope, **dict(draft_query(form)))
     return draft if len(draft) <= MOST_ADDRESS else address("salience", form.scope)
 

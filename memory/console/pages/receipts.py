@@ -1,4 +1,4 @@
-"""Receipts: that something was purged, and that no receipt was changed or taken away since."""
+"""Receipts of purges, and the verification of their chain."""
 
 import uuid
 
@@ -29,7 +29,7 @@ COLUMNS = (
 
 @page(get=READER)
 def receipts_chain(request: ConsoleRequest) -> HttpResponse:
-    """Say whether the chain of receipts is whole. Reads every receipt, in batches."""
+    """Show whether the chain of receipts is valid. Reads every receipt, in batches."""
     chain = receipts_verify()
     return show(request, "parts/forget_chain.html" if request.htmx else "forget_receipts_chain.html", {"chain": chain})
 
@@ -50,7 +50,7 @@ def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
 
 
 def _table_words(table: str) -> str:
-    """Return a table, or a column of one, in words; one that no model knows stays as it is."""
+    """Return the label of a table or column; unknown names stay unchanged."""
     name, _dot, column = table.partition(".")
     words = next(
         (str(each._meta.verbose_name_plural) for each in apps.get_models() if each._meta.db_table == name), name
@@ -58,7 +58,7 @@ def _table_words(table: str) -> str:
     return f"{words}: {column.replace('_', ' ')}" if column else words
 
 
-# Every receipt, newest first. One query for a page, one to count; the chain is verified by itself.
+# Receipts, newest first. One query for a page, one to count; the chain is verified separately.
 RECEIPTS = ListPage(
     name="forget_receipts",
     address="forget/receipts/",

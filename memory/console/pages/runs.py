@@ -1,4 +1,4 @@
-"""Runs: every run, what one did to which topic, and the way forward and back."""
+"""Runs: the list, one run with its actions, and apply, approve and undo."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ ACTION_COLUMNS = (
     "at",
 )
 
-# A request works this long by itself, then the worker goes on and the page shows how far it is.
+# Seconds that a request works itself; then the worker continues and the page shows the progress.
 WORK_SECONDS = 1.0
 
 
@@ -130,7 +130,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @page(get=READER)
 def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Return how far a run is, for the page that shows it; once it is at its end, the page is loaded anew."""
+    """Return the progress of a run for its page, which is reloaded at the end."""
     found = run_get(run_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:run", run_id=run_id)
@@ -142,7 +142,7 @@ def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @page(get=READER)
 def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Say how many archivings of a run were regretted. Two queries."""
+    """Show how many archivings of a run were regretted. Two queries."""
     found = run_get(run_id, principal=request.principal)
     context = {"run": run_as_json(found), "regret": regret_of_run(run_id, now=timezone.now())}
     return show(request, "parts/run_regret.html" if request.htmx else "run_regret.html", context)
@@ -156,7 +156,7 @@ def _progress(found: ForgetRun) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _RunConfirmation:
-    """One thing that can be done with a run: what it is called, what it would do, and what does it."""
+    """One operation on a run: its texts, its preview, and its function."""
 
     title: str
     button: str
@@ -223,7 +223,7 @@ _UNDO = _RunConfirmation(
 
 
 def _behind(run: ForgetRun) -> list[dict[str, Any]]:
-    """Return the versions of policies that a run went by, and which are new since the run before. Three queries."""
+    """Return the policy versions of a run, and which are new since the previous run. Three queries."""
     before = run_before(run)
     return versions_behind(run.policy_versions, before=before.policy_versions if before else {})
 
@@ -242,7 +242,7 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation)
         status = 422
     found = run_get(run_id, principal=request.principal)
     if found.status not in step.due:
-        # Somebody was faster, or it was clicked twice: the run's page says where it stands.
+        # Another request was faster; the page of the run shows the result.
         messages.warning(request, f"{step.title}: nothing to do, the run is already {found.status}.")
         return go(request, "console:run", run_id=run_id)
     context = {
@@ -253,26 +253,26 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation)
         "refused": refused,
     }
     if step is _UNDO and found.event not in (BY_HAND, REVISE):
-        # What is put back is due again as long as the policy that asked for it is in force.
+        # Restored topics are due again while the same policy is in force.
         context["culprits"] = [version for version in _behind(found) if version["is_present"] and version["is_new"]]
     return show(request, "run_confirm.html", context, status=status)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def run_applied(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show what applying a plan would do, and do it."""
+    """Preview and apply a plan."""
     return _confirm(request, run_id, _APPLY)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def run_approved(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show what approving a held run would do, and do it."""
+    """Preview and approve a held run."""
     return _confirm(request, run_id, _APPROVE)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show what undoing a run would do, and do it."""
+    """Preview and undo a run."""
     return _confirm(request, run_id, _UNDO)
 
 
@@ -283,13 +283,13 @@ def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tupl
 
 
 def _waiting(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
-    """Return the runs that wait for approval, unless the list shows them. One query."""
+    """Return the held runs, unless the list shows them. One query."""
     held, waiting = ([], 0) if asked.filter.status == ForgetRun.Status.HELD else runs_held()
     return {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
 
 
 def _file(asked: ListRequest[ActionFilter]) -> str:
-    """Return the name of the export of a run. One query, which refuses a run that is not there."""
+    """Return the name of the export of a run. One query. Raises ``NotVisible``."""
     return f"run-{run_get(asked.arguments['run_id'], principal=asked.principal).pk}"
 
 

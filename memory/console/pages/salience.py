@@ -1,4 +1,4 @@
-"""Salience: who would be forgotten under a draft of the policy, now and later; and the way from draft to version."""
+"""Salience: what a draft of the policy would forget, now and later, and saving the draft."""
 
 from typing import Any
 
@@ -49,10 +49,10 @@ def salience(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=OPERATOR)
 def salience_save(request: ConsoleRequest) -> HttpResponse:
-    """Save a draft as the next version. One that is refused, or that somebody has overtaken, comes back as it was."""
+    """Save a draft as the next version. After an error or a conflict the page shows the draft again."""
     if request.method != "POST":
         return _back(request)
-    # What is saved is the draft on the page, also where another scope is being typed.
+    # The draft on the page is saved, even if another scope has been typed.
     said = request.POST.dict()
     said["scope"] = said["at"] = said.get("at") or said.get("scope", "")
     form, policies = SaveForm(request.POST), policies_current()
@@ -72,7 +72,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=OPERATOR)
 def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
-    """Plan a run under what is in force, which changes nothing, and lead to it."""
+    """Make a dry run under the policy in force, and redirect to it."""
     if request.method != "POST":
         return _back(request)
     scope = scope_normalize(request.POST.get("scope") or "/")
@@ -113,12 +113,12 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
 
 
 def _back(request: ConsoleRequest) -> HttpResponse:
-    """Lead to the page: somebody came back to an address that a form had led to."""
+    """Redirect to the page, for a user who returned to the URL of a submitted form."""
     return go(request, f"{reverse('console:salience')}?{request.GET.urlencode()}")
 
 
 def _valid(request: ConsoleRequest) -> SalienceDraft:
-    """Return the draft of an address. Raises ``ValueRefused`` with the first sentence if it cannot be tried."""
+    """Return the draft in a URL. Raises ``ValueRefused`` with its first error."""
     draft = SalienceDraft(request.GET, policies=policies_current())
     if draft.refused:
         wrong = next(iter(draft.form.errors.as_data().values()))[0]
@@ -193,7 +193,7 @@ def _shown(
             "conflict": conflict,
             "saved": "saved" in request.GET,
         },
-        # Half a number on its way to a whole one is no mistake yet: a part that says so is a good answer.
+        # An incomplete number during input is not an error; the reply has the status 200.
         status=422 if draft.refused and status == 200 and not part else status,
     )
     if part:

@@ -1,4 +1,4 @@
-"""Schedules: when jobs run, whether the worker is alive, what waits for it, and what failed."""
+"""Schedules: the jobs, the state of the worker, its queue, and failed jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from memory.jobs.schedule_list import (
 
 
 class WhyForm(forms.Form):
-    """Why somebody does something with a schedule, if they care to say."""
+    """The reason of an operation on a schedule; optional."""
 
     reason = ReasonField(required=False)
 
@@ -76,7 +76,7 @@ def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
 
 @dataclass(frozen=True)
 class _ScheduleAction:
-    """One thing that can be done with a schedule."""
+    """One operation on a schedule."""
 
     title: str
     button: str

@@ -1,4 +1,4 @@
-"""One topic: where it stands and why, what it says and said, what it is worth, who used it.
+"""One topic: its state and the reason, its text and history, its salience, and its uses.
 
 Looking at a topic here leaves no trace in the access log. A lookup by an agent says that the topic was wanted, and
 counts as regret if it was archived; somebody who inspects the store says no such thing, and would spoil the measure.
@@ -24,16 +24,16 @@ from memory.insight.why import topic_why
 from memory.recall.lookup import topic_get
 
 LAST_CHANGES = 5
-# So many of the conversations that wrote to a topic are named.
+# Conversations listed that wrote to a topic.
 TALKS = 3
 REVISIONS = 30
 
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show one topic. Seventeen queries at most, whatever its history; salience and uses load by themselves."""
+    """Show one topic. Seventeen queries at most; salience and uses load separately."""
     now = timezone.now()
-    told = topic_timeline(topic_id, principal=request.principal, now=now)
+    detail = topic_timeline(topic_id, principal=request.principal, now=now)
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )
@@ -41,12 +41,12 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         request,
         "topic.html",
         {
-            "topic": told,
+            "topic": detail,
             "why": topic_why(topic_id, principal=request.principal, now=now),
             "changes": changes,
             "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
-            "also_from": told["also_from"],
-            "graph": graph_place(told["title"], told["neighbors"]),
+            "also_from": detail["also_from"],
+            "graph": graph_place(detail["title"], detail["neighbors"]),
         },
     )
 
@@ -65,7 +65,7 @@ def topic_salience(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse
 
 @page(get=READER)
 def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show who was given the topic, newest first. Three queries."""
+    """Show the retrievals of the topic, newest first. Three queries."""
     found = accesses_of(
         topic_id,
         principal=request.principal,
@@ -84,13 +84,11 @@ def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Show all revisions of the field ``name``, newest first. Three queries."""
     now, name = timezone.now(), request.GET.get("name", "")
-    found = field_timeline(
+    revisions, following = field_timeline(
         topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
     )
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    return show(
-        request, "topic_field.html", {"topic": told, "name": name, "revisions": found.items, "next": found.next}
-    )
+    topic = topic_get(topic_id, principal=request.principal, now=now)
+    return show(request, "topic_field.html", {"topic": topic, "name": name, "revisions": revisions, "next": following})
 
 
 urlpatterns = [

@@ -1,4 +1,4 @@
-"""What an operator does to one topic: edit it, pin it, archive it, bring it back, release it."""
+"""Actions on one topic: edit, pin, archive, restore, release."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -28,32 +28,32 @@ MEMBERS = ("title", "summary", "kind", "categories", "salience")
 
 
 def lines_plain(text: str | None) -> str:
-    """Return a text with the line ends that everybody else writes; browsers send those of old teletypes."""
+    """Return a text with LF line ends; browsers send CRLF."""
     return (text or "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 class LineField(forms.CharField):
-    """A text in one line. Browsers leave out line ends, and somebody who leaves it alone has not changed it."""
+    """A text in one line. Browsers drop line ends, which does not count as a change."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether somebody typed something else."""
+        """Return whether the text was changed."""
         return lines_plain(initial).replace("\n", "") != lines_plain(data).replace("\n", "")
 
 
 class LinesField(forms.CharField):
-    """A text of several lines, with blanks as they are."""
+    """A text of several lines, with spaces unchanged."""
 
     def __init__(self, *, rows: int, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": rows})
         super().__init__(max_length=MOST_TEXT, required=False, strip=False, widget=widget, **options)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether somebody typed something else."""
+        """Return whether the text was changed."""
         return lines_plain(initial) != lines_plain(data)
 
 
 class TopicForm(forms.Form):
-    """What a topic says about itself. ``told`` is what it says now, as ``topic_get`` returns it."""
+    """The editable members of a topic. ``detail`` is its present state, as ``topic_get`` returns it."""
 
     title = LineField(max_length=1000)
     summary = LinesField(rows=6)
@@ -69,9 +69,9 @@ class TopicForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
 
-    def __init__(self, data: Any, *, told: Mapping[str, Any]) -> None:
-        self.known = list(told["categories"])
-        shown = {**told, "kind": told["topic_kind"], "categories": "\n".join(self.known), "salience": None}
+    def __init__(self, data: Any, *, detail: Mapping[str, Any]) -> None:
+        self.known = list(detail["categories"])
+        shown = {**detail, "kind": detail["topic_kind"], "categories": "\n".join(self.known), "salience": None}
         super().__init__(data, initial={name: shown[name] for name in MEMBERS})
 
     def clean_summary(self) -> str:
@@ -92,12 +92,12 @@ class TopicForm(forms.Form):
         return names
 
     def change(self) -> TopicChange:
-        """Return what is asked for; what somebody left as it was is left as it is."""
+        """Return the changes; unchanged members are left out."""
         return TopicChange(**{name: self.cleaned_data[name] for name in MEMBERS if name in self.changed_data})
 
 
 class TopicActionForm(forms.Form):
-    """Why something is done to a topic."""
+    """The reason of an action on a topic."""
 
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
@@ -109,7 +109,7 @@ class TopicActionForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class TopicAction:
-    """One thing that can be done to a topic, in words and in deed."""
+    """One action on a topic: its texts and its function."""
 
     title: str
     means: tuple[str, ...]
@@ -176,10 +176,10 @@ ACTS = {
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Change what a topic says. Who comes second keeps their words, and sees what the other made of it."""
+    """Edit a topic. If another user has edited it meanwhile, the form keeps the input and shows both versions."""
     now = timezone.now()
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    form = TopicForm(request.POST if request.method == "POST" else None, told=told)
+    detail = topic_get(topic_id, principal=request.principal, now=now)
+    form = TopicForm(request.POST if request.method == "POST" else None, detail=detail)
     status = 200
     if request.method == "POST":
         status = 422
@@ -203,30 +203,30 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                     messages.success(request, f"“{form.cleaned_data['title']}” is saved.")
                 return go(request, "console:topic", topic_id)
     if status == 409:
-        # Beside what was typed stands what somebody else made of it meanwhile.
-        told = topic_get(topic_id, principal=request.principal, now=now)
-    # Whoever saves again has seen what it says now.
-    seen = told["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
+        # The form shows the input and the version of the other user.
+        detail = topic_get(topic_id, principal=request.principal, now=now)
+    # The next save is based on the version that is shown now.
+    seen = detail["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
     return show(
         request,
         "topic_edit.html",
-        {"form": form, "topic": told, "seen_at": seen, "collided": status == 409},
+        {"form": form, "topic": detail, "seen_at": seen, "collided": status == 409},
         status=status,
     )
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpResponse:
-    """Say what an act means and ask for the reason; then do it. About a dozen queries."""
+    """Explain an action and ask for the reason; then execute it. About a dozen queries."""
     act, now = ACTS[verb], timezone.now()
-    told = topic_get(topic_id, principal=request.principal, now=now)
+    detail = topic_get(topic_id, principal=request.principal, now=now)
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        undo_offer(request, f"“{told['title']}” {act.done}", run)
+        undo_offer(request, f"“{detail['title']}” {act.done}", run)
         return go(request, "console:topic", topic_id)
     return show(
-        request, "topic_act.html", {"act": act, "form": form, "topic": told}, status=422 if form.errors else 200
+        request, "topic_act.html", {"act": act, "form": form, "topic": detail}, status=422 if form.errors else 200
     )
 
 

@@ -1,4 +1,4 @@
-"""What an operator does to one topic that changes what is known: purge it, or replace a fact in it."""
+"""Purge one topic, or supersede a fact in it."""
 
 import uuid
 from typing import Any
@@ -20,14 +20,14 @@ from memory.erasure.supersede import MAX_TEXT, Superseded, supersede
 from memory.finding.facts import facts_of, topic_contents
 from memory.recall.lookup import topic_detail, topic_get
 
-# So much of an id is enough to type.
+# Characters of an id that are enough as confirmation.
 SHORT = 8
-# So many facts of a topic are offered, and so much of what was replaced is told.
+# Facts of a topic that are offered, and characters of a replaced text that are shown.
 MOST_FACTS, MOST_TOLD, EXCERPT = 60, 3, 120
 
 
 class PurgeForm(ForgetConfirmForm):
-    """Why a topic is erased, and its title or the beginning of its id, typed."""
+    """The reason of a purge, and the typed title or beginning of the id."""
 
     reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
 
@@ -44,8 +44,8 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Say what a purge of one topic erases; once its title is typed, erase it and show the receipt. Three queries, and
     what a purge costs."""
     now = timezone.now()
-    told = topic_detail(topic_id, principal=request.principal, now=now)
-    form = PurgeForm(request.POST if request.method == "POST" else None, title=told["title"], topic_id=str(topic_id))
+    detail = topic_detail(topic_id, principal=request.principal, now=now)
+    form = PurgeForm(request.POST if request.method == "POST" else None, title=detail["title"], topic_id=str(topic_id))
     refused: MemoryProblem | None = None
     status = 200
     if form.is_valid():
@@ -63,18 +63,18 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         "topic_purge.html",
         {
             "form": form,
-            "topic": told,
+            "topic": detail,
             "refused": refused,
-            "fields": len(told["fields"]),
-            "revisions": sum(field["revisions"] for field in told["fields"]),
-            "links": len(told["neighbors"]),
+            "fields": len(detail["fields"]),
+            "revisions": sum(field["revisions"] for field in detail["fields"]),
+            "links": len(detail["neighbors"]),
         },
         status=status,
     )
 
 
 class SupersedeForm(forms.Form):
-    """Which fact is no longer true, and what is."""
+    """The fact to replace, and the new text."""
 
     old = forms.ChoiceField(
         widget=forms.RadioSelect,
@@ -106,8 +106,8 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
     """Replace one fact that a topic states by what is true now; what says the same elsewhere in its scope goes with
     it. Four queries, and what ``supersede`` costs."""
     now = timezone.now()
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    if told["merged_into"] or told["released_at"]:
+    detail = topic_get(topic_id, principal=request.principal, now=now)
+    if detail["merged_into"] or detail["released_at"]:
         raise Conflict("Queries do not return this topic. Restore it first.", code=ProblemCode.WRONG_STANDING)
     facts = _facts(topic_id)
     form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MOST_FACTS])
@@ -118,7 +118,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
             done = supersede(
                 said["old"],
                 said["new_text"],
-                scope=told["scope"],
+                scope=detail["scope"],
                 reason=said["reason"],
                 principal=request.principal,
                 now=now,
@@ -132,7 +132,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
             messages.success(request, _superseded_words(done.superseded))
             return go(request, "console:topic", done.topic_id)
     return show(
-        request, "topic_supersede.html", {"form": form, "topic": told, "more": len(facts) - MOST_FACTS}, status=status
+        request, "topic_supersede.html", {"form": form, "topic": detail, "more": len(facts) - MOST_FACTS}, status=status
     )
 
 

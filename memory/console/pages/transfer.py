@@ -1,4 +1,4 @@
-"""Export and import: the whole store as a file, and files into the store, first checked and then brought."""
+"""Export and import: the store as a file, and files into the store, which are checked first."""
 
 import functools
 import uuid
@@ -40,10 +40,9 @@ from memory.transfer.uploads import import_before, upload_discard, uploads_folde
 from memory.transfer.work import import_work
 
 FILE_NAME = "memstate-export.jsonl"
-# Bytes of a file that is checked in a moment; the worker may be busy for a minute.
+# Bytes of a file that the request checks itself, because the worker may be busy for a minute.
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
-# What the worker is at; the page shows how far.
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -55,7 +54,7 @@ def _sources() -> list[tuple[str, str]]:
 
 
 class ExportForm(forms.Form):
-    """What of the store goes into the file."""
+    """The options of an export."""
 
     scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
     vectors = forms.BooleanField(required=False, label="With vectors")
@@ -66,7 +65,7 @@ class ExportForm(forms.Form):
 
 
 class ReadingForm(forms.Form):
-    """What is to be known about a file."""
+    """The options of an import."""
 
     source = forms.ChoiceField(choices=_sources, required=False, label="Format")
     scope = ScopeField(
@@ -77,7 +76,7 @@ class ReadingForm(forms.Form):
 
 
 class ImportForm(ReadingForm):
-    """A file, and what is to be known about it."""
+    """A file, and the options of its import."""
 
     # The last, so that the others have arrived when it is refused halfway.
     file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
@@ -92,13 +91,13 @@ class ReleaseForm(forms.Form):
 
 @page(get=OPERATOR)
 def transfer(request: ConsoleRequest) -> HttpResponse:
-    """Show what can be taken out, take a file in, and list the last imports. One query."""
+    """Show the forms of export and import, and the latest imports. One query."""
     return _page(request, ImportForm())
 
 
 @page(get=OPERATOR)
 def transfer_size(request: ConsoleRequest) -> HttpResponse:
-    """Say how many lines an export has, and about how large it is. Two statements for each sort of line."""
+    """Show the number of lines of an export, and its approximate size. Two statements for each type of line."""
     form = ExportForm(request.GET)
     wanted: dict[str, Any] = form.cleaned_data if form.is_valid() else {}
     count, size = export_size(
@@ -131,7 +130,7 @@ def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
 @csrf_protect
 @page(post=OPERATOR)
 def _upload(request: ConsoleRequest) -> HttpResponse:
-    """Take a file in and have it checked."""
+    """Upload a file and check it."""
     upload = request.upload_handlers[0]
     assert isinstance(upload, FolderUpload)
     form = ImportForm(request.POST, request.FILES)
@@ -194,13 +193,13 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
 
 @page(get=OPERATOR)
 def transfer_import(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Show an import: how far its check is, what it would bring, how far it is, or what has come of it."""
+    """Show an import: the progress of its check, its preview, its progress, or its result."""
     return _import_page(request, job_get(ImportJob, import_id, principal=request.principal))
 
 
 @page(get=OPERATOR)
 def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Return how far an import is, for its page; once a step is at its end, the page is loaded anew."""
+    """Return the progress of an import for its page, which is reloaded at the end of a step."""
     job = job_get(ImportJob, import_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:transfer_import", import_id)
@@ -216,7 +215,7 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
 
 @page(post=OPERATOR)
 def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Bring what a check has found."""
+    """Start an import after its check."""
     import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=tasks.import_enqueue)
     return go(request, "console:transfer_import", import_id)
 
@@ -248,7 +247,7 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
         )
         if done.run is not None:
             undo_offer(request, f"{done.released:,} topic{'' if done.released == 1 else 's'} released.", done.run)
-        # The next step of a large one.
+        # The next step of a large import.
         return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
     look = import_revert_preview(import_id, principal=request.principal)
     context = {"job": job_get(ImportJob, import_id, principal=request.principal), "look": look, "form": form}
@@ -256,7 +255,7 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
 
 
 def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form) -> ImportJob:
-    """Have a file checked: a small one before the answer, any other by the worker."""
+    """Check a file: a small one in the request, a large one in the worker."""
     here = file.stat().st_size <= CHECKED_HERE
     job = import_offer(
         file,
@@ -307,7 +306,7 @@ def _again(job: ImportJob) -> bool:
 
 
 def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """Return a row for each sort of line, with what is brought, what is there and what is left out and why."""
+    """Return a row for each type of line, with the counts of imported, existing and skipped lines and the reasons."""
     rows = []
     for sort, counts in counts_sorted(sorts):
         left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
@@ -324,7 +323,7 @@ def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def _brings(report: ImportReport | None) -> dict[str, Any] | None:
-    """Return how much a check has found to bring, by the sort that people think of first."""
+    """Return the number of topics that a check has found, or of other lines without topics."""
     if report is None or not report.total(BROUGHT):
         return None
     sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")
@@ -332,7 +331,7 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
     return {"count": count, "noun": noun_of(sort, count)}
 
 
-# The imports there were. One query for a page, one to count.
+# Imports. One query for a page, one to count.
 IMPORTS = ListPage(
     name="transfer",
     address="transfer/",

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
             raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
-        # The demo may be the first thing that somebody runs.
+        # The demo may be the first command that is run.
         call_command("migrate", verbosity=0, interactive=False)
         try:
             story = story_build(now=now, seed=options["seed"], topics=options["topics"])

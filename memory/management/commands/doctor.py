@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what is healthy and what is not, in sentences."""
+"""`manage.py doctor`: runs the health checks and prints their sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory.health import ALL_CHECKS, health_findings
 
 class Command(BaseCommand):
     help = "Says in sentences what is healthy and what is not; the exit status is 1 if something is not."
-    # It has to work where much else does not.
+    # The command must work even if Django's checks fail.
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -59,7 +59,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{lines:,} lines are in {path}.")
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
-        # What is remembered is nobody else's to read.
+        # The file is closed to other accounts.
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
             _own_check(file, part)
             _turn_take(file, part)
@@ -93,10 +93,10 @@ def _turn_take(file: IO[bytes], part: Path) -> None:
 
 
 def _own_check(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandRefused`` unless the file was made by whoever exports; from now on nobody else can read it."""
+    """Raise ``CommandRefused`` unless the file belongs to this account; close it to other accounts."""
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise CommandRefused(
-            f"{part} belongs to somebody else; remove it, or give another name.", ProblemCode.FILE_NOT_WRITABLE
+            f"{part} belongs to another account. Remove it, or use another name.", ProblemCode.FILE_NOT_WRITABLE
         )
     os.fchmod(file.fileno(), 0o600)

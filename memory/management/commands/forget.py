@@ -1,4 +1,4 @@
-"""manage.py forget: plan and make forget runs at the terminal; a dry run unless told otherwise."""
+"""manage.py forget: forget runs at the terminal, by default as a dry run."""
 
 import datetime as dt
 import sys
@@ -28,7 +28,7 @@ TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")
 
 
 class Command(BaseCommand):
-    """Forgetting at the terminal; every verb says what it did and how to take it back."""
+    """Forget runs at the terminal. Each verb reports what it did and how to undo it."""
 
     help = "Plan a forget run and show it; with --apply, make it. Apply, approve and undo runs."
 
@@ -95,16 +95,16 @@ class Command(BaseCommand):
         )
         if run.status == ForgetRun.Status.APPLYING:
             run = self._work(run)
-        self._tell(run, options["show"])
+        self._report(run, options["show"])
 
     def _begin(self, options: dict[str, Any]) -> None:
-        told: dict[str, Any] = {"principal": TERMINAL, "reason": options["reason"], "now": timezone.now()}
-        # Nothing is applied in the same breath, so that all of it shows on the bar.
+        arguments: dict[str, Any] = {"principal": TERMINAL, "reason": options["reason"], "now": timezone.now()}
+        # ``seconds=0`` applies nothing yet, so that the progress bar shows all of it.
         verb, run_id = (
             (run_apply, options["apply_plan"]) if options["apply_plan"] else (run_approve, options["approve"])
         )
-        run = verb(run_id, **told, seconds=0.0)
-        self._tell(self._work(run), options["show"])
+        run = verb(run_id, **arguments, seconds=0.0)
+        self._report(self._work(run), options["show"])
 
     def _work(self, run: ForgetRun) -> ForgetRun:
         with tqdm(total=run.planned, initial=run.applied + run.skipped, unit="topic", file=sys.stderr) as bar:
@@ -118,7 +118,7 @@ class Command(BaseCommand):
             run = run_get(run.id, principal=TERMINAL)
         return run
 
-    def _tell(self, run: ForgetRun, show: int) -> None:
+    def _report(self, run: ForgetRun, show: int) -> None:
         if run.gate:
             self.stdout.write(run.gate)
         counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items() if count)

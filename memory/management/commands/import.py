@@ -24,14 +24,13 @@ from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 
-# After so long the work is examined anew: another process may do it too.
+# Seconds of work per turn. The progress is read after each turn, because another process may do the work too.
 TURN_SECONDS = 60.0
-_IN_VAIN = ("Not taken back.", "Nothing was brought.")
+_FAILED = ("Not undone.", "Nothing was imported.")
 
 
 class Command(BaseCommand):
-    """Reads all of the file before anything is written. Stopped at any moment and started again with the same file, it
-    goes on where it was."""
+    """Checks the whole file before anything is written. If it is stopped, the same command continues where it was."""
 
     help = (
         "Import an export of MemState, or with --from the memories of another system. What is there already stays as "
@@ -52,12 +51,12 @@ class Command(BaseCommand):
             "--take-back",
             type=uuid.UUID,
             metavar="IMPORT",
-            help="instead of a file: release the topics that this import has brought and nobody has written to since",
+            help="instead of a file: release the topics of this import that were not written to since",
         )
         parser.add_argument("--reason", default="", help="why it is imported, or taken back; for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Check the file and bring it."""
+        """Check and import the file."""
         source, path = options["source"], options["file"]
         try:
             scope = scope_normalize(options["scope"])
@@ -81,7 +80,7 @@ class Command(BaseCommand):
             ) from problem
         except MemoryProblem as problem:
             raise CommandRefused(
-                f"{_IN_VAIN[options['take_back'] is None]} {problem.sentence}", problem.code
+                f"{_FAILED[options['take_back'] is None]} {problem.sentence}", problem.code
             ) from problem
         self._told(job)
 

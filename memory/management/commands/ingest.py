@@ -23,13 +23,13 @@ from memory.ingest.batch import batch_ingest
 from memory.jobs.tasks import upkeep_request
 from memory.management.refused import CommandRefused, command_refused
 
-# Small enough that little is lost when it is stopped, large enough to keep the embedder busy.
+# Small enough to lose little when the command is stopped, large enough to keep the embedder busy.
 LINES_PER_BATCH = 200
 
 
 class Command(BaseCommand):
-    """Each batch carries an idempotency key made of the file's content and its lines, so that a batch that was written
-    before a kill is replayed and not written twice."""
+    """Ingests in batches. The idempotency key of a batch is a hash of its lines and those before it, so a batch that
+    was written before a kill is replayed and not written twice."""
 
     help = "Ingest a file of JSON Lines, one item as for POST /v1/ingest on each line."
 

@@ -15,7 +15,7 @@ from memory.models import ApiKey
 
 
 class Command(BaseCommand):
-    """Keys at the terminal; a secret is shown once and never again."""
+    """API keys at the terminal. A secret is shown only once."""
 
     help = "Make, list and revoke API keys."
 

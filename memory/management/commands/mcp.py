@@ -19,7 +19,7 @@ _HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create ma
 
 
 class Command(BaseCommand):
-    """The key comes from the environment or a file: on the command line every account of the machine could read it."""
+    """The key is read from the environment or a file: all accounts of the machine can read command lines."""
 
     help = "Serve one agent over stdin and stdout by the Model Context Protocol."
     # Agents start this and wait for it.
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--key-file", type=Path, help="a file that holds nothing but a key")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Serve until the client closes stdin. A key that is missing or opens nothing ends with exit status 2."""
+        """Serve until the client closes stdin. A missing or invalid key ends with exit status 2."""
         secret = _secret(options["key_file"])
         try:
             key_authenticate(secret, now=timezone.now())

@@ -13,7 +13,7 @@ from memory.management.refused import CommandRefused
 
 
 class Command(BaseCommand):
-    """Works in small steps, each committed by itself: stopped at any moment, it goes on where it was."""
+    """Works in small committed steps. If it is stopped, the next start continues where it was."""
 
     help = "Embed every topic anew whose vector is of another model than the present one. Can be stopped and resumed."
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         """Embed until nothing is left; topics are found by their words meanwhile."""
         embedder = embedder_get()
         try:
-            # Before anything is given up for it, the new model has to prove that it works.
+            # Check that the new model works before old vectors are discarded.
             embedder.embed_passages(["Is anybody there?"])
             if (old := vectors_resize(embedder.dimension)) is not None:
                 self.stdout.write(

@@ -1,6 +1,7 @@
 """The Idempotency-Key of a message: sent again it is answered with the same reply, and nothing is done twice."""
 
 import datetime as dt
+import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +13,7 @@ from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.chat import chat_begin, chat_run
 from memory.agents.chat.request import ChatMessage, ChatRequest
 from memory.agents.tools import read_tools as reading
+from memory.api.replies import json_text
 from memory.client import STILL_IN_PROGRESS
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
@@ -151,7 +153,7 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
     listens = iter([True, True, False, False])
     again = begun("Remember it.", "k2")
     told = chat_run(again, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: next(listens))
-    assert send(agent, "Remember it.", "k2").ok() == told
+    assert send(agent, "Remember it.", "k2").ok() == json.loads(json_text(told))
     assert "what it wrote stays" in told["reply"]
 
 

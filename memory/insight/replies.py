@@ -1,50 +1,37 @@
-"""Request and reply schemas of why, regret and backtest."""
+"""What insight returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NotRequired
 
-from ninja import Schema
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import Field
 
-from memory.api.schemas import RungName
-from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.core.replies import TypedDict, doc
+from memory.recall.replies import RungName
 
 Source = Literal["run", "hand"]
+Signal = Literal["looked_up", "restored", "shadow"]
 
 
-class BacktestRequest(BaseModel, extra="forbid"):
-    """A draft to replay. Without preset, values and rules, the policy in force is replayed."""
-
-    scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
-    preset: str | None = Field(default=None, max_length=50)
-    values: dict[str, Any] | None = None
-    rules: list[Any] | None = Field(default=None, description="Default: the rules of the scope.")
-    start: AwareDatetime
-    end: AwareDatetime
-    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="Days between runs.")
-    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of the random draws.")
-
-
-class BacktestOutcome(Schema):
+class BacktestOutcome(TypedDict):
     """The outcome of one way of forgetting; for random archiving, the mean over the draws."""
 
     archived: float
-    used_afterwards: float = Field(description="Topics retrieved, looked up or restored after they were archived.")
-    missed_retrievals: float = Field(description="Queries whose answer would have lacked at least one archived topic.")
-    saved: float = Field(description="Share of all topic-days on which a topic was archived.")
+    used_afterwards: Annotated[float, doc("Topics retrieved, looked up or restored after they were archived.")]
+    missed_retrievals: Annotated[float, doc("Queries whose answer would have lacked at least one archived topic.")]
+    saved: Annotated[float, doc("Share of all topic-days on which a topic was archived.")]
 
 
-class BacktestDay(Schema):
+class BacktestDay(TypedDict):
     """One run of the replay, for a chart."""
 
     at: dt.datetime
     topics: int
-    archived: int = Field(description="Archived up to and including this run.")
-    missed: int = Field(description="Queries until the next run that would have lacked a topic.")
+    archived: Annotated[int, doc("Archived up to and including this run.")]
+    missed: Annotated[int, doc("Queries until the next run that would have lacked a topic.")]
     missed_by_lot: float
 
 
-class BacktestReply(Schema):
+class BacktestReply(TypedDict):
     """The draft, compared with no forgetting and with archiving as many random topics on the same days."""
 
     scope: str
@@ -60,13 +47,13 @@ class BacktestReply(Schema):
     summarized: int
     detached: int
     restored: int
-    archived_share: float = Field(description="Share of the topics that are archived at the end.")
+    archived_share: Annotated[float, doc("Share of the topics that are archived at the end.")]
     days: list[BacktestDay]
     sentence: str
-    notes: list[str] = Field(description="Limits of the replay.")
+    notes: Annotated[list[str], doc("Limits of the replay.")]
 
 
-class WhyStanding(Schema):
+class WhyStanding(TypedDict):
     """The present state of a topic."""
 
     rung: RungName
@@ -75,15 +62,15 @@ class WhyStanding(Schema):
     pinned: bool
     pin_reason: str
     protected_because: list[str]
-    salience: float = Field(description="As stored at salience_at.")
+    salience: Annotated[float, doc("As stored at salience_at.")]
     salience_at: dt.datetime
     score: float
     strategy: str
-    policy: str = Field(description="The scope whose policy governs the topic.")
+    policy: Annotated[str, doc("The scope whose policy governs the topic.")]
     version: int
 
 
-class WhyStep(Schema):
+class WhyStep(TypedDict):
     """When a run would move an unused topic to this rung; ``at`` is null for never."""
 
     rung: RungName | Literal["released"]
@@ -95,45 +82,45 @@ class WhyStep(Schema):
     never_because: str
 
 
-class WhyNext(Schema):
+class WhyNext(TypedDict):
     """The rung after the next run, and the later steps."""
 
-    now: str | None = Field(description="A rung, or released; null for a topic that runs skip.")
+    now: Annotated[str | None, doc("A rung, or released; null for a topic that runs skip.")]
     steps: list[WhyStep]
-    gate: str = Field(description="Why scheduled runs skip the topic at present, or empty.")
+    gate: Annotated[str, doc("Why scheduled runs skip the topic at present, or empty.")]
 
 
-class WhyEvent(Schema):
+class WhyEvent(TypedDict):
     """One event in the history of the topic; members outside the caller's scope are null."""
 
     at: dt.datetime
     by: Source
     what: str
     state: Literal["applied", "held", "skipped", "undone", "conflict"]
-    run_id: str | None = None
-    event: str | None = None
+    run_id: NotRequired[str | None]
+    event: NotRequired[str | None]
     actor: str | None
-    approved_by: str | None = None
-    judged_at: dt.datetime | None = None
+    approved_by: NotRequired[str | None]
+    judged_at: NotRequired[dt.datetime | None]
     from_rung: RungName | None
     to_rung: RungName | None
-    rule: str | None = None
-    threshold: str | None = None
-    theta: float | None = None
-    score: float | None = None
-    strategy: str | None = None
-    policy: str | None = None
-    version: int | None = None
-    policy_author: str | None = None
-    policy_reason: str | None = None
-    undone_at: dt.datetime | None = None
-    undone_by: str | None = None
-    note: str = ""
-    salience: float | None = None
+    rule: NotRequired[str | None]
+    threshold: NotRequired[str | None]
+    theta: NotRequired[float | None]
+    score: NotRequired[float | None]
+    strategy: NotRequired[str | None]
+    policy: NotRequired[str | None]
+    version: NotRequired[int | None]
+    policy_author: NotRequired[str | None]
+    policy_reason: NotRequired[str | None]
+    undone_at: NotRequired[dt.datetime | None]
+    undone_by: NotRequired[str | None]
+    note: NotRequired[Annotated[str, Field(default="")]]
+    salience: NotRequired[float | None]
     reason: str
 
 
-class WhyUse(Schema):
+class WhyUse(TypedDict):
     """A retrieval that reinforced the topic."""
 
     at: dt.datetime
@@ -141,14 +128,14 @@ class WhyUse(Schema):
     query: str | None
 
 
-class WhyUses(Schema):
+class WhyUses(TypedDict):
     """The retrievals that reinforced the topic."""
 
     total: int
     last: list[WhyUse]
 
 
-class WhyRescue(Schema):
+class WhyRescue(TypedDict):
     """Whether one more retrieval would have kept the topic from the run that archived it."""
 
     run_id: str
@@ -156,11 +143,11 @@ class WhyRescue(Schema):
     possible: bool
     earliest_sufficient: dt.datetime | None
     latest: dt.datetime | None
-    any_later_use: bool = Field(description="Any retrieval after the last use would have been enough.")
+    any_later_use: Annotated[bool, doc("Any retrieval after the last use would have been enough.")]
     bump: float
 
 
-class RegretTopic(Schema):
+class RegretTopic(TypedDict):
     """An archiving that was regretted, with its signals."""
 
     topic_id: str
@@ -174,7 +161,7 @@ class RegretTopic(Schema):
     policy: str | None
     version: int | None
     from_rung: RungName | None
-    signals: list[Literal["looked_up", "restored", "shadow"]]
+    signals: list[Signal]
     looked_up: int
     looked_up_at: dt.datetime | None
     restored_at: dt.datetime | None
@@ -183,7 +170,7 @@ class RegretTopic(Schema):
     shadow_rank: int | None
 
 
-class WhyReply(Schema):
+class WhyReply(TypedDict):
     """The why-card of a topic."""
 
     topic_id: str
@@ -199,7 +186,7 @@ class WhyReply(Schema):
     sentences: list[str]
 
 
-class RegretSignals(Schema):
+class RegretSignals(TypedDict):
     """How many archivings have each signal; one may have several."""
 
     looked_up: int
@@ -207,7 +194,7 @@ class RegretSignals(Schema):
     shadow: int
 
 
-class RegretCounts(Schema):
+class RegretCounts(TypedDict):
     """How many archivings there were, and how many of them were regretted."""
 
     archived: int
