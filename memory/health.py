@@ -200,9 +200,11 @@ def runs_check(now: dt.datetime) -> Finding:
     waiting = f" {_number(held, 'run')} {'waits' if held == 1 else 'wait'} for approval." if held else ""
     if failed:
         return Finding(
-            False, f"{_number(failed, 'forget run')} failed within a day. Runs in the console shows why.{waiting}"
+            False,
+            f"{_number(failed, 'forget run')} failed in the last 24 hours. See the page Runs in the console for the "
+            f"reason.{waiting}",
         )
-    return Finding(True, f"No forget run failed within a day.{waiting}")
+    return Finding(True, f"No forget run failed in the last 24 hours.{waiting}")
 
 
 def policies_check(_now: dt.datetime) -> Finding:
@@ -237,9 +239,11 @@ def failure_check(now: dt.datetime) -> Finding:
     if failures:
         names = ", ".join(sorted(set(map(str, failures)))[:3])
         return Finding(
-            False, f"{_number(len(failures), 'job')} failed within a day ({names}); Schedules in the console shows why."
+            False,
+            f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Schedules in "
+            "the console for the reason.",
         )
-    return Finding(True, "No job failed within a day.")
+    return Finding(True, "No job failed in the last 24 hours.")
 
 
 def model_check(_now: dt.datetime) -> Finding:

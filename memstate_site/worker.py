@@ -59,8 +59,7 @@ def tasks_only() -> None:
 
 
 def cluster_guard() -> None:
-    """Make every process that the cluster forks end with the one that forked it, use the sentinel above, and run
-    registered jobs only."""
+    """Kill every forked process when its parent dies, install ``CarefulSentinel``, and run registered jobs only."""
     tasks_only()
     ask = None
 

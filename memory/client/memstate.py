@@ -46,7 +46,7 @@ AnyPage = TypeVar("AnyPage", bound=Mapping[str, Any])
 # The wait before the second attempt, in seconds. It doubles with each further one, up to the second number.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
 # At most this many seconds are added to Retry-After, so that clients that were refused together do not return together.
-SPREAD = 0.25
+MAX_JITTER = 0.25
 # The problem type of a 409 which says that the first request with the same Idempotency-Key is still being worked on.
 STILL_IN_PROGRESS = "urn:memstate:problem:still-in-progress"
 
@@ -261,7 +261,7 @@ class MemStateError(Exception):
     """A request that did not succeed; the classes below say how. ``detail`` is a sentence to show.
 
     ``status``, ``title``, ``type`` and ``members`` are those of the problem document; ``status`` is None if no reply
-    came. ``retry_after`` is in seconds, if the server named a wait. ``passing`` tells that trying again may help.
+    came. ``retry_after`` is in seconds, if the server named a wait. ``transient`` is true if a retry may succeed.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class MemStateError(Exception):
         status: int | None = None,
         members: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
-        passing: bool = False,
+        transient: bool = False,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -280,7 +280,7 @@ class MemStateError(Exception):
         self.title: str = str(self.members.get("title", ""))
         self.type: str = str(self.members.get("type", "about:blank"))
         self.retry_after = retry_after
-        self.passing = passing
+        self.transient = transient
 
     def __str__(self) -> str:
         """Return the sentence, after the status if there is one."""
@@ -332,7 +332,7 @@ _KINDS: dict[int, type[MemStateError]] = {
     429: TooManyRequests,
     500: ServerFault,
 }
-_PASSING = (429, 502, 503, 504)
+_TRANSIENT = (429, 502, 503, 504)
 
 
 # --- One request and its reply, without sending ----------------------------------------------------------------------
@@ -404,20 +404,20 @@ def _error_of(status: int | None, body: Any, silent: str, **more: Any) -> MemSta
     members = body if isinstance(body, dict) else {}
     detail = members.get("detail")
     detail = detail if isinstance(detail, str) and detail else silent
-    more = {"members": members, "passing": status in _PASSING, **more}
+    more = {"members": members, "transient": status in _TRANSIENT, **more}
     return _KINDS.get(status or 0, MemStateError)(detail, status=status, **more)
 
 
 def _broken_by(problem: httpx2.RequestError, call: _Call) -> MemStateError:
     """Return the error that an exception of the transport stands for."""
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
-        return ConnectionBroken(f"{call.name}: no connection; nothing was sent. ({problem})", passing=True)
+        return ConnectionBroken(f"{call.name}: no connection; nothing was sent. ({problem})", transient=True)
     if isinstance(problem, httpx2.TimeoutException):
-        return TimedOut(f"{call.name}: the server took longer than the timeout.", passing=True)
+        return TimedOut(f"{call.name}: the server took longer than the timeout.", transient=True)
     # A wrong address or request stays wrong.
-    passing = not isinstance(problem, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError)
+    transient = not isinstance(problem, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError)
     what = str(problem) or type(problem).__name__
-    return ConnectionBroken(f"{call.name}: the connection broke. ({what})", passing=passing)
+    return ConnectionBroken(f"{call.name}: the connection broke. ({what})", transient=transient)
 
 
 def _told(response: httpx2.Response, call: _Call) -> Any:
@@ -438,7 +438,7 @@ def _told(response: httpx2.Response, call: _Call) -> Any:
     members = {"title": response.reason_phrase, **(body if isinstance(body, dict) else {})}
     twin_at_work = "Idempotency-Key" in call.request.headers and members.get("type") == STILL_IN_PROGRESS
     retry_after = _seconds_of(response.headers.get("Retry-After"))
-    raise _error_of(status, members, silent, retry_after=retry_after, passing=status in _PASSING or twin_at_work)
+    raise _error_of(status, members, silent, retry_after=retry_after, transient=status in _TRANSIENT or twin_at_work)
 
 
 def _event_of(event: httpx2.ServerSentEvent) -> Event:
@@ -592,11 +592,14 @@ class _Core:
                 await _now(response.aclose() if self._asynchronous else response.close())
         except httpx2.RequestError as problem:
             raise _broken_by(problem, call) from problem
-        raise ConnectionBroken(f"{call.name}: the reply broke off before its end.", passing=True)
+        raise ConnectionBroken(f"{call.name}: the reply broke off before its end.", transient=True)
 
     def _wait_after(self, failure: MemStateError, call: _Call, *, attempt: int) -> float:
-        """Return the seconds to wait before the attempt after this one, the first being 0. Raises if there is none."""
-        if not (call.repeatable and failure.passing) or attempt >= self._retries:
+        """Return the seconds to wait before the next attempt. ``attempt`` starts at 0.
+
+        Raises ``failure`` if the call must not be retried.
+        """
+        if not (call.repeatable and failure.transient) or attempt >= self._retries:
             raise failure
         # Clients that were refused together should not return together.
         pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
@@ -604,7 +607,7 @@ class _Core:
             return pause
         if failure.retry_after > self._max_wait:
             raise failure
-        return max(pause, failure.retry_after + random.uniform(0.0, SPREAD))  # noqa: S311
+        return max(pause, failure.retry_after + random.uniform(0.0, MAX_JITTER))  # noqa: S311
 
 
 # --- The asynchronous client -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
-from memory.duplicates.queue import Waiting, waiting_read
+from memory.duplicates.queue import Waiting, read_waiting
 from memory.duplicates.verdict import PairVerdict, pair_judge
 from memory.embedding import embedder_get
 from memory.ingest.nearest import NearPair, texts_near, topics_near
@@ -166,7 +166,7 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FIND_DUPLICATES):
             return None
-        waiting = waiting_read(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
+        waiting = read_waiting(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
         if not waiting:
             return None
         cursor.execute(_PAIRS_LOCK, {"ids": [each.id for each in waiting]})

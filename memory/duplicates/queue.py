@@ -38,7 +38,7 @@ class Waiting(NamedTuple):
     text_hash: str
 
 
-def waiting_read(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
+def read_waiting(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
     """Return topics of the queue that have a vector, grouped by scope, each scope with the same share of ``limit``. One
     query."""
     within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"

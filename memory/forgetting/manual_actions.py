@@ -134,7 +134,7 @@ def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal)
 
     Both in the order in which the topics are given. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
     """
-    _bound(ids)
+    _check_count(ids)
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, {"ids": list(ids), "within": principal.scope})
         return _sort(verb, ids, cursor.fetchall(), principal=principal)
@@ -145,7 +145,7 @@ def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Top
 
     One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
     """
-    _bound(ids)
+    _check_count(ids)
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, {"ids": list(ids), "within": principal.scope})
         known = {row.id: row for row in itertools.starmap(TopicState, cursor.fetchall())}
@@ -170,7 +170,7 @@ def topics_move(
     ``ValueRefused``.
     """
     principal.require("operator")
-    _bound(ids)
+    _check_count(ids)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, {"ids": list(ids), "within": principal.scope})
         found = _sort(verb, ids, cursor.fetchall(), principal=principal)
@@ -226,7 +226,7 @@ def _sort(
     for topic_id in dict.fromkeys(ids):
         row = known.get(topic_id)
         if row is None:
-            told.left.append((topic_id, None, "There is no such topic."))
+            told.left.append((topic_id, None, "This topic does not exist."))
         elif why := VERBS[verb].in_vain(row):
             told.left.append((topic_id, row, f"It {why}."))
         else:
@@ -234,7 +234,7 @@ def _sort(
     return told
 
 
-def _bound(ids: Sequence[uuid.UUID]) -> None:
+def _check_count(ids: Sequence[uuid.UUID]) -> None:
     if len(ids) > MOST_AT_ONCE:
         raise ValueRefused(
             f"At most {MOST_AT_ONCE:,} topics can be changed at once; these are {len(ids):,}. Narrow the filter.",

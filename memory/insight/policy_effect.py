@@ -50,7 +50,7 @@ def policy_effect(
 
 
 def rollback_effect(scope: str, *, to: int, now: dt.datetime) -> Effect:
-    """Return the effect of a rollback to version ``to``, as ``policy_effect``, with one more statement."""
+    """Return the effect of rolling back to version ``to``. Like ``policy_effect``, with one additional statement."""
     scope = scope_normalize(scope)
     target = version_find(scope, number=to)
     return policy_effect(scope, preset=target.preset, values=target.values, rules=target.rules, now=now)

@@ -21,21 +21,21 @@ from memory.recall.probe import question_probe
 
 WATERMARK = "shadow"
 
-_ANY_ARCHIVED = f"SELECT EXISTS (SELECT 1 FROM memory_vitality WHERE rung > 0 AND rung = {Rung.ARCHIVED:d})"
+_ANY_ARCHIVED_SQL = f"SELECT EXISTS (SELECT 1 FROM memory_vitality WHERE rung > 0 AND rung = {Rung.ARCHIVED:d})"
 
-_PASSED_BY = """
+_SKIP_LOG_SQL = """
 INSERT INTO memory_watermark (name, position, taken)
 SELECT %(name)s, id, 0 FROM memory_accesslog ORDER BY id DESC LIMIT 1
 ON CONFLICT (name) DO UPDATE SET position = greatest(memory_watermark.position, excluded.position)
 """
 
 # Rows that commit out of the order of their ids may be skipped, which is acceptable for a sample.
-_NEXT = """
+_READ_LOG_SQL = """
 SELECT id, kind, at, scope, query, topic_ids FROM memory_accesslog WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
 """
 
 # A topic that was archived only after the query was not missed by it.
-_KEEP = f"""
+_INSERT_HITS_SQL = f"""
 INSERT INTO memory_shadowhit (access_id, topic_id, rank, similarity, at)
 SELECT %(access)s, d.topic_id, d.rank, d.similarity, %(at)s
 FROM unnest(%(topics)s::uuid[], %(ranks)s::int[], %(similarities)s::float8[]) AS d (topic_id, rank, similarity)
@@ -55,21 +55,21 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
 
     The sample is ``shadow_share`` of the queries of a scope, chosen by a hash of the row id. Queries are repeated in
     their scope, without their filters, which are not stored. One transaction with three statements, and four for each
-    sampled query. If nothing is archived, two statements skip the log. Returns 0 while another process is working.
-    Raises ``EmbeddingFailed``. ``now`` is the time for the decay of ranks.
+    sampled query. If nothing is archived, the log is skipped with two statements. Returns 0 while another process is
+    working. Raises ``EmbeddingFailed``. ``now`` is the time for the decay of ranks.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_ANY_ARCHIVED)
+        cursor.execute(_ANY_ARCHIVED_SQL)
         if not cursor.fetchone()[0]:
             # Queries that ran while nothing was archived cannot have missed anything, so they are skipped.
-            cursor.execute(_PASSED_BY, {"name": WATERMARK})
+            cursor.execute(_SKIP_LOG_SQL, {"name": WATERMARK})
             return 0
     Watermark.objects.get_or_create(name=WATERMARK)
     with transaction.atomic(), connection.cursor() as cursor:
         mark = Watermark.objects.select_for_update(skip_locked=True, no_key=True).filter(name=WATERMARK).first()
         if mark is None:
             return 0
-        cursor.execute(_NEXT, {"after": mark.position, "limit": limit})
+        cursor.execute(_READ_LOG_SQL, {"after": mark.position, "limit": limit})
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         if not rows:
             return 0
@@ -87,7 +87,7 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
                         "ranks": [rank for rank, _similarity in hits.values()],
                         "similarities": [similarity for _rank, similarity in hits.values()],
                     }
-                    cursor.execute(_KEEP, wanted)
+                    cursor.execute(_INSERT_HITS_SQL, wanted)
         mark.position = rows[-1][0]
         mark.save(update_fields=["position", "taken"])
     return len(rows)

@@ -127,10 +127,10 @@ def message_ask(
         try:
             raw = _with_retries(body, call)
         except RequestRejected as problem:
-            less = _less(body, problem.said)
-            if less is None:
+            option = _option_to_drop(body, problem.detail)
+            if option is None:
                 raise
-            refused.add(less)
+            refused.add(option)
             continue
         if refused:
             if len(_refused) >= _MOST_REFUSED:
@@ -140,9 +140,9 @@ def message_ask(
         return _message_of(raw, _ENDED_WITH_TOOLS if "tools" in members else _ENDED)
 
 
-def _less(body: Mapping[str, Any], said: str) -> str | None:
-    """Return the option to leave out of a rejected request; None if no option is left."""
-    if "temperature" in body and "temperature" in said.lower():
+def _option_to_drop(body: Mapping[str, Any], detail: str) -> str | None:
+    """Return the option to drop before retrying a rejected request, or None if nothing is left to drop."""
+    if "temperature" in body and "temperature" in detail.lower():
         return "temperature"
     if "response_format" in body:
         return str(body["response_format"]["type"])

@@ -81,13 +81,13 @@ class TransientError(ModelUnavailable):
 
 
 class RequestRejected(ModelUnusable):
-    """The endpoint rejected the request (400, 422); ``said`` is its message, which is not shown to callers."""
+    """The endpoint rejected the request (400, 422); ``detail`` is its message, which is not shown to callers."""
 
     kind = "rejected"
 
-    def __init__(self, said: str) -> None:
+    def __init__(self, detail: str) -> None:
         super().__init__("The endpoint of the language model rejected the request.")
-        self.said = said
+        self.detail = detail
 
 
 def base_url() -> str:

@@ -40,7 +40,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     """
     if not uri.startswith(PREFIX):
         raise NotVisible(
-            f"Resource {uri[:200]!r} does not exist. Topics have the URI {TEMPLATE}.",
+            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}.",
             code=ProblemCode.RESOURCE_NOT_FOUND,
         )
     try:

@@ -172,7 +172,7 @@ def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below")
 def path_within_sql(column: str, *, path: str, below: str, beyond: str) -> str:
     """Return the condition that ``column``, a scope's path, is ``path`` or lies between ``below`` and ``beyond``.
 
-    For ``/a`` these are ``/a/`` and ``/a0``: "begins with /a/" as a range, which the pattern index of the paths serves
-    whatever the parameter is, since after "/" comes "0". The comparison is by code point on every server.
+    For ``/a`` these are ``/a/`` and ``/a0``, because "0" is the character after "/". Written as a range, the prefix
+    test can use the pattern index for any parameter. The comparison is by code point on every server.
     """
     return f"({column} = {path} OR ({column} ~>=~ {below} AND {column} ~<~ {beyond}))"

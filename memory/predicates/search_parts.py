@@ -44,7 +44,8 @@ def without_words(predicate: Predicate | None, words: Container[str]) -> Predica
 def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
     """Return the question, made of the words and phrases at the top level, and the remaining conditions.
 
-    As in a query, a topic need not contain the words of the question. A phrase is part of the question and a condition.
+    As in a query, a topic need not contain the words of the question. A phrase is both part of the question and a
+    condition.
     """
     parts = parts_of(predicate)
     asked = [part.text for part in parts if isinstance(part, (Word, Phrase))]

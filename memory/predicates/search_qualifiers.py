@@ -115,7 +115,7 @@ def _field(_name: str, value: str) -> Predicate:
     match = _FIELD.fullmatch(value)
     if match is None or not match[1].strip('"'):
         raise ValueRefused(
-            'field: needs a name, and optionally a value after "=": field:city, field:city=Berlin, '
+            "Write field:NAME or field:NAME=VALUE, such as field:city, field:city=Berlin or "
             'field:"due date"="next week".',
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )

@@ -48,7 +48,7 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """
-_UNUSED = "DELETE FROM memory_lexeme WHERE documents <= 0"
+_DELETE_UNUSED_WORDS_SQL = "DELETE FROM memory_lexeme WHERE documents <= 0"
 
 
 def documents_count() -> int:
@@ -67,11 +67,12 @@ def documents_count() -> int:
 def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
     """Delete the documents of topics, and every word that no live topic has any more. Three statements.
 
-    Needs a transaction, during which no other process counts. Returns the numbers of deleted documents and words.
+    Must run in a transaction; until it ends, no other process can count words. Returns the numbers of deleted documents
+    and words.
     """
     with connection.cursor() as cursor:
         lock_wait(Lock.COUNT_WORDS)
         cursor.execute(_UNCOUNT, {"ids": list(ids)})
         documents = int(cursor.fetchone()[0])
-        cursor.execute(_UNUSED)
+        cursor.execute(_DELETE_UNUSED_WORDS_SQL)
         return documents, int(cursor.rowcount)

@@ -43,7 +43,7 @@ class QueryRequest(BaseModel):
     @model_validator(mode="after")
     def _question_is_there(self) -> "QueryRequest":
         if "semantic" in self.stages and not self.q.strip():
-            raise ValueError("q must not be empty with the semantic stage.")
+            raise ValueError("q is required when the semantic stage is used.")
         return self
 
     def digest(self, scope: str) -> str:

@@ -82,7 +82,7 @@ def stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the stem of a folded word; a number in words as digits."""
+    """Return the stem of a case-folded word. Number words become digits ("three" becomes "3")."""
     if word in _NUMBERS:
         return _NUMBERS[word]
     if word.isdigit():

@@ -107,7 +107,9 @@ def _lines(scope: str, *, vectors: bool) -> Iterator[bytes]:
     count = 2
     with _snapshot(), connection.cursor() as cursor:
         within = "true" if scope == ROOT else f"t.scope_id {_SCOPES}"
-        cursor.execute(_LONG.format(within=within), {**_wanted(scope), "most": REVISIONS_IN_LINE, "bytes": LINE_BYTES})
+        cursor.execute(
+            _LONG_TOPICS_SQL.format(within=within), {**_wanted(scope), "most": REVISIONS_IN_LINE, "bytes": LINE_BYTES}
+        )
         long: dict[uuid.UUID, dict[uuid.UUID, int]] = {}
         for topic, field, through in cursor.fetchall():
             long.setdefault(topic, {})[field] = through
@@ -160,7 +162,7 @@ def _list(columns: str, source: str) -> str:
 
 _BYTES = "octet_length(v.value) + octet_length(v.why_changed) + octet_length(v.impact_expected)"
 # Of each topic the newest revisions go first, of all fields alike.
-_LONG = f"""
+_LONG_TOPICS_SQL = f"""
 SELECT topic_id, field_id, through FROM (
     SELECT x.topic_id, x.field_id,
            coalesce(min(x.seq) FILTER (WHERE x.size <= %(bytes)s) - 1, x.last_seq - 1) AS through

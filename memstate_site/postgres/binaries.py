@@ -68,8 +68,8 @@ def binaries_for(account: Account) -> Binaries:
         return packaged
     if not account.other:
         raise PostgresError(
-            f"{packaged.postgres} cannot be run by this account. Make the Python environment readable for it, "
-            "for instance by making a new one as the account itself."
+            f"{packaged.postgres} cannot be run by this account. Give this account read access to the Python "
+            "environment, or create a new environment with this account."
         )
     copy = _copy(packaged)
     if not _runs(copy, account):

@@ -74,7 +74,7 @@ def test_other_writes_are_not_sent_again(agent: Any, operator: Any, proxy: Proxy
     proxy.does(CUT)
     with pytest.raises(ConnectionBroken, match=r"^POST /v1/topics/[^ ]+/pin: the connection broke") as broken:
         agent.topic_pin(topic)
-    assert (broken.value.status, broken.value.passing) == (None, True)
+    assert (broken.value.status, broken.value.transient) == (None, True)
     proxy.does(answer(503, body="Busy."))
     with pytest.raises(Unavailable):
         operator.request("POST", "/v1/runs", json={})
@@ -204,7 +204,7 @@ def test_what_will_not_pass_is_not_tried_again(
     alone.does(answer(status, {"Location": "http://127.0.0.1:9/"}, "An answer."))
     with pytest.raises(MemStateError, match=r"An answer\.") as told:
         client.stats()
-    assert (type(told.value), told.value.status, told.value.passing) == (kind, status, False)
+    assert (type(told.value), told.value.status, told.value.transient) == (kind, status, False)
     assert (len(alone.asked), waits) == (1, [])
 
 
@@ -216,7 +216,7 @@ def test_a_twin_at_work_is_known_by_its_type_and_not_by_words(client: Any, alone
     alone.does(answer(409, body="A merge is still in progress."))
     with pytest.raises(Conflict) as refused:
         client.ingest("new_topic", title="Tea")
-    assert (refused.value.type, refused.value.passing, waits) == ("about:blank", False, [0.5])
+    assert (refused.value.type, refused.value.transient, waits) == ("about:blank", False, [0.5])
 
 
 def test_waits_are_as_long_as_the_server_says_and_never_shorter(client: Any, alone: Proxy, waits: list[float]):

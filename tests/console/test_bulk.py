@@ -68,7 +68,7 @@ def test_the_page_says_what_will_not_be_touched_and_why(op: Client, operator: Ca
     page = op.get(f"/bulk/restore/?topic={archived}&topic={active}&topic={unknown}&topic={archived}").content.decode()
     assert "Restore 1 topic<" in page
     assert "Unchanged: 1. It is neither archived nor released." in page
-    assert "Unchanged: 1. There is no such topic." in page
+    assert "Unchanged: 1. This topic does not exist." in page
     assert f"/topics/{active}/" in page
     done = confirm(op, "restore", page).content.decode()
     assert "1 topic is restored." in done

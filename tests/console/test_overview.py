@@ -160,7 +160,7 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
     assert "2 issues need attention" in page
     assert page.index("The worker last reported 2 hours ago") < page.index("checks passed")
     assert "start `python manage.py up`" in html.unescape(page)
-    assert "1 job failed within a day" in page
+    assert "1 job failed in the last 24 hours" in page
     assert f"{len(health.ALL_CHECKS) - 2} checks passed" in page
     assert "All migrations are applied." in page
 

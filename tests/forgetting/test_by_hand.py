@@ -220,7 +220,7 @@ def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Cal
     assert {topic_id: why for topic_id, _row, why in moved.left} == {
         archived: "It is archived already.",
         late: "It was changed while you looked.",
-        uuid.UUID(int=9): "There is no such topic.",
+        uuid.UUID(int=9): "This topic does not exist.",
     }
     again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
     assert again.run is not None

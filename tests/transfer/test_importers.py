@@ -22,7 +22,7 @@ from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.known import item_id, items_new
 from memory.transfer.importers.mem0 import Mem0
-from memory.transfer.importers.places import segment_made
+from memory.transfer.importers.places import scope_segment
 from memory.transfer.importers.times import moment_read
 from memory.transfer.report import ImportReport
 
@@ -207,7 +207,7 @@ class TestMem0:
 
     @pytest.mark.parametrize("name", ["mara", "a/b", "..", ".", "50% off", "two words", "tab\there", "ünïcode", "%20"])
     def test_a_name_becomes_a_segment_that_can_be_read_back(self, file: Path, name: str) -> None:
-        segment = segment_made(name)
+        segment = scope_segment(name)
         assert unquote(segment) == name
         assert item(Mem0(), file, [memory(user_id=name)]).scope == scope_normalize(f"/brought/user/{segment}")
 

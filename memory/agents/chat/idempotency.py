@@ -21,11 +21,11 @@ from memory.ingest.idempotency import PURGED, StillInProgress, idempotency_claim
 from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord, StudyJob
 
 # In place of the status, while there is no reply.
-_OPEN = 0
+_PENDING = 0
 AGAIN_SECONDS = 5
 
 # A turn that a purge has emptied may repeat what was erased.
-_KEEP = """
+_STORE_REPLY_SQL = """
 UPDATE memory_idempotencyrecord r
 SET status = CASE WHEN t.erased THEN %(purged)s ELSE 200 END,
     request_hash = CASE WHEN t.erased THEN '' ELSE r.request_hash END,
@@ -50,14 +50,14 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
     """
     digest = _digest(request)
     record = (
-        IdempotencyRecord.objects.filter(actor=principal.identity, key=key, status=_OPEN, request_hash=digest)
+        IdempotencyRecord.objects.filter(actor=principal.identity, key=key, status=_PENDING, request_hash=digest)
         .select_related("turn")
         .first()
     )
     if record is not None and record.turn is not None:
         _came_to_nothing(record.turn, now=now)
         # Only as it was seen: somebody else may have freed it and begun anew.
-        IdempotencyRecord.objects.filter(pk=record.pk, status=_OPEN).delete()
+        IdempotencyRecord.objects.filter(pk=record.pk, status=_PENDING).delete()
     replay = idempotency_replay(key, digest, principal=principal)
     return None if replay is None else dict(replay[1])
 
@@ -84,7 +84,7 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
     """
     told = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"turn": turn.pk, "reply": told, "purged": PURGED})
+        cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": told, "purged": PURGED})
 
 
 def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:

@@ -1,18 +1,18 @@
-"""Calls of tools in a few words, as a conversation keeps them: ids and counts, and of texts what was asked for."""
+"""Short summaries of tool calls, as stored with a conversation: ids, counts and the arguments, but no results."""
 
 from typing import Any
 
 from memory.agents.tools.tool import ToolCalled
 from memory.core.truncate import text_cut
 
-# Of one text among the arguments; what was stored is with its topic.
+# Characters of one text in the arguments. Stored texts are in their topics.
 _MOST_TEXT = 600
 _MOST_LIST = 20
 _MOST_SAID = 300
 
 
 def call_record(called: ToolCalled) -> dict[str, Any]:
-    """Return a call as a turn holds it: without what the tool returned, and what it was given cut where it is long."""
+    """Return the tool call as stored in a turn: without the result, and with long arguments shortened."""
     return {
         "tool": called.tool[:100],
         "arguments": _shortened(called.arguments),
@@ -25,7 +25,7 @@ def call_record(called: ToolCalled) -> dict[str, Any]:
 
 
 def call_summary(called: ToolCalled) -> str:
-    """Return what came of a call, in a few words and without any text of a topic."""
+    """Return a short summary of the result of a call, without any text of a topic."""
     result = called.result if isinstance(called.result, dict) else {}
     if not called.ok:
         return str(result.get("error", "It was refused."))

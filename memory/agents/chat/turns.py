@@ -31,21 +31,21 @@ Ended = ConversationTurn.Ended
 _LOST_AFTER = dt.timedelta(seconds=60)
 AT_WORK = "The assistant is still at the last message of this conversation; wait for its reply."
 # What is kept of a call that had to do with something erased: that it was made.
-_BARE = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
+_ERASED_CALL = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
 
-_CALLS = """
+_APPEND_CALLS_SQL = """
 UPDATE memory_conversationturn
 SET tool_log = tool_log || CASE WHEN erased THEN %(bare)s::jsonb ELSE %(calls)s::jsonb END WHERE id = %(id)s
 """
-_ERASE = """
+_ERASE_TURN_SQL = """
 UPDATE memory_conversationturn SET erased = true, message = '', reply = '', tool_log = (
     SELECT coalesce(jsonb_agg(e || %(bare)s::jsonb ORDER BY n), '[]')
     FROM jsonb_array_elements(tool_log) WITH ORDINALITY x (e, n)
 ) WHERE id = %(id)s
 """
 # A purge that is at it has the row, and is waited for.
-_STANDS = "SELECT ended, erased FROM memory_conversationturn WHERE id = %(id)s FOR SHARE"
-_BEFORE = """
+_LOCK_TURN_SQL = "SELECT ended, erased FROM memory_conversationturn WHERE id = %(id)s FOR SHARE"
+_EARLIER_TOPICS_SQL = """
 SELECT DISTINCT i FROM memory_conversationturn t, jsonb_array_elements(t.tool_log) e,
        jsonb_array_elements_text(coalesce(e->'topic_ids', '[]') || coalesce(e->'seen', '[]')) i
 WHERE t.conversation_id = %(conversation)s AND t.place < %(place)s
@@ -112,7 +112,7 @@ def turn_recall(turn: ConversationTurn) -> None:
     """Wait for purges that are at something which earlier turns have read, so that what these say now may be repeated:
     whoever purges it later finds this turn. Two queries."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_BEFORE, {"conversation": turn.conversation_id, "place": turn.place})
+        cursor.execute(_EARLIER_TOPICS_SQL, {"conversation": turn.conversation_id, "place": turn.place})
         topics_vanished({uuid.UUID(row[0]) for row in cursor.fetchall()})
 
 
@@ -123,16 +123,16 @@ def turn_check(turn: ConversationTurn) -> None:
     purge locks them before turns. Raises ``Conflict`` if the turn was emptied before, or is closed.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_STANDS, {"id": turn.pk})
+        cursor.execute(_LOCK_TURN_SQL, {"id": turn.pk})
         ended, erased = cursor.fetchone()
     if erased:
         raise Conflict(
-            "Something that was read in this conversation has been erased; nothing is written.",
+            "A topic that was read in this conversation has been erased, so nothing was written.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
     if ended != Ended.WORKING:
         raise Conflict(
-            "This message was given up, because it took too long; nothing is written.",
+            "The answer to this message took too long and was stopped, so nothing was written.",
             code=ProblemCode.MESSAGE_GIVEN_UP,
         )
 
@@ -190,12 +190,12 @@ class Notes:
         if not self._waiting:
             return
         calls = [call_record(each) for each in self._waiting]
-        told: dict[str, Any] = {"id": self.turn.pk, "bare": json.dumps(_BARE)}
+        told: dict[str, Any] = {"id": self.turn.pk, "bare": json.dumps(_ERASED_CALL)}
         with connection.cursor() as cursor:
             if topics_vanished(self.heard()):
-                cursor.execute(_ERASE, told)
-            bare = json.dumps([each | _BARE for each in calls], ensure_ascii=False)
-            cursor.execute(_CALLS, {**told, "calls": json.dumps(calls, ensure_ascii=False), "bare": bare})
+                cursor.execute(_ERASE_TURN_SQL, told)
+            bare = json.dumps([each | _ERASED_CALL for each in calls], ensure_ascii=False)
+            cursor.execute(_APPEND_CALLS_SQL, {**told, "calls": json.dumps(calls, ensure_ascii=False), "bare": bare})
 
 
 def _lost(now: dt.datetime) -> Q:

@@ -33,7 +33,7 @@ UNDONE = "conversation_undone"
 OUTDATED = "What would be undone has changed since the preview. Nothing was changed; preview it again."
 
 # In the order in which every writer locks: runs, then topics with where they stand, then fields, each by their ids.
-_LOCKS = (
+_LOCK_SQL = (
     "SELECT id FROM memory_forgetrun WHERE id = ANY(%(runs)s) ORDER BY id FOR NO KEY UPDATE",
     """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
@@ -48,7 +48,7 @@ ORDER BY f.id FOR NO KEY UPDATE
 """,
 )
 
-_UNLINK = """
+_DELETE_LINKS_SQL = """
 WITH gone AS (
     DELETE FROM memory_link WHERE id = ANY(%(links)s::bigint[])
     RETURNING id, source_id, target_id, kind, created_at, actor
@@ -61,11 +61,11 @@ SELECT %(now)s, %(actor)s, %(action)s, g.source_id, s.path, %(reason)s,
 FROM gone g JOIN memory_topic t ON t.id = g.source_id JOIN memory_scope s ON s.id = t.scope_id ORDER BY g.id
 """
 
-_SETTLE = """
+_MARK_UNDONE_SQL = """
 UPDATE memory_conversationwrite SET undone_at = %(now)s, "left" = ''
 WHERE id = ANY(%(settled)s::bigint[]) AND (undone_at IS NULL OR id = ANY(%(again)s::bigint[]))
 """
-_LEAVE = """
+_MARK_LEFT_SQL = """
 UPDATE memory_conversationwrite w SET "left" = d.why FROM unnest(%(ids)s::bigint[], %(whys)s::text[]) AS d (id, why)
 WHERE w.id = d.id
 """
@@ -163,7 +163,7 @@ def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
         "topics": list({write.topic_id for write in writes}),
         "runs": list({write.run_id for write in writes if write.run_id}),
     }
-    for statement in _LOCKS:
+    for statement in _LOCK_SQL:
         cursor.execute(statement, wanted)
     return writes_read(cursor, conversation_id)
 
@@ -208,7 +208,7 @@ def _links_remove(
     links = [item.link for item in found.of("link")]
     if links:
         cursor.execute(
-            _UNLINK,
+            _DELETE_LINKS_SQL,
             {
                 "links": links,
                 "now": now,
@@ -253,10 +253,10 @@ def _ingest_item(item: UndoItem, told: str) -> IngestItem:
 
 def _note(cursor: CursorWrapper, found: ConversationUndone, *, now: dt.datetime) -> None:
     again = [row for item in found.taken_back for row in item.writes]
-    cursor.execute(_SETTLE, {"now": now, "settled": found.settled + again, "again": again})
+    cursor.execute(_MARK_UNDONE_SQL, {"now": now, "settled": found.settled + again, "again": again})
     left = [(row, item.why) for item in found.left for row in item.writes]
     if left:
-        cursor.execute(_LEAVE, {"ids": [row for row, _why in left], "whys": [why for _row, why in left]})
+        cursor.execute(_MARK_LEFT_SQL, {"ids": [row for row, _why in left], "whys": [why for _row, why in left]})
 
 
 def _journal(

@@ -23,7 +23,7 @@ What = Literal["topic", "value", "field", "link", "merge"]
 # So much of a value is told in a sentence.
 MOST_VALUE = 80
 
-_WRITES = """
+_WRITES_SQL = """
 SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title, s.path,
        t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
 FROM memory_conversationwrite w
@@ -32,14 +32,14 @@ JOIN memory_vitality v ON v.topic_id = t.id
 WHERE w.conversation_id = %(conversation)s ORDER BY w.id
 """
 
-_RUNS = """
+_RUNS_SQL = """
 SELECT r.id, r.status, array_agg(a.topic_id ORDER BY a.place), array_agg(t.title ORDER BY a.place)
 FROM memory_forgetrun r JOIN memory_forgetaction a ON a.run_id = r.id JOIN memory_topic t ON t.id = a.topic_id
 WHERE r.id = ANY(%(runs)s) GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 """
 
 # What others did to topics that the conversation has made. In the moment of its making, everything is its maker's.
-_TOUCHED = """
+_CHANGED_BY_OTHERS_SQL = """
 WITH made AS MATERIALIZED (
     SELECT id, created_at FROM memory_topic WHERE id = ANY(%(made)s::uuid[])
 ), ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id),
@@ -61,7 +61,7 @@ SELECT m.id,
               AND r.id NOT IN (SELECT id FROM ours))
 FROM made m
 """
-_TOUCHED_WORDS = (
+_CHANGED_BY_OTHERS = (
     "Somebody else has written to it since.",
     "It was edited since.",
     "Somebody else has linked it since.",
@@ -70,7 +70,7 @@ _TOUCHED_WORDS = (
 )
 
 # The fields that hold revisions of the conversation, what each says now, and what it said before any of them.
-_VALUES = """
+_VALUES_SQL = """
 WITH ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
 SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM ours),
        cur.value, cur.field_type, cur.ref_topic_id,
@@ -91,7 +91,7 @@ ORDER BY f.topic_id, f.created_at, f.id
 """
 
 # What was there before the conversation began is not its own, whoever wrote it down so.
-_LINKS = """
+_LINKS_SQL = """
 SELECT l.id, l.source_id, l.target_id, l.kind, one.title, other.title
 FROM memory_link l JOIN memory_topic one ON one.id = l.source_id JOIN memory_topic other ON other.id = l.target_id
 WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.id
@@ -192,7 +192,7 @@ Wrote = ConversationWrite.What
 
 def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
     """Return everything that a conversation wrote and that was not erased since, in order. One query."""
-    cursor.execute(_WRITES, {"conversation": conversation_id})
+    cursor.execute(_WRITES_SQL, {"conversation": conversation_id})
     return [Write(*row) for row in cursor.fetchall()]
 
 
@@ -206,7 +206,7 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUnd
             by_run.setdefault(write.run_id, []).append(write.id)
     if not by_run:
         return found
-    cursor.execute(_RUNS, {"runs": list(by_run)})
+    cursor.execute(_RUNS_SQL, {"runs": list(by_run)})
     for run_id, status, topics, titles in cursor.fetchall():
         rows = by_run.pop(run_id)
         if status == ForgetRun.Status.UNDONE:
@@ -256,9 +256,9 @@ def _topics_judge(
 ) -> None:
     touched: dict[uuid.UUID, str] = {}
     if any(not write.released for write in made.values()):
-        cursor.execute(_TOUCHED, wanted)
+        cursor.execute(_CHANGED_BY_OTHERS_SQL, wanted)
         touched = {
-            row[0]: " ".join(words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so)
+            row[0]: " ".join(words for words, so in zip(_CHANGED_BY_OTHERS, row[1:], strict=True) if so)
             for row in cursor.fetchall()
         }
     for topic_id, write in made.items():
@@ -286,7 +286,7 @@ def _values_judge(
     by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
     if not by_revision:
         return
-    cursor.execute(_VALUES, {**wanted, "wanted": list(by_revision)})
+    cursor.execute(_VALUES_SQL, {**wanted, "wanted": list(by_revision)})
     for row in cursor.fetchall():
         written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
@@ -320,7 +320,7 @@ def _links_judge(
     by_link = {write.link_id: write.id for write in rest if write.link_id}
     if not by_link:
         return
-    cursor.execute(_LINKS, {"links": list(by_link), "since": wanted["since"]})
+    cursor.execute(_LINKS_SQL, {"links": list(by_link), "since": wanted["since"]})
     for link_id, source, target, kind, title, other in cursor.fetchall():
         row = by_link.pop(link_id)
         if source in made or target in made:
@@ -334,7 +334,7 @@ def _links_judge(
 
 
 # Of each sort: one, several, and what becomes of them.
-_SORTS = {
+_TYPE_LABELS = {
     "topic": ("topic", "topics", "released"),
     "value": ("value", "values", "put back"),
     "field": ("new field", "new fields", "emptied"),
@@ -346,7 +346,7 @@ _SORTS = {
 def undo_summary(undone: ConversationUndone, *, done: bool) -> str:
     """Return it as a sentence or two: ``Taken back: 2 topics are released, 1 value is put back. 1 thing is left.``"""
     parts = [
-        f"{number:,} {_SORTS[what][number != 1]} {'is' if number == 1 else 'are'} {_SORTS[what][2]}"
+        f"{number:,} {_TYPE_LABELS[what][number != 1]} {'is' if number == 1 else 'are'} {_TYPE_LABELS[what][2]}"
         for what, number in undone.counts.items()
         if number
     ]

@@ -12,14 +12,14 @@ from memory.models import Conversation
 MOST_NAMED = 12
 
 # A topic that was brought back since is there again.
-_COUNTS = """
+_COUNTS_SQL = """
 SELECT w.what, count(*), count(*) FILTER (
     WHERE w.undone_at IS NOT NULL AND (w.what <> 'topic' OR t.released_at IS NOT NULL OR t.merged_into_id IS NOT NULL)
 )
 FROM memory_conversationwrite w JOIN memory_topic t ON t.id = w.topic_id
 WHERE w.conversation_id = %(conversation)s GROUP BY w.what
 """
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT t.id, t.title, bool_or(w.what = 'topic'), t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        count(*) OVER ()
 FROM memory_conversationwrite w JOIN memory_topic t ON t.id = w.topic_id
@@ -74,9 +74,9 @@ def conversation_writes(conversation: Conversation, *, most: int = MOST_NAMED) -
     """Return what a conversation has written, but for what was erased since, with ``most`` topics. Two queries."""
     wanted: dict[str, Any] = {"conversation": conversation.pk, "most": most}
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, wanted)
+        cursor.execute(_COUNTS_SQL, wanted)
         counted = cursor.fetchall()
-        cursor.execute(_TOPICS, wanted)
+        cursor.execute(_TOPICS_SQL, wanted)
         rows = cursor.fetchall()
     return ConversationWrites(
         {what: count for what, count, _undone in counted},

@@ -35,8 +35,8 @@ BEFORE_CHARS = 600
 MOST_TOPICS = 150
 MOST_WRITES = 600
 _LISTED = 60
-_SHORT = 500
-_LONG = 8_000
+_MAX_CHARS_IN_LIST = 500
+_MAX_CHARS = 8_000
 
 
 class SessionTopicsArguments(Arguments):
@@ -198,10 +198,12 @@ class BuildStep:
         topic = self.known.topics.get(asked.topic_id)
         if topic is None or topic.id == self.job.source_id:
             raise ValueRefused(f"This text has made no topic {asked.topic_id}.", code=ProblemCode.TOPIC_NOT_OF_STUDY)
-        return ToolReply(topic_shown(topic, most=_LONG, source=self.job.source_id), [topic.id])
+        return ToolReply(topic_shown(topic, most=_MAX_CHARS, source=self.job.source_id), [topic.id])
 
 
-def topic_shown(topic: KnownTopic, *, most: int = _SHORT, source: uuid.UUID | None = None) -> dict[str, Any]:
+def topic_shown(
+    topic: KnownTopic, *, most: int = _MAX_CHARS_IN_LIST, source: uuid.UUID | None = None
+) -> dict[str, Any]:
     """Return a topic as a model is shown it."""
     return {
         "topic_id": str(topic.id),

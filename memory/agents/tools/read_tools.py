@@ -19,8 +19,8 @@ from memory.recall.replies import Candidate, FieldOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
 # Of one text; whoever needs all of it asks for the topic.
-_SHORT = 1_000
-_LONG = 8_000
+_MAX_CHARS_IN_LIST = 1_000
+_MAX_CHARS = 8_000
 _MOST_NEIGHBORS = 20
 # Of one topic, where many are told, and where it is told alone.
 _MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
@@ -124,9 +124,9 @@ def _bundle(found: Candidate) -> dict[str, Any]:
     return {
         "topic_id": found["topic_id"],
         "title": found["title"],
-        "summary": _cut(found["summary"], _SHORT),
+        "summary": _cut(found["summary"], _MAX_CHARS_IN_LIST),
         "kind": found["topic_kind"],
-        **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _SHORT),
+        **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _MAX_CHARS_IN_LIST),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "title": each["title"]}
             for each in found["neighbors"][:_MOST_NEIGHBORS]
@@ -138,13 +138,13 @@ def _detail(topic: TopicDetail) -> dict[str, Any]:
     return {
         "topic_id": topic["topic_id"],
         "title": topic["title"],
-        "summary": _cut(topic["summary"], _LONG),
+        "summary": _cut(topic["summary"], _MAX_CHARS),
         "kind": topic["topic_kind"],
         "scope": topic["scope"],
         "stands": topic["rung"],
         "categories": topic["categories"],
         "created_at": topic["created_at"].isoformat(),
-        **_fields(topic["fields"], _MOST_FIELDS_ALONE, _LONG),
+        **_fields(topic["fields"], _MOST_FIELDS_ALONE, _MAX_CHARS),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
             for each in topic["neighbors"][:_MOST_NEIGHBORS]
@@ -160,6 +160,6 @@ def _plain(revision: Mapping[str, object]) -> dict[str, Any]:
     wanted = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
     plain = {name: revision[name] for name in wanted if revision.get(name) not in (None, "")}
     return {
-        name: value.isoformat() if isinstance(value, dt.datetime) else _cut(value, _SHORT)
+        name: value.isoformat() if isinstance(value, dt.datetime) else _cut(value, _MAX_CHARS_IN_LIST)
         for name, value in plain.items()
     }

@@ -1,7 +1,7 @@
-"""What a conversation writes, and the note of it: rows that an undo finds everything by, made with the write itself.
+"""The writes of a conversation and their log, by which an undo finds them.
 
-The journal of a write is the one that every ingest leaves, with the actor who spoke. Which conversation it was is told
-by ConversationWrite: a row for each topic, value and link, in the same transaction and of the same moment.
+Each write is journaled like any ingest, with the actor. ``ConversationWrite`` also stores the conversation: one row for
+each topic, value and link, in the same transaction and with the same time.
 """
 
 import datetime as dt
@@ -22,8 +22,8 @@ from memory.models import ConversationWrite
 
 What = ConversationWrite.What
 
-# A link is noted by who made it: the one that was there before, or was noted by another, is not this conversation's.
-_NOTE = """
+# Only links that this item created are logged: not existing links, and not links logged by another conversation.
+_INSERT_WRITES_SQL = """
 INSERT INTO memory_conversationwrite (conversation_id, topic_id, at, what, revision_id, link_id, "left")
 SELECT %(conversation)s, d.topic, %(now)s, d.what, d.revision, l.id, ''
 FROM unnest(%(topics)s::uuid[], %(whats)s::text[], %(revisions)s::uuid[], %(targets)s::uuid[], %(kinds)s::text[])
@@ -34,25 +34,25 @@ LEFT JOIN memory_link l ON l.source_id = d.topic AND l.target_id = d.target AND 
 WHERE d.target IS NULL OR l.id IS NOT NULL
 ORDER BY d.place
 """
-_THERE = "SELECT id FROM memory_topic WHERE id = ANY(%(ids)s) ORDER BY id FOR KEY SHARE"
+_LOCK_TOPICS_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%(ids)s) ORDER BY id FOR KEY SHARE"
 
 Row = tuple[uuid.UUID, str, uuid.UUID | None, uuid.UUID | None, str | None]
 
 
 def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, ItemReply]], *, now: dt.datetime) -> None:
-    """Note what items wrote, as belonging to a conversation: new topics, values, and links that were not there before.
+    """Log the writes of items for a conversation: new topics, values, and new links.
 
-    ``pairs`` are accepted items with their replies, written in this same transaction with this same ``now``. One
-    statement, whatever the number of items.
+    ``pairs`` are accepted items with their replies, written in the same transaction with the same ``now``. One
+    statement for any number of items.
     """
     rows = [row for item, reply in pairs for row in _rows(item, reply)]
     if not rows:
         return
-    # One link may be named by several items.
+    # Several items may contain the same link.
     topics, whats, revisions, targets, kinds = map(list, zip(*dict.fromkeys(rows), strict=True))
     with connection.cursor() as cursor:
         cursor.execute(
-            _NOTE,
+            _INSERT_WRITES_SQL,
             {
                 "conversation": conversation_id,
                 "now": now,
@@ -73,25 +73,25 @@ def writer_make(
     heard: Callable[[], Collection[uuid.UUID]] = tuple,
     check: Callable[[], None] = lambda: None,
 ) -> Writer:
-    """Return what takes one item into the store in the name of ``principal``, and notes it for the conversation.
+    """Return a function that ingests one item with the rights of ``principal`` and logs it for the conversation.
 
-    Each item is written at once and by itself: embedded before its transaction, noted within it. ``heard`` tells which
-    topics were read and are not on record as that: if one of these was erased since, nothing is written any more, for
-    it may be what is being written. ``check`` is called at the end of the transaction; if it raises, nothing was
-    written. The writer raises what ingest refuses an item with, ``ValueRefused`` for a kind that is never forgotten,
-    ``Conflict`` after an erasure, and what ``check`` raises.
+    Each item has its own transaction; it is embedded before the transaction starts. ``heard`` returns the topics that
+    were read but are not in the log of the turn yet. If one of them was erased since, nothing is written, because the
+    item may repeat its text. ``check`` is called at the end of the transaction; if it raises, nothing is written. The
+    writer raises the errors of ingest, ``ValueRefused`` for a kind that is never forgotten, ``Conflict`` after an
+    erasure, and the errors of ``check``.
     """
 
     def write(item: IngestItem) -> ItemReply:
         now = clock()
         prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
-        _kind_check(item, prepared, principal=principal)
+        _check_kind(item, prepared, principal=principal)
         with transaction.atomic():
-            # With the topics of the item, in one order with all writers, before any of them is locked harder.
+            # Locked together with the topics of the item, in the order of all writers, before any stronger lock.
             read, (changed, named) = set(heard()), item_topic_ids(item)
             if read and read & topics_vanished(read | changed | named):
                 raise Conflict(
-                    "Something that was read in this conversation has been erased; nothing is written.",
+                    "A topic that was read in this conversation has been erased, so nothing was written.",
                     code=ProblemCode.ERASED_MEANWHILE,
                 )
             (outcome,) = ingest_apply(prepared, principal=principal, now=now)
@@ -106,28 +106,30 @@ def writer_make(
     return write
 
 
-def _kind_check(item: IngestItem, prepared: PreparedItems, *, principal: Principal) -> None:
-    """A kind that is exempt from forgetting is as good as a pin, and whether something is kept for ever is not for a
-    model to say."""
+def _check_kind(item: IngestItem, prepared: PreparedItems, *, principal: Principal) -> None:
+    """Refuse kinds that are exempt from forgetting: they work like a pin, and a model must not decide what is kept
+    forever."""
     exempt = prepared.policies.effective(principal.scope_chosen(item.scope)).knobs.exempt_kinds
     if item.placement == "new_topic" and item.topic_kind in exempt:
         raise ValueRefused(
-            f"Topics of the kind {item.topic_kind!r} are never forgotten, so people make them; choose another kind.",
+            f"Topics of kind {item.topic_kind!r} are never forgotten, so only people can create them. Choose another "
+            "kind.",
             code=ProblemCode.RESERVED_KIND,
         )
 
 
 def topics_vanished(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return which of these topics are no more, and keep the others from being erased until the transaction ends.
+    """Return those of these topics that no longer exist, and lock the others against a purge until the transaction
+    ends.
 
-    One statement; none for no topics. Needs a transaction.
+    One statement; none without ids. Must run in a transaction.
     """
-    wanted = set(ids)
-    if not wanted:
-        return wanted
+    topic_ids = set(ids)
+    if not topic_ids:
+        return topic_ids
     with connection.cursor() as cursor:
-        cursor.execute(_THERE, {"ids": sorted(wanted)})
-        return wanted - {row[0] for row in cursor.fetchall()}
+        cursor.execute(_LOCK_TOPICS_SQL, {"ids": sorted(topic_ids)})
+        return topic_ids - {row[0] for row in cursor.fetchall()}
 
 
 def _rows(item: IngestItem, reply: ItemReply) -> list[Row]:

@@ -58,7 +58,7 @@ class _Message:
     thread: str
     role: str
     text: str
-    said: dict[str, Any]
+    record: dict[str, Any]
     at: dt.datetime | None
     stated: str
 
@@ -128,13 +128,13 @@ class _Transcript:
             problem = f"A message is an object; this is {sort_of(value)}."
         if not problem:
             # Some wrap each message into a node of its own.
-            said = value["message"] if isinstance(value.get("message"), dict) else value
-            if not any(name in said for name in (*ROLES, *TEXTS)):
+            record = value["message"] if isinstance(value.get("message"), dict) else value
+            if not any(name in record for name in (*ROLES, *TEXTS)):
                 problem = "This is no message: it has neither a role nor a text."
         if problem:
             draft.problem = problem
             return draft
-        text, left_out = _text_of(said)
+        text, left_out = _text_of(record)
         if left_out:
             draft.lost.append(("content", "parts that are no text, such as pictures"))
         if not text.strip():
@@ -143,18 +143,18 @@ class _Transcript:
         if len(text) > MAX_VALUE_LENGTH:
             draft.lost.append(("messages that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters"))
             return draft
-        for name, part in said.items():
+        for name, part in record.items():
             if name not in _PLACED and part not in NOTHING:
                 draft.lost.append((name_shown(name), _LOST.get(name, UNKNOWN)))
-        thread = next((str(said[name]) for name in THREADS if _is_name(said.get(name))), "")
+        thread = next((str(record[name]) for name in THREADS if _is_name(record.get(name))), "")
         conversation = self.conversations.setdefault((group if not thread else "", thread), _Conversation())
-        stated = next((said[name] for name in TIMES if said.get(name) not in NOTHING), None)
-        role, at = _role_of(said), moment_past(draft, "time", stated, now=self.now)
-        if not role and any(said.get(name) not in NOTHING for name in ROLES):
+        stated = next((record[name] for name in TIMES if record.get(name) not in NOTHING), None)
+        role, at = _role_of(record), moment_past(draft, "time", stated, now=self.now)
+        if not role and any(record.get(name) not in NOTHING for name in ROLES):
             draft.lost.append(("role", "it is no text"))
-        if said.get("name") not in NOTHING and not isinstance(said["name"], str):
+        if record.get("name") not in NOTHING and not isinstance(record["name"], str):
             draft.lost.append(("name", "it is no text"))
-        return _Message(draft, conversation, thread, role, text, said, at, str(stated or ""))
+        return _Message(draft, conversation, thread, role, text, record, at, str(stated or ""))
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
@@ -176,7 +176,7 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     at = at if at is None else min(at, now)
     fields = [value_field(FIELD, message.text)]
     fields += [value_field("role", message.role)] if message.role else []
-    name = message.said.get("name")
+    name = message.record.get("name")
     fields += [value_field("name", name)] if isinstance(name, str) and name else []
     before = conversation.last
     # What went before is part of it: the same word at another place is another message.
@@ -235,9 +235,9 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
 
 
-def _role_of(said: dict[str, Any]) -> str:
+def _role_of(record: dict[str, Any]) -> str:
     for name in ROLES:
-        value = said.get(name)
+        value = record.get(name)
         if isinstance(value, dict):
             value = value.get("role") or value.get("name")
         if isinstance(value, str) and value.strip():
@@ -245,13 +245,13 @@ def _role_of(said: dict[str, Any]) -> str:
     return ""
 
 
-def _text_of(said: dict[str, Any]) -> tuple[str, bool]:
+def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
     """Return what a message says, and whether a part of it is no text."""
     found: list[str] = []
     left_out = False
     for name in TEXTS:
-        if said.get(name) not in NOTHING:
-            left_out = _text_gather(said[name], found) or left_out
+        if record.get(name) not in NOTHING:
+            left_out = _text_gather(record[name], found) or left_out
         if found:
             break
     return "\n".join(found), left_out

@@ -23,7 +23,7 @@ from memory.transfer.importers.draft import (
     value_field,
 )
 from memory.transfer.importers.importer import Importer
-from memory.transfer.importers.places import segment_made
+from memory.transfer.importers.places import scope_segment
 from memory.transfer.importers.stream import Entry, entries_read
 from memory.transfer.importers.times import moment_past
 
@@ -103,10 +103,10 @@ class _Memory:
 
     def __init__(self, draft: Draft, entry: Entry, scope: str, now: dt.datetime, seen: Seen) -> None:
         self.draft, self.scope, self.now, self.seen = draft, scope, now, seen
-        self.said: dict[str, Any] = entry.value
+        self.record: dict[str, Any] = entry.value
 
     def read(self) -> None:
-        text = next((self.said[name] for name in ("memory", "text", "data") if self.said.get(name)), None)
+        text = next((self.record[name] for name in ("memory", "text", "data") if self.record.get(name)), None)
         if not isinstance(text, str) or not text.strip():
             self._lose("memories without text", "they say nothing")
             return
@@ -138,7 +138,7 @@ class _Memory:
                 "valid_from": changed,
             }
         )
-        for name, value in self.said.items():
+        for name, value in self.record.items():
             if name not in _PLACED and value not in NOTHING:
                 self._lose(name_shown(name), _LOST.get(name, UNKNOWN))
 
@@ -151,28 +151,28 @@ class _Memory:
     def _scope(self) -> str:
         segments: list[str] = []
         for name, folder in OWNERS.items():
-            said = self.said.get(name)
-            if said in NOTHING:
+            value = self.record.get(name)
+            if value in NOTHING:
                 continue
-            if not isinstance(said, (str, int, float)) or isinstance(said, bool):
+            if not isinstance(value, (str, int, float)) or isinstance(value, bool):
                 self._lose(name, "it is neither text nor a number")
                 continue
-            segment = segment_made(str(said))
-            if segment != str(said):
+            segment = scope_segment(str(value))
+            if segment != str(value):
                 self._tell(name, "has characters that a scope cannot hold; they are written as in addresses (%20)")
             segments += [folder, segment]
         return "/".join([self.scope, *segments])
 
     def _id(self, text: str, where: str) -> uuid.UUID:
-        said = self.said.get("id")
-        if not isinstance(said, (str, int)) or said == "":
+        value = self.record.get("id")
+        if not isinstance(value, (str, int)) or value == "":
             self._tell("id", "is missing; the topic has one that is made of the text")
             return id_made("mem0", where, "text", text)
         try:
-            return uuid.UUID(str(said))
+            return uuid.UUID(str(value))
         except ValueError:
             self._tell("id", "is no UUID; the topic has one that is made of it")
-            return id_made("mem0", where, "id", str(said))
+            return id_made("mem0", where, "id", str(value))
 
     def _times(self) -> tuple[dt.datetime | None, dt.datetime | None]:
         created = self._moment("created_at") or self._moment("timestamp")
@@ -184,13 +184,13 @@ class _Memory:
         return created or changed, changed if changed != created else None
 
     def _moment(self, name: str) -> dt.datetime | None:
-        return moment_past(self.draft, name, self.said.get(name), now=self.now)
+        return moment_past(self.draft, name, self.record.get(name), now=self.now)
 
     def _categories(self) -> list[str]:
-        said = self.said.get("categories")
-        if said in NOTHING:
+        value = self.record.get("categories")
+        if value in NOTHING:
             return []
-        names = said if isinstance(said, list) else [said]
+        names = value if isinstance(value, list) else [value]
         wanted = list(dict.fromkeys(name for name in names if isinstance(name, str)))
         kept = [name for name in wanted if 0 < len(name) <= MAX_NAME][:MAX_CATEGORIES]
         if len(wanted) < len(names) or len(kept) < len(wanted):
@@ -198,7 +198,7 @@ class _Memory:
         return kept
 
     def _pinned(self) -> bool:
-        if self.said.get("immutable") is not True:
+        if self.record.get("immutable") is not True:
             return False
         self._tell("immutable", "becomes a pin, which keeps the topic from being forgotten")
         return True
@@ -206,19 +206,19 @@ class _Memory:
     def _fields(self) -> list[dict[str, Any]]:
         made = []
         for name in SPEAKERS:
-            who = self.said.get(name)
+            who = self.record.get(name)
             if isinstance(who, str) and who:
                 made.append(value_field(name, who))
             elif who not in NOTHING:
                 self._lose(name, "it is no text")
-        said = self.said.get("metadata")
-        if said in NOTHING:
+        metadata = self.record.get("metadata")
+        if metadata in NOTHING:
             return made
-        if not isinstance(said, dict):
+        if not isinstance(metadata, dict):
             self._lose("metadata", "it is no object")
             return made
         taken = {FIELD, *(each["name"] for each in made)}
-        for key, value in said.items():
+        for key, value in metadata.items():
             if value is None:
                 continue
             name = f"metadata.{key}" if key in taken else key

@@ -1,14 +1,14 @@
-"""Scopes of what other systems know by the ids of users, agents and runs."""
+"""Scopes for the ids of users, agents and runs of other systems."""
 
 import re
 from urllib.parse import quote
 
-# What a segment of a scope cannot hold, and the sign of the spelling itself, without which it could not be read back.
+# Characters that a segment of a scope cannot contain, and "%", which escapes them.
 _ODD = re.compile(r"[/%\s\x00-\x1f\x7f]")
 
 
-def segment_made(name: str) -> str:
-    """Return ``name`` as one segment of a scope: odd characters are written as in addresses, ``%20`` for a blank."""
+def scope_segment(name: str) -> str:
+    """Return ``name`` as one segment of a scope, percent-encoded where necessary: ``%20`` for a space."""
     if name in (".", ".."):
         return name.replace(".", "%2E")
     return _ODD.sub(lambda found: quote(found[0], safe=""), name)

@@ -172,15 +172,15 @@ class _Reader:
         member, group = (self._name, self._groups) if self._level else ("", 0)
         return Entry(value, start, self._offset, self._number, line, member, group, problem)
 
-    def _not_json(self, said: str) -> RequestRefused:
+    def _not_json(self, error: str) -> RequestRefused:
         # Behind its first line stands a part of the file, sometimes with line ends that are written out.
-        said = said.partition("\n")[0].partition("\\n")[0]
-        if "UTF8" in said or "utf-8" in said:
+        error = error.partition("\n")[0].partition("\\n")[0]
+        if "UTF8" in error or "utf-8" in error:
             return RequestRefused(
                 f"The file is not UTF-8: a byte in line {self._line} cannot be read.", code=ProblemCode.FILE_NOT_JSON
             )
-        own = said.partition("error: ")[2].rstrip(".") or "it cannot be read"
-        return self._refused(next((told for part, told in _TOLD.items() if part in said), own))
+        own = error.partition("error: ")[2].rstrip(".") or "it cannot be read"
+        return self._refused(next((told for part, told in _TOLD.items() if part in error), own))
 
     def _refused(self, why: str) -> RequestRefused:
         return RequestRefused(
