@@ -40,7 +40,7 @@ LEAST_CORE = 2
 # The end of a sentence, and of a piece of one. Every text is cut at the same places, so that a sentence is found in a
 # longer text by its hash alone.
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d\u00bb)\]]*(?:\s+|$)|[\r\n]+|[\u3002\uff01\uff1f]+")
-_PAUSES = re.compile(r"[:;]\s+|\s+[-\u2013\u2014]+\s+")
+_PAUSES = re.compile(r"[:;]\s+|(?<!\s)\s+[-\u2013\u2014]+\s+")
 
 # These tables hold texts that are not memories.
 _NOT_REMEMBERED = frozenset(

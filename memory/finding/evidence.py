@@ -31,7 +31,9 @@ BEFORE: Final = re.compile(
 )
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
-_AND: Final = re.compile(r"\s*(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE)
+_AND: Final = re.compile(
+    r"(?:(?<!\s)\s+)?(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE
+)
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
 # How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.

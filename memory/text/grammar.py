@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 _TOKEN = re.compile(
-    r"[^\W_][\w.+-]*@[\w.-]+\w|\w+://\S*[\w/]|[^\W_](?:[\w.:/@&+-]*\w)?(?=['’]s\b)|['’]s\b|n['’]t\b|[^\W_](?:[\w.:/@&+'’-]*[\w+#])?|\S"
+    r"[^\W_][\w.+-]*@[\w.-]+\w|\w{1,40}://\S*[\w/]|[^\W_](?:[\w.:/@&+-]*\w)?(?=['’]s\b)|['’]s\b|n['’]t\b|[^\W_](?:[\w.:/@&+'’-]*[\w+#])?|\S"
 )
 _LOCK = threading.Lock()
 # Longer words are no words, and longer sentences none either: what lies beyond gets no part of speech.

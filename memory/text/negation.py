@@ -8,7 +8,7 @@ _NOT = re.compile(
     r"\b(?:not|never|no|none|nothing|nobody|neither|nor|without|cannot|hardly|stopped|quit|ceased|ended|avoids?|refuses?|lacks?|"
     r"no\s+longer|not\s+any\s*more|free\s+of|instead\s+of|"
     r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|ne|non|mai|senza|nao|nem|sem|"
-    r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|\w+n't\b"
+    r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|(?<!\w)\w{1,20}n't\b"
 )
 # Words that say "not" in another language only; in English they are something else.
 _ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")

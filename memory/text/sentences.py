@@ -53,10 +53,10 @@ _STARTERS = wordset(
 
 # Marks of Markdown within a line.
 _IMAGE = re.compile(r"!\[([^\]]*)\]\([^)\s]*\)")
-_LINK = re.compile(r"\[([^\]]+)\]\((\S+?)(?:\s+\"[^\"]*\")?\)")
+_LINK = re.compile(r"\[([^\]]{1,300})\]\((\S+?)(?:\s+\"[^\"]*\")?\)")
 _STRONG = re.compile(r"(\*\*\*|\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*_])([*_])(?=[^\s*_])([^*_\n]+?)(?<=[^\s*_])\1(?![\w*_])")
-_CODE = re.compile(r"(`+)([^`]+)\1")
+_CODE = re.compile(r"(`{1,3})([^`]+)\1")
 
 
 @dataclass(frozen=True, slots=True)

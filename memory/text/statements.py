@@ -33,7 +33,7 @@ LONGEST_HEADING: Final = 8
 # enough; in a conversation it may be an answer to anything.
 LEAST_TELLING: Final = 4
 LEAST_TOLD: Final = 5
-_NAMED: Final = re.compile(r"\S\s+\W*[A-ZÀ-Þ][^\W\d_]+")
+_NAMED: Final = re.compile(r"\S\s+\W{0,20}[A-ZÀ-Þ][^\W\d_]+")
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
     r"thanks|thank you|thx|cheers|great|perfect|awesome|sure|ok(?:ay)?|yes|no|yep|nope|lol|haha\w*|sorry|congrat\w*|"

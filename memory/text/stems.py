@@ -29,7 +29,7 @@ UNSPACED: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
 _SIGN: Final = r"(?:[^\W_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])"
 _WORD: Final = re.compile(
     # A code with its separators, else a word.
-    rf"(?=[^\W\d_]*[-_/]?[^\W_]*\d)[^\W_]+(?:[-_/][^\W_]+)*(?![^\W_])|[^\W_]{_SIGN}*"
+    rf"(?=[^\W\d_]*+[-_/]?[^\W_]*\d)[^\W_]+(?:[-_/][^\W_]+)*(?![^\W_])|[^\W_]{_SIGN}*"
 )
 _STEMMERS: Final = (
     (re.compile("[\u0400-\u04ff]"), snowballstemmer.stemmer("russian")),
