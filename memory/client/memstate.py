@@ -79,8 +79,9 @@ class IngestMembers(TypedDict, total=False):
     categories: Sequence[str]
     valid_from: When | None
     pinned: bool
-    # Operator keys: the moment in the past at which it was learned.
+    # Operator keys: the time in the past at which it was learned, and that of the last use (default: on arrival).
     created_at: When | None
+    last_used_at: When | None
 
 
 class IngestItem(IngestMembers):

@@ -79,7 +79,7 @@ def test_moving_a_threshold_writes_one_policy_row_and_nothing_else(http_cast: Ca
         assert difference(before) == {"memory_policyversion": (5, 0, 0)}
         # Nor does a save that changes nothing, or one that is refused, write a row.
         save(scope, theta_summary=0.35, forget_salience_threshold=0.01)
-        for refused in ({"theta_summary": 0.001}, {"half_life_days": -1}):
+        for refused in ({"theta_summary": 0.001, "theta_detach": 0.002}, {"half_life_days": -1}):
             with pytest.raises(Exception, match="must"):
                 save(scope, **refused)
         assert difference(before) == {"memory_policyversion": (5, 0, 0)}

@@ -25,7 +25,7 @@ def test_an_agent_ends_its_own_pin_and_no_other(cast: Cast) -> None:
     for topic_id in (own, later, extended):
         cast.agent.post(f"/v1/topics/{topic_id}/unpin").ok()
         assert not is_pinned(topic_id)
-    by_operator = cast.operator.remember("By an operator", pinned=True)
+    by_operator = cast.operator.remember("Of an operator", pinned=True)
     after = cast.agent.remember("Pinned afterwards")
     cast.operator.post(f"/v1/topics/{after}/pin", {"reason": "never forget"}).ok()
     taken_over = cast.agent.remember("Taken over", pinned=True)
@@ -39,7 +39,7 @@ def test_an_agent_ends_its_own_pin_and_no_other(cast: Cast) -> None:
 
 
 def test_an_agent_does_not_get_hold_of_a_pin_by_pinning_once_more(cast: Cast) -> None:
-    topic_id = cast.operator.remember("By an operator", pinned=True)
+    topic_id = cast.operator.remember("Of an operator", pinned=True)
     cast.agent.post(f"/v1/topics/{topic_id}/pin").ok()
     cast.agent.ingest("extend_topic", topic_id=topic_id, pinned=True)
     assert cast.agent.post(f"/v1/topics/{topic_id}/unpin").status == 403
@@ -56,7 +56,7 @@ def test_the_pin_of_a_rule_is_an_operators(cast: Cast) -> None:
 
 
 def test_a_pin_that_undo_brings_back_is_whose_it_was(cast: Cast) -> None:
-    by_operator = cast.operator.remember("By an operator", pinned=True)
+    by_operator = cast.operator.remember("Of an operator", pinned=True)
     by_agent = cast.agent.remember("By an agent", pinned=True)
     for topic_id in (by_operator, by_agent):
         cast.operator.post(f"/v1/topics/{topic_id}/unpin").ok()

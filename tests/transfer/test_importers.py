@@ -94,7 +94,7 @@ class TestMem0:
         assert made.created_at == dt.datetime(2025, 3, 1, 17, tzinfo=dt.UTC)
         assert made.valid_from == dt.datetime(2025, 4, 2, 10, tzinfo=dt.UTC)
         assert (made.categories, made.pinned) == (["food", "habits"], True)
-        assert {each.name: (each.field_type, each.text) for each in made.fields} == {
+        assert {each.name: each.typed(None)[::-1] for each in made.fields} == {
             "memory": ("string", "Prefers tea to coffee"),
             "role": ("string", "user"),
             "actor_id": ("string", "mara"),
@@ -229,7 +229,7 @@ class TestChat:
             "message",
             "/brought",
         )
-        assert [(each.name, each.text) for each in first.item.fields] == [
+        assert [(each.name, each.value) for each in first.item.fields] == [
             ("text", "I moved to Bonn."),
             ("role", "user"),
             ("name", "Mara"),
@@ -254,7 +254,7 @@ class TestChat:
     )
     def test_other_names_of_role_and_text_are_understood(self, file: Path, said: dict[str, Any]) -> None:
         made = item(Chat(), file, [said])
-        assert {each.name: each.text for each in made.fields} == {"text": "Hello there", "role": "user"}
+        assert {each.name: each.value for each in made.fields} == {"text": "Hello there", "role": "user"}
 
     def test_a_role_or_name_that_is_no_text_is_counted(self, file: Path) -> None:
         for lost, said in (

@@ -39,8 +39,9 @@ class Talk:
         self._ingest("extend_topic", topic_id=topic_id, fields=_fields(values), edges=_edges(links))
 
     def version(self, topic_id: str, name: str, value: str) -> None:
-        """Give a field a new value."""
-        self._ingest("version_field", topic_id=topic_id, fields=_fields({name: value}))
+        """Give a field a new value, as text."""
+        fields = [IngestField(name=name, value=value, field_type="string", provenance=PROVENANCE)]
+        self._ingest("version_field", topic_id=topic_id, fields=fields)
 
     def merge(self, one: str, other: str) -> ForgetRun:
         """Merge two topics as a study does: the run is noted."""
