@@ -176,7 +176,7 @@ def _next(
                 "never_because": _never(protected, policy) if step.at is None else "",
             }
         )
-    # How many topics there are is reasons to those who may see them.
+    # The number of topics is shown only to callers who may see all of them.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     sentence = gate.sentence if gate.closed or policy.at in gate.without else ""
     return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": sentence}

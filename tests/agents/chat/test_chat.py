@@ -151,7 +151,6 @@ def test_an_endless_loop_of_tools_ends_at_the_bound_and_says_so(agent: Caller, m
     reply = ask(agent, "Which tea?", max_tool_rounds=3)
     assert (reply["rounds"], reply["ended"], len(reply["tool_log"])) == (3, "rounds", 3)
     assert reply["reply"].startswith("Let me look.\n\n")
-    assert reply["reply"].endswith("Nothing was written.")
     assert ConversationTurn.objects.get().ended == "rounds"
     # Nobody may have more than the setting allows.
     settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS = 2

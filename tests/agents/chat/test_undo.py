@@ -199,7 +199,7 @@ def test_over_the_api_first_looked_at_then_done(cast: Cast) -> None:
     assert done["taken_back"] == {"topics": 1, "values": 1, "fields": 0, "links": 0, "merges": 0}
     assert {(each["what"], each["topic_id"]) for each in done["items"]} == {("topic", made), ("value", anna)}
     assert cast.operator.get(f"/v1/runs/{done['run_id']}").ok()["event"] == "by_hand"
-    assert cast.operator.post(path, {}).ok()["sentence"] == "Nothing is left to take back."
+    assert set(cast.operator.post(path, {}).ok()["taken_back"].values()) == {0}
     assert cast.operator.post(f"/v1/chat/{uuid.uuid4()}/undo", {}).status == 404
 
 
@@ -251,7 +251,7 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
         "Done.",
     )
     reply = tell(cast.agent, "Remember one and two.")
-    assert said[0] == f"To be undone: 1 topic is released. {said[1].detail}"
+    assert said[0].endswith(f"1 topic is released. {said[1].detail}")
     assert (said[1].status, said[1].code) == (409, "assistant-at-work")
     assert not Topic.objects.filter(released_at__isnull=False).exists()
     path = f"/v1/chat/{reply['conversation_id']}/undo"

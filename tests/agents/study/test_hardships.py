@@ -301,7 +301,7 @@ def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
     assert [topic.title for topic in Topic.objects.filter(kind=job.kind).order_by("created_at", "title")] == [
         f"Topic {number}" for number in range(8)
     ]
-    assert "ended after 8 rounds" in job.warning
+    assert "stopped after 8 rounds" in job.warning
 
 
 def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(model: Model) -> None:
