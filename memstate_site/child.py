@@ -41,7 +41,7 @@ class Patience:
 
 @dataclass
 class Child:
-    """A process group of our own making, led by the process we started."""
+    """A process group led by the process that this object started."""
 
     # As in "the web server has ended".
     title: str
@@ -87,13 +87,13 @@ class Child:
 
     @property
     def output(self) -> int | None:
-        """The descriptor its lines arrive on."""
+        """The file descriptor of its output."""
         if self.process is None or self.process.stdout is None or self.process.stdout.closed:
             return None
         return self.process.stdout.fileno()
 
     def pump(self) -> None:
-        """Show the lines that have arrived, without waiting for more."""
+        """Show the available lines without waiting."""
         output = self.output
         while output is not None:
             try:
@@ -137,7 +137,7 @@ class Child:
 
 
 def how_it_ended(status: int) -> str:
-    """A process's status in words."""
+    """Return the exit status of a process as text."""
     if status < 0:
         try:
             return f"was killed by {signal.Signals(-status).name}"

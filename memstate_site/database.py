@@ -22,7 +22,7 @@ def database_settings(
     lock_timeout_ms: int,
     idle_in_transaction_timeout_ms: int,
 ) -> dict[str, Any]:
-    """One entry of DATABASES for a `postgresql://` address.
+    """Return one entry of DATABASES for a `postgresql://` address.
 
     The address may have everything that libpq supports: sockets, several hosts, TLS. With `pool`, the threads of the
     process share connections; otherwise each thread keeps one for a minute. A pool does not survive a fork, and the job

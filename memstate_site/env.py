@@ -18,7 +18,7 @@ FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 
 
 class SettingError(Exception):
-    """A setting cannot be used; the message is the sentence to show."""
+    """A setting is invalid. The message is for people."""
 
 
 def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> str:

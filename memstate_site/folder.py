@@ -56,7 +56,7 @@ def secret_ensure(path: Path) -> str:
 
 
 def private_file_read(path: Path) -> str | None:
-    """The content of one of our files, or None if it does not exist."""
+    """Return the content of a private file, or None if it does not exist."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:

@@ -45,7 +45,7 @@ accesslog = None
 
 
 def post_fork(_server: Any, worker: Any) -> None:
-    """End a worker with its master: alone it would keep the address and answer with old code."""
+    """End a worker when its master ends; otherwise it would keep the port and answer with old code."""
     ask = dies_with_parent(signal.SIGKILL, parent=worker.ppid)
     if ask is not None:
         ask()

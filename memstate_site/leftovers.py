@@ -19,17 +19,17 @@ RUN_VARIABLE = "MEMSTATE_RUN"
 
 
 def note(folder: Path, run: str, groups: list[int]) -> None:
-    """Write down which process groups belong to this run."""
+    """Write the process groups of this run to the notes."""
     private_file_replace(folder / NOTES_FILE, json.dumps({"run": run, "groups": groups}))
 
 
 def notes_remove(folder: Path) -> None:
-    """Forget the notes after everything has ended."""
+    """Delete the notes after all processes have ended."""
     (folder / NOTES_FILE).unlink(missing_ok=True)
 
 
 def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
-    """End the processes that the last run left; return whether there were notes of such a run.
+    """End the processes that the last run left behind. Return whether there were notes of such a run.
 
     The caller holds the folder's lock, so the supervisor that wrote the notes is gone.
     """

@@ -46,13 +46,13 @@ def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.s
 
 
 def shown_address(host: str, port: int) -> str:
-    """Where a browser on this machine finds what listens there."""
+    """Return the URL of the server for a browser on this machine."""
     name = EVERYWHERE.get(host, host)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 def status_of(host: str, port: int, path: str, *, asks_as: str) -> int | None:
-    """The status of a page asked for under the name `asks_as`, or None without an answer within a second."""
+    """Return the status of a page, requested with the host name `asks_as`; None without an answer within a second."""
     connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), port, timeout=1)
     try:
         connection.request("GET", path, headers={"Host": asks_as, "Connection": "close"})

@@ -1,4 +1,4 @@
-"""How log lines look: for people at a terminal by default, as JSON where a program reads them."""
+"""The format of log lines: text for people by default, or JSON for programs."""
 
 from __future__ import annotations
 

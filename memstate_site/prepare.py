@@ -79,7 +79,7 @@ def embedder_must_fit() -> None:
 
 
 def words_must_be_known() -> None:
-    """Refuse to start with rules for words that the database does not have."""
+    """Refuse to start with a text search configuration that the database does not have."""
     from django.conf import settings
     from django.db import ProgrammingError, connection
 
@@ -209,7 +209,7 @@ def _administrator_hash() -> str | None:
 
 
 def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
-    """Remove secrets that open nothing any more: a password that was changed, keys that were revoked."""
+    """Remove secrets that are no longer valid: a changed password, revoked keys."""
     from memory.access.keys import secret_hash
     from memory.models import ApiKey
 
@@ -236,7 +236,7 @@ def _mark(password: str) -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Hold the database's own lock for starting up, on a connection of its own without time limits."""
+    """Hold the start-up lock of the database, on a separate connection without time limits."""
     with _connect() as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
         yield

@@ -76,7 +76,8 @@ class FolderLock:
 
 
 class SharedUse:
-    """Counts the commands that use a folder's server: each holds a shared lock, and the one that ends it waits."""
+    """Counts the commands that use the server of a folder: each holds a shared lock, and the one that stops it waits
+    for the others."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

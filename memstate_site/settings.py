@@ -44,12 +44,12 @@ MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
 # limit of all requests of one key in a minute.
 MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
 MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
-# A chat model that puts old revisions into words. Without a name, nothing is asked and nothing leaves the machine.
+# The optional language model. Without a name, no requests are sent and no text leaves the machine.
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
 MEMSTATE_LLM_API_KEY = envsecret("MEMSTATE_LLM_API_KEY")
 MEMSTATE_LLM_TIMEOUT_SECONDS = envfloat("MEMSTATE_LLM_TIMEOUT_SECONDS", 20.0, minimum=0.1, maximum=600)
-# How often one question is asked again after a 429, and the longest single wait before that.
+# How often a request is repeated after a 429, and the longest single wait.
 MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = envint("MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES", 20, minimum=0, maximum=1000)
 MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = envfloat(
     "MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS", 120.0, minimum=0, maximum=3600
@@ -69,14 +69,14 @@ MEMSTATE_STUDY_PHASE_DELAY_SECONDS = envfloat("MEMSTATE_STUDY_PHASE_DELAY_SECOND
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 
-# Other defaults for what a policy may set, each under the name of the knob: MEMSTATE_HALF_LIFE_DAYS and so on.
+# Other defaults for policy values, each named after the value: MEMSTATE_HALF_LIFE_DAYS and so on.
 MEMSTATE_KNOBS = envknobs()
 
-# Limits of the API; every refusal names the one it is about.
+# Limits of the API. Each error message names its limit.
 # The longest text that facts are extracted from, and from where on the console hands one to the worker.
 MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
 MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
-# Studies that are not at their end, in the whole store and of one caller, and the longest text that is studied.
+# Unfinished studies in the whole store and for one caller, and the longest text of a study.
 MEMSTATE_STUDY_MOST_OPEN = envint("MEMSTATE_STUDY_MOST_OPEN", 20, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MOST_OPEN_PER_KEY = envint("MEMSTATE_STUDY_MOST_OPEN_PER_KEY", 5, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MAX_CHARS = envint("MEMSTATE_STUDY_MAX_CHARS", 1_000_000, minimum=1000, maximum=1_500_000)

@@ -40,7 +40,7 @@ _LIVENESS = re.compile(rb"(?:GET|HEAD) /livez[ ?]")
 
 
 class Arrival:
-    """What has arrived of a request, or, once ``closing``, how many bytes were thrown away."""
+    """The received part of a request, or, after ``closing``, the number of discarded bytes."""
 
     def __init__(self, seconds: float, *, closing: bool = False) -> None:
         self.deadline = time.monotonic() + seconds
@@ -70,7 +70,8 @@ class Arrival:
 
 
 class PacedSocket:
-    """What a thread reads a request from: ends with "connection reset" when the client is too slow."""
+    """The socket from which a thread reads a request. Reading fails with "connection reset" if the client is too
+    slow."""
 
     def __init__(self, opened: socket.socket) -> None:
         self._socket = opened
@@ -87,7 +88,7 @@ class PacedSocket:
         self._limit = seconds
 
     def recv(self, size: int) -> bytes:
-        """Return what is there. Raises ``ConnectionResetError`` when the client is too slow."""
+        """Return the available bytes. Raises ``ConnectionResetError`` when the client is too slow."""
         now = time.monotonic()
         # The time counts from the first wait, since the application may be busy before it reads.
         self._began = now if self._began is None else self._began
@@ -114,7 +115,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Take what has arrived; hand a whole request to a thread. Called in the main loop when there may be more."""
+        """Read the available bytes and pass a complete request to a thread. Called in the main loop when data may be
+        available."""
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
             return

@@ -1,5 +1,5 @@
-"""What MemState asks of django-q2's cluster beyond its own care: no process of it is left behind or stuck, and it runs
-only registered jobs."""
+"""Safeguards for django-q2's cluster: its processes end with it, stuck workers are replaced, and only registered jobs
+run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ RECYCLED = -2
 class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has no types
     """A sentinel that restarts the cluster when one of its processes was killed.
 
-    An idle worker waits inside the queue's lock. Killed there, it takes the lock along, and every other worker waits
-    for ever beside a queue that fills: replacing the one process, as django-q2 does, does not help. New queues do.
+    An idle worker waits while it holds the lock of the queue. If it is killed, the lock stays held, and all other
+    workers wait forever. Replacing only the killed process, as django-q2 does, does not help; new queues do.
     """
 
     def reincarnate(self, process: Any) -> None:

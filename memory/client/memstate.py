@@ -1,21 +1,21 @@
 """A client for MemState in one file: typed, asynchronous and synchronous, with retries.
 
-It needs Python 3.11 and ``httpx2``, and nothing else of MemState, so that this file may be copied into any project:
+It needs only Python 3.11 and ``httpx2``, so you can copy this file into any project:
 
-    from memstate import MemState                # or whatever the copy is called
+    from memstate import MemState                # or the name of your copy
 
     with MemState(api_key="ms_...") as memory:
         memory.ingest("new_topic", title="Tea", summary="Mara drinks green tea.", scope="/user/mara")
         print(memory.query("What does she drink?", scope="/user/mara")["summary_text"])
 
-``AsyncMemState`` has the same methods, to be awaited. Arguments are those of the API. What is left out or ``None`` has
-the API's default. Replies are plain dictionaries; those that programs read most have types. Routes without a method
-are reached with ``request``. Whatever goes wrong is a ``MemStateError``, whose text is a sentence.
+``AsyncMemState`` has the same methods as coroutines. Arguments are those of the API. An argument that is omitted or
+``None`` has the API's default. Replies are plain dictionaries; the most common ones have types. For routes without a
+method, use ``request``. Every failure is a ``MemStateError``, whose text is an error message.
 
-A request that may safely be repeated is sent again when the connection breaks, or when the answer is 429, 502, 503 or
-504. These are GET, PUT and DELETE, queries, and what carries an ``Idempotency-Key``: ``ingest``, ``ingest_batch`` and
-``chat``. Before each attempt the client waits as long as ``Retry-After`` says, or else longer each time. Every other
-request is sent once, and so is ``chat_stream``.
+Requests that are safe to repeat are retried if the connection breaks or the status is 429, 502, 503 or 504. These are
+GET, PUT and DELETE, queries, and requests with an ``Idempotency-Key``: ``ingest``, ``ingest_batch`` and ``chat``.
+Before each retry the client waits for the time in ``Retry-After``, or uses exponential backoff. Other requests, and
+``chat_stream``, are sent once.
 """
 
 import asyncio
@@ -36,43 +36,43 @@ from typing import Any, Concatenate, Literal, NotRequired, ParamSpec, Self, Type
 
 import httpx2
 
-# Replies are JSON, whose types are promised and not checked.
+# Replies are JSON. Their types are declared but not checked.
 # mypy: disable-error-code="no-any-return"
 
 P = ParamSpec("P")
 T = TypeVar("T")
 AnyPage = TypeVar("AnyPage", bound=Mapping[str, Any])
 
-# The wait before the second attempt, in seconds. It doubles with each further one, up to the second number.
+# The wait before the second attempt, in seconds. It doubles with each attempt, up to the second number.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
-# At most this many seconds are added to Retry-After, so that clients that were refused together do not return together.
+# At most this many random seconds are added to Retry-After, so that clients do not retry at the same time.
 MAX_JITTER = 0.25
-# The problem type of a 409 which says that the first request with the same Idempotency-Key is still being worked on.
+# The problem type of a 409 if the first request with the same Idempotency-Key is still running.
 STILL_IN_PROGRESS = "urn:memstate:problem:still-in-progress"
 
 
 # --- Arguments and replies --------------------------------------------------------------------------------------------
 
-# A moment with an offset: a datetime, or text such as 2026-03-01T00:00:00Z.
+# A time with an offset: a datetime, or text such as 2026-03-01T00:00:00Z.
 When = str | dt.datetime
 Placement = Literal["new_topic", "extend_topic", "version_field"]
 Rung = Literal["active", "summarized", "detached", "archived"]
 Intent = Literal["query", "ingest", "both"]
-# A reply, or a part of one, whose members have no type here. The API's documentation names them.
+# A reply, or a part of one, without a type. See the documentation of the API for its members.
 Members = dict[str, Any]
 
 
 class IngestMembers(TypedDict, total=False):
-    """What ``ingest`` takes besides the placement."""
+    """The arguments of ``ingest``, except the placement."""
 
     topic_id: str | None
     title: str
     summary: str | None
     topic_kind: str | None
     salience: float
-    # Each with name and value; perhaps field_type, ref_topic_id, why_changed, impact_expected and provenance.
+    # Each has name and value; optional: field_type, ref_topic_id, why_changed, impact_expected, provenance.
     fields: Sequence[Mapping[str, Any]]
-    # Links: to_topic_id and perhaps kind.
+    # Links: to_topic_id; optional: kind.
     edges: Sequence[Mapping[str, str]]
     suggest_similar: bool
     scope: str | None
@@ -91,12 +91,12 @@ class IngestItem(IngestMembers):
 
 
 class QueryOptions(TypedDict, total=False):
-    """What ``query`` takes besides the question."""
+    """The arguments of ``query``, except the question."""
 
     stages: Sequence[Literal["semantic", "structural", "temporal"]]
     explain: bool
     top_k: int
-    # Without the semantic stage these are the answer, in this order.
+    # Without the semantic stage, the reply contains these topics, in this order.
     topic_ids: Sequence[str] | None
     field_names: Sequence[str] | None
     scope: str | None
@@ -111,7 +111,7 @@ class QueryOptions(TypedDict, total=False):
 
 
 class TopicFilter(TypedDict, total=False):
-    """What ``topics`` and ``topics_iter`` take."""
+    """The arguments of ``topics`` and ``topics_iter``."""
 
     scope: str | None
     kind: str | None
@@ -174,7 +174,7 @@ class TopicCard(TypedDict):
     title: str
     summary: str
     topic_kind: str
-    # At the moment of the reply.
+    # At the time of the reply.
     salience: float
     failed_salience: float
     scope: str
@@ -249,7 +249,7 @@ class ChatReply(TypedDict):
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a reply that comes in parts: its name, and what its data says."""
+    """One event of a streamed reply: its name and its data."""
 
     name: str
     data: Any
@@ -259,10 +259,11 @@ class Event:
 
 
 class MemStateError(Exception):
-    """A request that did not succeed; the classes below say how. ``detail`` is a sentence to show.
+    """A failed request; the subclasses are the kinds of failure. ``detail`` is an error message for people.
 
-    ``status``, ``title``, ``type`` and ``members`` are those of the problem document; ``status`` is None if no reply
-    came. ``retry_after`` is in seconds, if the server named a wait. ``transient`` is true if a retry may succeed.
+    ``status``, ``title``, ``type`` and ``members`` are those of the problem document; ``status`` is None without a
+    reply. ``retry_after`` is in seconds, None if the server sent no such header. ``transient`` is true if a retry may
+    succeed.
     """
 
     def __init__(
@@ -284,24 +285,24 @@ class MemStateError(Exception):
         self.transient = transient
 
     def __str__(self) -> str:
-        """Return the sentence, after the status if there is one."""
+        """Return the error message, with the status if there is one."""
         return self.detail if self.status is None else f"{self.status}: {self.detail}"
 
 
 class Refused(MemStateError):
-    """The request itself is wrong, or too large (400, 413, 422). Nothing was written."""
+    """The request is invalid or too large (400, 413, 422). Nothing was written."""
 
 
 class NotAllowed(MemStateError):
-    """The key is unknown or has ended, or its role does not cover this (401, 403)."""
+    """The key is unknown, expired or revoked, or its role does not allow the request (401, 403)."""
 
 
 class NotFound(MemStateError):
-    """What is named does not exist, or lies outside the scope of the key (404)."""
+    """A topic or other object does not exist, or is outside the scope of the key (404)."""
 
 
 class Conflict(MemStateError):
-    """The request collides with the present state (409)."""
+    """The request conflicts with the current state (409)."""
 
 
 class TooManyRequests(MemStateError):
@@ -309,19 +310,19 @@ class TooManyRequests(MemStateError):
 
 
 class ServerFault(MemStateError):
-    """Something went wrong in the server, whose log says what (500)."""
+    """An error in the server; its log has the details (500)."""
 
 
 class Unavailable(MemStateError):
-    """The server, or the gateway before it, cannot answer at present (502, 503, 504)."""
+    """The server, or a gateway in front of it, is temporarily unavailable (502, 503, 504)."""
 
 
 class ConnectionBroken(MemStateError):
-    """No whole reply came. Whether the request had its effect is not known, unless no connection was made at all."""
+    """No complete reply was received. Unless no connection was made, the request may have had its effect."""
 
 
 class TimedOut(ConnectionBroken):
-    """The server was silent for longer than ``timeout``."""
+    """The server sent nothing for longer than ``timeout``."""
 
 
 _KINDS: dict[int, type[MemStateError]] = {
@@ -341,7 +342,7 @@ _TRANSIENT = (429, 502, 503, 504)
 
 @dataclass(frozen=True)
 class _Call:
-    """One request. Sent again, it is the same, its key included."""
+    """One request. A retry sends the same request, with the same key."""
 
     name: str
     request: httpx2.Request
@@ -352,7 +353,7 @@ def _json_of(value: object) -> Any:
     """Return the JSON form of a value that the json module does not know."""
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
-            raise ValueError(f"{value.isoformat()} has no offset; say which time zone it is meant in.")
+            raise ValueError(f"{value.isoformat()} has no offset. Give it a time zone.")
         return value.isoformat()
     if isinstance(value, uuid.UUID):
         return str(value)
@@ -360,11 +361,11 @@ def _json_of(value: object) -> Any:
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return list(value)
-    raise TypeError(f"{type(value).__name__} cannot be said in JSON.")
+    raise TypeError(f"{type(value).__name__} cannot be converted to JSON.")
 
 
 def _segment(value: object) -> str:
-    """Return a value as one segment of an address. One of dots alone would mean the folder above."""
+    """Return a value as one segment of a URL path. Dots alone are escaped, because ``..`` means the parent."""
     text = urllib.parse.quote(str(value), safe="")
     return text.replace(".", "%2E") if not text.strip(".") else text
 
@@ -376,7 +377,7 @@ def _topic(topic_id: str, rest: str = "") -> str:
 def _checked(options: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``; the API would ignore it."""
     if unknown := options.keys() - kind.__annotations__.keys():
-        raise TypeError(f"There is no argument {min(unknown)!r}; possible are {', '.join(kind.__annotations__)}.")
+        raise TypeError(f"Unknown argument {min(unknown)!r}; possible are {', '.join(kind.__annotations__)}.")
     return dict(options)
 
 
@@ -385,7 +386,7 @@ def _given(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seconds_of(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After names, as a number or as a date; None if it names none."""
+    """Return the seconds of a Retry-After header, which is a number or a date; None if it is neither."""
     if not header:
         return None
     try:
@@ -401,7 +402,7 @@ def _seconds_of(header: str | None) -> float | None:
 
 
 def _error_of(status: int | None, body: Any, silent: str, **more: Any) -> MemStateError:
-    """Return the error that a problem document stands for. ``silent`` is told where that holds no sentence."""
+    """Return the error for a problem document. ``silent`` is the error message if the document has none."""
     members = body if isinstance(body, dict) else {}
     detail = members.get("detail")
     detail = detail if isinstance(detail, str) and detail else silent
@@ -410,19 +411,19 @@ def _error_of(status: int | None, body: Any, silent: str, **more: Any) -> MemSta
 
 
 def _broken_by(problem: httpx2.RequestError, call: _Call) -> MemStateError:
-    """Return the error that an exception of the transport stands for."""
+    """Return the error for an exception of the transport."""
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
         return ConnectionBroken(f"{call.name}: no connection; nothing was sent. ({problem})", transient=True)
     if isinstance(problem, httpx2.TimeoutException):
         return TimedOut(f"{call.name}: the server took longer than the timeout.", transient=True)
-    # A wrong address or request stays wrong.
+    # A retry cannot correct an invalid address or request.
     transient = not isinstance(problem, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError)
     what = str(problem) or type(problem).__name__
     return ConnectionBroken(f"{call.name}: the connection broke. ({what})", transient=transient)
 
 
 def _told(response: httpx2.Response, call: _Call) -> Any:
-    """Return the JSON of a reply that has been read. Raises the error that a refusal stands for."""
+    """Return the JSON of a reply that was read completely. Raises ``MemStateError`` for an error status."""
     status = response.status_code
     try:
         body = response.json() if response.content else None
@@ -433,9 +434,9 @@ def _told(response: httpx2.Response, call: _Call) -> Any:
             raise MemStateError(f"{call.name}: {what}", status=status) from None
     if response.is_success:
         return body
-    silent = f"The server answered {status} {response.reason_phrase}".rstrip() + " and did not say why."
+    silent = f"The server answered {status} {response.reason_phrase}".rstrip() + " without an error message."
     if 300 <= status < 400:
-        silent = f"The server sends elsewhere ({status}); the base_url is not the address of MemState itself."
+        silent = f"The server redirects ({status}); base_url is not the address of MemState."
     members = {"title": response.reason_phrase, **(body if isinstance(body, dict) else {})}
     twin_at_work = "Idempotency-Key" in call.request.headers and members.get("type") == STILL_IN_PROGRESS
     retry_after = _seconds_of(response.headers.get("Retry-After"))
@@ -443,7 +444,7 @@ def _told(response: httpx2.Response, call: _Call) -> Any:
 
 
 def _event_of(event: httpx2.ServerSentEvent) -> Event:
-    """Return an event with its data read. Raises the error that an event of the name ``error`` stands for."""
+    """Return an event with its data parsed. Raises ``MemStateError`` for an event with the name ``error``."""
     try:
         data = json_format.loads(event.data)
     except ValueError:
@@ -451,12 +452,12 @@ def _event_of(event: httpx2.ServerSentEvent) -> Event:
     if event.event == "error":
         status = data.get("status") if isinstance(data, dict) else None
         known = status if isinstance(status, int) else None
-        raise _error_of(known, data, "The server broke off and did not say why.")
+        raise _error_of(known, data, "The server ended the reply without an error message.")
     return Event(event.event, data)
 
 
 async def _now(answer: Awaitable[T] | T) -> T:
-    """Wait for an answer, unless it is there already, as it is without asyncio."""
+    """Return the answer; with asyncio, await it first."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -481,18 +482,18 @@ class _Core:
         scope: str | None = None,
         transport: httpx2.BaseTransport | httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Make a client. ``api_key`` is MEMSTATE_API_KEY unless given.
+        """Create a client. ``api_key`` defaults to the environment variable MEMSTATE_API_KEY.
 
-        ``timeout`` is in seconds, for connecting and for each silence of the server. ``retries`` is how often a request
-        is sent again at most. If the server asks for a wait of more than ``max_wait`` seconds, the client raises
-        instead. ``scope`` takes the place of every ``scope`` that a call leaves out, except in ``request``.
-        ``transport`` is for tests, and for proxies and certificates of your own.
+        ``timeout`` is in seconds, for the connection and for each read. ``retries`` is the maximum number of retries of
+        a request. If the server requests a wait of more than ``max_wait`` seconds, the client raises the error instead.
+        ``scope`` is the default scope of all calls except ``request``. ``transport`` is for tests, and for your own
+        proxies and certificates.
         """
         key = api_key if api_key is not None else os.environ.get("MEMSTATE_API_KEY", "")
         if not key:
-            raise ValueError("A key is needed: give api_key, or set MEMSTATE_API_KEY.")
+            raise ValueError("A key is required. Pass api_key or set MEMSTATE_API_KEY.")
         if not key.isascii() or not key.isprintable() or " " in key:
-            raise ValueError("The key holds characters that no key has; was something else copied with it?")
+            raise ValueError("The key contains characters that are not allowed in a key. Copy it again.")
         headers = {"X-API-Key": key, "User-Agent": "memstate-client/1"}
         kind: Any = httpx2.AsyncClient if self._asynchronous else httpx2.Client
         self._http = kind(base_url=base_url, headers=headers, transport=transport)
@@ -500,11 +501,11 @@ class _Core:
         self._timeout, self._retries, self._max_wait = timeout, retries, max_wait
 
     def __repr__(self) -> str:
-        """Return what may be shown: not the key, and no password that stands in the address."""
+        """Return the class and the address, without the key and without a password in the address."""
         return f"<{type(self).__name__} at {httpx2.URL(self._base_url).copy_with(userinfo=b'')}>"
 
     def with_timeout(self, seconds: float) -> Self:
-        """Return the same client, over the same connections, with another timeout: for what takes long."""
+        """Return a client with another timeout that shares the connections of this one, for slow requests."""
         other = copy.copy(self)
         other._timeout = seconds
         return other
@@ -521,8 +522,8 @@ class _Core:
         accept: str = "application/json",
     ) -> _Call:
         if not path.startswith("/"):
-            # A whole address would take the key to another server.
-            raise ValueError(f"The path begins with a slash, as in /v1/stats; {path!r} does not.")
+            # A complete URL could send the key to another server.
+            raise ValueError(f"The path must begin with a slash, as in /v1/stats; {path!r} does not.")
         headers = {"Accept": accept}
         content = None
         if body is not None:
@@ -538,12 +539,12 @@ class _Core:
         return _Call(f"{method} {path}", request, repeatable)
 
     def _scoped(self, **members: Any) -> dict[str, Any]:
-        """Return the members that are not None, with the scope of this client where none is said."""
+        """Return the members that are not None, with the default scope of the client if none is given."""
         given = _given(members)
         return {**given, **self._scope_for(given)}
 
     def _scope_for(self, members: Mapping[str, Any]) -> dict[str, str]:
-        """Return the scope of this client as a member, unless a topic or a conversation that exists has its own."""
+        """Return the default scope as a member, unless the request is about an existing topic or conversation."""
         if self._scope is None or members.get("scope") is not None or members.get("conversation_id") is not None:
             return {}
         return {"scope": self._scope} if members.get("placement", "new_topic") == "new_topic" else {}
@@ -554,7 +555,7 @@ class _Core:
         return self._call("POST", "/v1/chat", body, key=key, accept=accept)
 
     async def _ask(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        """Send a request, again if it may be, and return the JSON of the reply."""
+        """Send a request, with retries if allowed, and return the JSON of the reply."""
         return await self._send(self._call(method, path, body, **more))
 
     async def _ingest(self, path: str, body: Any, *, defer: bool, key: str | None) -> Any:
@@ -575,7 +576,7 @@ class _Core:
             attempt += 1
 
     async def _events(self, call: _Call) -> AsyncGenerator[Event, None]:
-        """Send a request once, and yield the events of its reply. A reply that is no stream is one event, ``done``."""
+        """Send a request once, and yield the events of its reply. A reply without a stream is one event, ``done``."""
         try:
             response = await _now(self._http.send(call.request, stream=True))
             try:
@@ -593,7 +594,7 @@ class _Core:
                 await _now(response.aclose() if self._asynchronous else response.close())
         except httpx2.RequestError as problem:
             raise _broken_by(problem, call) from problem
-        raise ConnectionBroken(f"{call.name}: the reply broke off before its end.", transient=True)
+        raise ConnectionBroken(f"{call.name}: the reply ended too early.", transient=True)
 
     def _wait_after(self, failure: MemStateError, call: _Call, *, attempt: int) -> float:
         """Return the seconds to wait before the next attempt. ``attempt`` starts at 0.
@@ -602,7 +603,7 @@ class _Core:
         """
         if not (call.repeatable and failure.transient) or attempt >= self._retries:
             raise failure
-        # Clients that were refused together should not return together.
+        # Random, so that clients do not retry at the same time.
         pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
         if failure.retry_after is None:
             return pause
@@ -615,7 +616,7 @@ class _Core:
 
 
 class AsyncMemState(_Core):
-    """A client whose methods are awaited, for asyncio. They call no other public methods: see ``_blocking``."""
+    """A client for asyncio. Its methods do not call other public methods: see ``_blocking``."""
 
     _asynchronous = True
 
@@ -639,21 +640,21 @@ class AsyncMemState(_Core):
         idempotency_key: str | None = None,
         **members: Unpack[IngestMembers],
     ) -> IngestReply:
-        """Remember one item: a new topic, more about a topic, or a new version of one field."""
+        """Store one item: a new topic, additions to a topic, or a new revision of a field."""
         body = self._scoped(placement=placement, **_checked(members, IngestMembers))
         return await self._ingest("/v1/ingest", body, defer=defer, key=idempotency_key)
 
     async def ingest_batch(
         self, items: Sequence[IngestItem], *, defer: bool = False, idempotency_key: str | None = None
     ) -> BatchReply:
-        """Remember up to 1,000 items. Each is accepted or refused by itself; ``results`` tells which."""
+        """Store up to 1,000 items. Each is accepted or refused separately; see ``results`` of the reply."""
         body = [{**item, **self._scope_for(item)} for item in items]
         return await self._ingest("/v1/ingest/batch", body, defer=defer, key=idempotency_key)
 
     async def ingest_all(
         self, items: Iterable[IngestItem], *, size: int = 500, defer: bool = False
     ) -> AsyncGenerator[BatchReply, None]:
-        """Remember any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request.
+        """Store any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request.
 
         ``index`` counts over all items. Nothing is sent before the first reply is asked for. After an exception, all
         earlier batches are stored.
@@ -677,12 +678,12 @@ class AsyncMemState(_Core):
         kind: str | None = None,
         background: bool = False,
     ) -> Members:
-        """Take a text apart into facts; ``store`` remembers new ones. ``background`` starts a job: ``extraction``."""
+        """Extract facts from a text; ``store`` stores new ones. ``background`` starts a job: see ``extraction``."""
         body = self._scoped(content=content, scope=scope, store=store, kind=kind)
         return await self._ask("POST", "/v1/extract", body, params={"background": True} if background else None)
 
     async def extraction(self, job_id: str) -> Members:
-        """Read how far an extraction in the background has come."""
+        """Return the progress of a background extraction."""
         return await self._ask("GET", f"/v1/extract/{_segment(job_id)}")
 
     async def supersede(
@@ -711,7 +712,7 @@ class AsyncMemState(_Core):
                 yield row
 
     async def topic(self, topic_id: str) -> TopicDetail:
-        """Look one topic up, at whatever rung it stands. This raises no salience."""
+        """Return one topic, at any rung. This does not raise its salience."""
         return await self._ask("GET", _topic(topic_id))
 
     async def field_history(
@@ -726,11 +727,11 @@ class AsyncMemState(_Core):
         return await self._ask("GET", "/v1/stats", params=self._scoped(scope=scope))
 
     async def health(self) -> Members:
-        """Ask whether the store can answer. If not, raises ``Unavailable``; ``members["failed"]`` names the checks."""
+        """Raise ``Unavailable`` unless the store is ready; ``members["failed"]`` lists the failed checks."""
         return await self._ask("GET", "/readyz", repeatable=False)
 
     async def topic_edit(self, topic_id: str, **changes: Unpack[TopicChanges]) -> TopicDetail:
-        """Change what a topic says about itself. What it said before stays on record."""
+        """Change the properties of a topic. The former values stay in its history."""
         return await self._ask("PATCH", _topic(topic_id), _given(_checked(changes, TopicChanges)))
 
     async def topic_pin(self, topic_id: str, *, reason: str = "") -> TopicDetail:
@@ -738,15 +739,15 @@ class AsyncMemState(_Core):
         return await self._ask("POST", _topic(topic_id, "/pin"), {"reason": reason})
 
     async def topic_unpin(self, topic_id: str, *, reason: str = "") -> TopicDetail:
-        """End the protection of a topic."""
+        """Unpin a topic, so that it can be forgotten again."""
         return await self._ask("POST", _topic(topic_id, "/unpin"), {"reason": reason})
 
     async def topic_restore(self, topic_id: str, *, reason: str = "") -> TopicDetail:
-        """Bring an archived topic back into retrieval. Operator keys."""
+        """Restore an archived topic. Requires an operator key."""
         return await self._ask("POST", _topic(topic_id, "/restore"), {"reason": reason})
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Unpack[ChatOptions]) -> ChatReply:
-        """Have the assistant answer the last message. Each message has a role and its content.
+        """Return the assistant's reply to the last message. Each message has a role and a content.
 
         The reply is asked for as a stream, in which the server shows every few seconds that it is at work. So
         ``timeout`` limits its silence, and not how long the answer takes.
@@ -756,7 +757,7 @@ class AsyncMemState(_Core):
     def chat_stream(
         self, messages: Sequence[Mapping[str, str]], **options: Unpack[ChatOptions]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the reply of ``chat`` event by event; the last is ``done``, with the whole reply. Raises as that does.
+        """Yield the events of the reply of ``chat``; the last is ``done``, with the whole reply. Raises like ``chat``.
 
         It is not sent again by itself. Sent again with the same ``idempotency_key``, it yields the same events.
         """

@@ -82,14 +82,14 @@ class QueryFilter:
 
 
 def queries_list(
-    wanted: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
+    filters: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return queries, newest first, and the cursor of the next page. Three statements, two of them for the labels of
     keys and accounts.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
-    queries = _queries(wanted, principal).order_by("-at", "-id")
+    queries = _queries(filters, principal).order_by("-at", "-id")
     if cursor is not None:
         at, number = cursor_parse(cursor, cursor_time, cursor_number)
         queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
@@ -108,17 +108,17 @@ def queries_list(
     ], following
 
 
-def queries_count(wanted: QueryFilter, *, principal: Principal, at_most: int) -> int:
+def queries_count(filters: QueryFilter, *, principal: Principal, at_most: int) -> int:
     """Return how many queries there are, ``at_most`` + 1 if there are more than that. One query."""
-    return _queries(wanted, principal)[: at_most + 1].count()
+    return _queries(filters, principal)[: at_most + 1].count()
 
 
-def _queries(wanted: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
-    queries = AccessLog.objects.filter(path_q(principal.scope_chosen(wanted.scope)), kind=AccessLog.Kind.QUERY)
-    if wanted.actor is not None:
-        queries = queries.filter(actor__in=caller_identities(wanted.actor))
-    if wanted.since is not None:
-        queries = queries.filter(at__gte=wanted.since)
-    if wanted.until is not None:
-        queries = queries.filter(at__lt=wanted.until)
+def _queries(filters: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
+    queries = AccessLog.objects.filter(path_q(principal.scope_chosen(filters.scope)), kind=AccessLog.Kind.QUERY)
+    if filters.actor is not None:
+        queries = queries.filter(actor__in=caller_identities(filters.actor))
+    if filters.since is not None:
+        queries = queries.filter(at__gte=filters.since)
+    if filters.until is not None:
+        queries = queries.filter(at__lt=filters.until)
     return queries

@@ -171,13 +171,13 @@ class ArchivedTopic:
 
 
 def archived_list(
-    wanted: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
+    filters: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ArchivedTopic], str | None]:
     """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
-    query = _Query(wanted, principal)
+    query = _Query(filters, principal)
     query.after(cursor)
     keys = query.rows(limit + 1)
     following = cursor_make(*keys[limit - 1]) if len(keys) > limit else None
@@ -205,24 +205,24 @@ def archived_list(
     return topics, following
 
 
-def archived_count(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
+def archived_count(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
     """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
-    return _Query(wanted, principal).count(at_most)
+    return _Query(filters, principal).count(at_most)
 
 
-def archived_ids(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
+def archived_ids(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
     """Return the topics that match, in the order of the list, ``at_most`` + 1 if there are more. One query."""
-    return [key[-1] for key in _Query(wanted, principal).rows(at_most + 1)]
+    return [key[-1] for key in _Query(filters, principal).rows(at_most + 1)]
 
 
 class _Query:
     """The statement that finds the matching topics; its rows are the sort keys."""
 
-    def __init__(self, wanted: ArchiveFilter, principal: Principal) -> None:
+    def __init__(self, filters: ArchiveFilter, principal: Principal) -> None:
         self.bound = Bound()
-        self.wanted = wanted
+        self.filters = filters
         bind = self.bound.bind
-        scope = principal.scope_chosen(wanted.scope)
+        scope = principal.scope_chosen(filters.scope)
         self.where = [
             f"v.rung = {Rung.ARCHIVED:d}",
             "v.rung > 0",
@@ -231,33 +231,33 @@ class _Query:
             scope_sql("v.scope_id", scope, bind),
         ]
         self.range: list[str] = []
-        if wanted.kind is not None:
-            self.where.append(f"v.kind = {bind(wanted.kind)}")
-        if wanted.text is not None:
-            like = bind(f"%{_like_plain(wanted.text)}%")
+        if filters.kind is not None:
+            self.where.append(f"v.kind = {bind(filters.kind)}")
+        if filters.text is not None:
+            like = bind(f"%{_like_plain(filters.text)}%")
             self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
         self._about_archiving()
 
     def _about_archiving(self) -> None:
-        wanted, bind = self.wanted, self.bound.bind
+        filters, bind = self.filters, self.bound.bind
         about: list[str] = []
-        if wanted.why == "hand":
+        if filters.why == "hand":
             about.append("a.why->>'by' = 'hand'")
-        elif wanted.why is not None:
-            about.append(f"a.why->>{bind(wanted.why)}::text IS NOT NULL")
-        if wanted.run is not None:
-            about.append(f"a.run_id = {bind(wanted.run)}")
-        if wanted.policy is not None:
-            about.append(f"a.why->>'policy' = {bind(wanted.policy)}")
-        if wanted.version is not None:
-            about.append(f"a.why->>'version' = {bind(str(wanted.version))}")
-        for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+        elif filters.why is not None:
+            about.append(f"a.why->>{bind(filters.why)}::text IS NOT NULL")
+        if filters.run is not None:
+            about.append(f"a.run_id = {bind(filters.run)}")
+        if filters.policy is not None:
+            about.append(f"a.why->>'policy' = {bind(filters.policy)}")
+        if filters.version is not None:
+            about.append(f"a.why->>'version' = {bind(str(filters.version))}")
+        for sign, moment in ((">=", filters.since), ("<", filters.until)):
             if moment is not None:
                 about.append(f"a.at {sign} {bind(moment)}::timestamptz")
                 self.range.append(f"l.at {sign} {bind(moment)}::timestamptz")
-        if wanted.missed:
+        if filters.missed:
             about.append(_MISSED)
-        if wanted.unseen:
+        if filters.unseen:
             about.append(f"NOT {_LOOKED}")
         self.where += about
         self.about_archiving = bool(about)
@@ -267,7 +267,7 @@ class _Query:
         if cursor is None:
             return
         bind = self.bound.bind
-        match self.wanted.sort:
+        match self.filters.sort:
             case "archived":
                 at, topic_id = cursor_parse(cursor, cursor_time, uuid.UUID)
                 place = f"({bind(at)}::timestamptz, {bind(topic_id)}::uuid)"
@@ -285,8 +285,8 @@ class _Query:
             "archived": ("i.at, i.topic_id", "i.at DESC, i.topic_id DESC"),
             "score": (f"{_SCORE} AS score, v.topic_id", "score DESC, v.topic_id DESC"),
             "title": ("t.title, v.topic_id", "t.title, v.topic_id"),
-        }[self.wanted.sort]
-        return self._ask(f"SELECT {select} {self._from(sort=self.wanted.sort)} ORDER BY {order} LIMIT {limit:d}")
+        }[self.filters.sort]
+        return self._ask(f"SELECT {select} {self._from(sort=self.filters.sort)} ORDER BY {order} LIMIT {limit:d}")
 
     def count(self, at_most: int) -> int:
         """Return the number of rows, but at most ``at_most`` + 1."""

@@ -47,13 +47,13 @@ class AuditFilter:
 
 
 def audit_list(
-    wanted: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
+    filters: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return entries, newest first, and the cursor of the next page. One query, along the index of times.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
-    conditions, bound = _conditions(wanted, principal)
+    conditions, bound = _conditions(filters, principal)
     if cursor is not None:
         at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, cursor_number))
         conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
@@ -67,9 +67,9 @@ def audit_list(
     return [_entry_as_dict(row) for row in rows[:limit]], following
 
 
-def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> int:
+def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> int:
     """Return how many entries there are, ``at_most`` + 1 if there are more than that. One query."""
-    conditions, bound = _conditions(wanted, principal)
+    conditions, bound = _conditions(filters, principal)
     with connection.cursor() as database:
         found = _joined(conditions, "1", f"LIMIT {at_most + 1:d}")
         database.execute(f"SELECT count(*) FROM ({found}) counted", bound.values)
@@ -83,21 +83,21 @@ def _joined(conditions: list[str], columns: str, tail: str) -> str:
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
 
 
-def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
+def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
     bound = Bound()
-    conditions = [path_sql("scope", principal.scope_chosen(wanted.scope), bound.bind)]
-    if wanted.actor is not None:
-        conditions.append(f"actor = {bound.bind(wanted.actor)}")
-    if wanted.action is not None and wanted.action.endswith("*"):
-        conditions.append(f"starts_with(action, {bound.bind(wanted.action.removesuffix('*'))})")
-    elif wanted.action is not None:
-        conditions.append(f"action = {bound.bind(wanted.action)}")
-    if wanted.topic_id is not None:
-        conditions.append(f"topic_id = {bound.bind(wanted.topic_id)}")
-    if wanted.since is not None:
-        conditions.append(f"at >= {bound.bind(wanted.since)}")
-    if wanted.until is not None:
-        conditions.append(f"at < {bound.bind(wanted.until)}")
+    conditions = [path_sql("scope", principal.scope_chosen(filters.scope), bound.bind)]
+    if filters.actor is not None:
+        conditions.append(f"actor = {bound.bind(filters.actor)}")
+    if filters.action is not None and filters.action.endswith("*"):
+        conditions.append(f"starts_with(action, {bound.bind(filters.action.removesuffix('*'))})")
+    elif filters.action is not None:
+        conditions.append(f"action = {bound.bind(filters.action)}")
+    if filters.topic_id is not None:
+        conditions.append(f"topic_id = {bound.bind(filters.topic_id)}")
+    if filters.since is not None:
+        conditions.append(f"at >= {bound.bind(filters.since)}")
+    if filters.until is not None:
+        conditions.append(f"at < {bound.bind(filters.until)}")
     return conditions, bound
 
 

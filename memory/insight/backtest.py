@@ -67,10 +67,10 @@ def backtest(
     with transaction.atomic():
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
-        found = _nothing(scope, start, end, topics=len(keys))
+        reply = _nothing(scope, start, end, topics=len(keys))
         with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
-            _replay(found, world, events, policies, step=step, seed=seed)
-    return found
+            _replay(reply, world, events, policies, step=step, seed=seed)
+    return reply
 
 
 def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -> BacktestReply:
@@ -98,32 +98,32 @@ def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -
 
 
 def _replay(
-    found: BacktestReply, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
+    reply: BacktestReply, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
 ) -> None:
-    knobs = policies.knobs(found["scope"])
-    for places, at, what, _access, value in events.until(found["start"].timestamp()):
+    knobs = policies.knobs(reply["scope"])
+    for places, at, what, _access, value in events.until(reply["start"].timestamp()):
         world.use(places, at, what, value)
     draft, lots = _Tally(world.gone), _lots(world, seed)
     away = there_for = 0.0
-    moment = found["start"]
-    while moment < found["end"]:
-        now, following = moment.timestamp(), min(moment + step, found["end"])
+    moment = reply["start"]
+    while moment < reply["end"]:
+        now, following = moment.timestamp(), min(moment + step, reply["end"])
         there = int(world.there(now).sum())
         acted = world.run(now, most=knobs.max_topics_for_forget_scan)
-        found["released"] += acted.released
-        found["summarized"] += acted.summarized
-        found["detached"] += acted.detached
-        found["restored"] += acted.restored
+        reply["released"] += acted.released
+        reply["summarized"] += acted.summarized
+        reply["detached"] += acted.detached
+        reply["restored"] += acted.restored
         for lot in lots:
             lot.archive(len(acted.gone), world, now)
         out = int(world.gone.sum())
         missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
         for places, at, what, access, value in events.until(following.timestamp()):
-            found["retrievals"] += len(np.unique(access[what <= SHOWN]))
+            reply["retrievals"] += len(np.unique(access[what <= SHOWN]))
             for tally in (draft, *(lot.tally for lot in lots)):
                 tally.count(places, what, access)
             world.use(places, at, what, value)
-        found["days"].append(
+        reply["days"].append(
             {
                 "at": moment,
                 "topics": there,
@@ -135,38 +135,38 @@ def _replay(
         seconds = (following - moment).total_seconds()
         away, there_for = away + out * seconds, there_for + there * seconds
         moment = following
-    found["runs"] = len(found["days"])
+    reply["runs"] = len(reply["days"])
     saved = away / there_for if there_for else 0.0
     archived = int(world.gone.sum())
-    found["archived_share"] = archived / found["topics"] if found["topics"] else 0.0
-    found["draft"] = {
+    reply["archived_share"] = archived / reply["topics"] if reply["topics"] else 0.0
+    reply["draft"] = {
         "archived": archived,
         "used_afterwards": draft.used,
         "missed_retrievals": draft.missed,
         "saved": saved,
     }
     # The random baseline archives as many topics on the same days, so its ``saved`` is the same.
-    found["by_lot"] = {
+    reply["by_lot"] = {
         "archived": float(np.mean([lot.tally.gone.sum() for lot in lots])),
         "used_afterwards": float(np.mean([lot.tally.used for lot in lots])),
         "missed_retrievals": float(np.mean([lot.tally.missed for lot in lots])),
         "saved": saved,
     }
-    found["sentence"] = _sentence(found)
+    reply["sentence"] = _sentence(reply)
 
 
-def _sentence(found: BacktestReply) -> str:
+def _sentence(reply: BacktestReply) -> str:
     """Return the outcome in words."""
-    if not found["topics"]:
+    if not reply["topics"]:
         return "This scope had no topics in this period."
-    archived = int(found["draft"]["archived"])
+    archived = int(reply["draft"]["archived"])
     if not archived:
-        return f"Of {found['topics']:,} topics it would have archived none."
-    topics, draft, lot = found["topics"], found["draft"], found["by_lot"]
+        return f"Of {reply['topics']:,} topics it would have archived none."
+    topics, draft, lot = reply["topics"], reply["draft"], reply["by_lot"]
     return (
         f"Of {topics:,} topics it would have archived {archived:,} ({archived / topics:.0%}), of which "
         f"{int(draft['used_afterwards']):,} were used afterwards; {int(draft['missed_retrievals']):,} of "
-        f"{found['retrievals']:,} retrievals would have missed something. {draft['saved']:.0%} of the store would "
+        f"{reply['retrievals']:,} retrievals would have missed something. {draft['saved']:.0%} of the store would "
         f"have been out of retrieval. With as many topics archived at random, {lot['used_afterwards']:,.0f} would have "
         f"been used afterwards and {lot['missed_retrievals']:,.0f} retrievals would have missed something."
     )

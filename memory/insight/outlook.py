@@ -81,17 +81,17 @@ def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
     """Return the reasons why no run changes the topic, as sentences; an empty list if runs may change it."""
-    knobs, found = policy.knobs, []
+    knobs, reasons = policy.knobs, []
     if subject.pinned:
-        found.append("It is pinned.")
+        reasons.append("It is pinned.")
     if subject.presence.kind in knobs.exempt_kinds:
-        found.append(f"Topics of kind {subject.presence.kind} are never forgotten.")
-    found += [
+        reasons.append(f"Topics of kind {subject.presence.kind} are never forgotten.")
+    reasons += [
         f"Nothing in {path} is ever forgotten." for path in knobs.exempt_scopes if scope_within(subject.scope, path)
     ]
     if knobs.mode == "off":
-        found.append(f"Forgetting is switched off in {policy.at}.")
-    return found
+        reasons.append(f"Forgetting is switched off in {policy.at}.")
+    return reasons
 
 
 def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:

@@ -15,10 +15,10 @@ def policies_of_run(versions: Mapping[str, int], *, environment: Mapping[str, Kn
 
     Defaults from the environment are not stored with a run, so the present ones are used.
     """
-    wanted = Q()
+    condition = Q()
     for path, number in versions.items():
-        wanted |= Q(scope=path, number=number)
-    rows = PolicyVersion.objects.filter(wanted) if versions else []
+        condition |= Q(scope=path, number=number)
+    rows = PolicyVersion.objects.filter(condition) if versions else []
     found = [policy_stored(row.scope, row.number, row.preset, row.values, row.rules) for row in rows]
     return Policies(
         environment=environment,

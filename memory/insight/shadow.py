@@ -80,14 +80,14 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
                 found = _archived_among(query, scope, policies, now)
                 hits = {topic: place for topic, place in found.items() if topic not in returned}
                 if hits:
-                    wanted: dict[str, Any] = {
+                    parameters: dict[str, Any] = {
                         "access": access_id,
                         "at": at,
                         "topics": list(hits),
                         "ranks": [rank for rank, _similarity in hits.values()],
                         "similarities": [similarity for _rank, similarity in hits.values()],
                     }
-                    cursor.execute(_INSERT_HITS_SQL, wanted)
+                    cursor.execute(_INSERT_HITS_SQL, parameters)
         mark.position = rows[-1][0]
         mark.save(update_fields=["position", "taken"])
     return len(rows)
@@ -103,15 +103,15 @@ def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime
     """Return the best answers, archived topics included, with their ranks and similarities. Two queries."""
     knobs = policies.knobs(scope)
     embedder = embedder_get()
-    wanted = CandidateFilter(scope=scope, include_archived=True)
-    probe = question_probe(query, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
+    filters = CandidateFilter(scope=scope, include_archived=True)
+    probe = question_probe(query, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     ranked = candidates_rank(
         embedder.embed_query(query),
         probe,
-        wanted,
+        filters,
         limit=knobs.shadow_top_k,
         knobs=knobs,
         model=embedder.model_name,
         now=now,
     )
-    return {found.topic_id: (rank, found.similarity or 0.0) for rank, found in enumerate(ranked, start=1)}
+    return {match.topic_id: (rank, match.similarity or 0.0) for rank, match in enumerate(ranked, start=1)}

@@ -319,11 +319,11 @@ def _affected_sql(
     """Return the candidate query of the draft, and the conditions for its rows ``c``."""
     # The index is built on the half-lives in force, so it serves only drafts that do not change them.
     trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
-    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
+    candidates = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
     if not only_new:
-        return wanted.text, []
+        return candidates.text, []
     beside = candidates_sql(present, scope, event=event, now=now, bound=bound, subset=subset)
-    return wanted.text, [
+    return candidates.text, [
         f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
     ]
 

@@ -68,31 +68,31 @@ def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
     if not search.question:
         return Exactness([], [])
     vector = embedder_get().embed_query(search.question)
-    wanted = question_filter(search, LIVE, now=now)
+    filters = question_filter(search, LIVE, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
-        knobs = knobs_effective(wanted.scope)
+        knobs = knobs_effective(filters.scope)
         probe = question_probe(
-            search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+            search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
         )
         parameters = {
-            **wanted.parameters(),
+            **filters.parameters(),
             "q": vector_text(vector),
             "model": embedder_get().model_name if probe.width == len(vector) else "",
             "center": knobs.recall_center,
         }
-        cursor.execute(nearest_sql(wanted, _EXACT), parameters)
+        cursor.execute(nearest_sql(filters, _EXACT), parameters)
         exact: list[tuple[Any, ...]] = cursor.fetchall()
         cursor.execute(_WALK_SQL)
-        cursor.execute(nearest_sql(wanted, _INDEX), parameters)
+        cursor.execute(nearest_sql(filters, _INDEX), parameters)
         index: list[tuple[Any, ...]] = cursor.fetchall()
         cursor.execute(_AS_BEFORE)
     return Exactness(_nearest(exact, index), _nearest(index, exact))
 
 
-def nearest_sql(wanted: CandidateFilter, order: str) -> str:
+def nearest_sql(filters: CandidateFilter, order: str) -> str:
     """Return the statement for the nearest topics, ordered by the expression ``order``."""
-    within = wanted.within_sql("v")
-    join, topics = wanted.joined_sql("v")
+    within = filters.within_sql("v")
+    join, topics = filters.joined_sql("v")
     return f"""
         WITH {question_sql(within)}, nearest AS MATERIALIZED (
             SELECT v.topic_id, v.embedding FROM memory_topicvector v {join}

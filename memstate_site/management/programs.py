@@ -1,4 +1,4 @@
-"""Programs of PostgreSQL that are run on the database of the settings."""
+"""Runs programs of PostgreSQL on the configured database."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": [], "umask": 0o077}
 
     def give(self, path: Path) -> None:
-        """Make a file or folder that we just created belong to the account."""
+        """Change the owner of a newly created file or folder to the account."""
         if self.other:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def can(self, test: str, path: Path) -> bool:
-        """Ask the system itself, as the account, whether a path can be entered (`-x`) or read (`-r`).
+        """Test, as the account, whether a path can be entered (`-x`) or read (`-r`).
 
-        Mode bits alone do not say it: access lists, security modules and mount options all have a say.
+        Mode bits are not enough: access lists, security modules and mount options matter too.
         """
         if not self.other:
             return os.access(path, {"-x": os.X_OK, "-r": os.R_OK}[test])
@@ -52,7 +52,7 @@ class Account:
 
 
 def server_account() -> Account:
-    """The account for the server: our own, or for root an unprivileged one that is made if it is missing."""
+    """Return the account for the server: the present one, or for root an unprivileged one, created if it is missing."""
     if os.geteuid() != 0:
         uid = os.geteuid()
         try:

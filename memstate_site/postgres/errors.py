@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class PostgresError(Exception):
-    """The embedded server cannot be used; the message is the sentence to show."""
+    """The embedded server cannot be used. The message is for people."""
 
 
 class StillAttachedError(PostgresError):
@@ -30,7 +30,7 @@ def full_disk(folder: Path) -> PostgresError:
 
 
 def explain(output: list[str], folder: Path) -> PostgresError:
-    """The sentence for a server (or `initdb`) that ended with these lines."""
+    """Return the error message for a server (or `initdb`) that ended with these lines of output."""
     text = "\n".join(output)
     # Shared memory first: it fails with the same words as a full disk, but the disk is not what is full.
     if SHARED_MEMORY.search(text):

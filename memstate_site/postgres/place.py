@@ -1,4 +1,4 @@
-"""The folders of a server: its data, its socket, and how an account gets into them."""
+"""The data folder and the socket folder of a server, and how an account gets access to them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DataPlace:
 
 
 def data_place(path: Path, account: Account) -> DataPlace:
-    """How the account can reach an existing data folder, after checking whose it is."""
+    """Return the path by which the account can reach an existing data folder, after a check of its owner."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise PostgresError(f"{path} should be the database's folder, but it is not a folder.")
@@ -97,7 +97,7 @@ def socket_folder_ensure(folder: Path, account: Account) -> Path:
 
 
 def socket_folder_remove(folder: Path, account: Account) -> None:
-    """Forget the socket's folder after the server has ended."""
+    """Delete the socket folder after the server has ended."""
     remembered = private_file_read(folder / SOCKET_FOLDER_FILE)
     if remembered is not None and _is_private(Path(remembered), account):
         shutil.rmtree(remembered, ignore_errors=True)

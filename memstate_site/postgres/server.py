@@ -155,7 +155,7 @@ class EmbeddedServer:
             os.lseek(self._log, 0, os.SEEK_SET)
 
     def _sentence(self, problem: OSError) -> PostgresError:
-        """Return the error for a file of the database folder that cannot be written or read."""
+        """Return the error message for a file of the database folder that cannot be written or read."""
         if problem.errno in FULL:
             return full_disk(self.folder)
         return PostgresError(f"The database in {self.folder} cannot be used: {problem}.")
@@ -241,7 +241,7 @@ class EmbeddedServer:
         self._wait_until_it_answers()
 
     def _open_log(self) -> int:
-        """The log file to write to; our own reading place is at its present end."""
+        """Open the log file for the server; lines are read from its present end on."""
         path = self.folder / LOG_FILE
         writing = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if self._log is None:

@@ -25,8 +25,9 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
     """The address of the data folder's server, started for the duration if it does not run.
 
     Several commands may share a server that one of them started; the one that started it stops it, and waits with that
-    until the others are done. A command that stays for hours does not ``start`` one, since ``manage.py up`` could not
-    begin meanwhile, and a store without its worker forgets nothing: it gets a ``PostgresError`` where none runs.
+    until the others are done. A command that runs for hours does not ``start`` a server, because ``manage.py up`` could
+    not start meanwhile, and without a worker the store forgets nothing. It raises ``PostgresError`` if no server is
+    running.
     """
     folder = folder or data_folder_ensure()
     address = _running_address(folder)

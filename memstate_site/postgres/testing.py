@@ -24,7 +24,8 @@ _server: EmbeddedServer | None = None
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Say where the server will be; a wrapper comes before every other plugin, and so before Django's settings."""
+    """Set the address of the server. As a wrapper, this runs before all other plugins, and so before Django's
+    settings."""
     global _server
     # A test run never touches, nor depends on, the data folder of the installation in the same checkout.
     folder = Path(tempfile.mkdtemp(prefix="memstate-test-"))

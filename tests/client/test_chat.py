@@ -71,7 +71,7 @@ def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker, w
     assert client.chat(QUESTION) == {"reply": "Tea."}
     assert (len(alone.asked), len(set(alone.keys))) == (2, 1)
     alone.does(*[broken] * 5)
-    with pytest.raises(ConnectionBroken, match="POST /v1/chat: the reply broke off"):
+    with pytest.raises(ConnectionBroken, match="POST /v1/chat: the reply ended too early"):
         client.chat(QUESTION)
     problem = b'{"type": "about:blank", "title": "", "status": 409, "detail": "Still at it."}'
     alone.does(answer(200, whole, b"event: error\ndata: " + problem + b"\n\n"))

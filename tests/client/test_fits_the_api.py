@@ -280,9 +280,9 @@ def test_events_come_one_by_one_and_errors_among_them_are_raised():
     assert asyncio.run(collected(EVENTS + DONE)) == expected
     events = streamed(EVENTS)
     assert [next(events).name, next(events).name] == ["intent", "reply"]
-    with pytest.raises(ConnectionBroken, match="broke off before its end"):
+    with pytest.raises(ConnectionBroken, match="ended too early"):
         next(events)
-    with pytest.raises(ConnectionBroken, match="broke off before its end"):
+    with pytest.raises(ConnectionBroken, match="ended too early"):
         asyncio.run(collected(EVENTS))
     events = streamed(EVENTS + FAILED)
     assert [next(events).name, next(events).name] == ["intent", "reply"]

@@ -277,10 +277,10 @@ def test_replies_of_others_are_not_taken_for_memstates(client: Any, alone: Proxy
     with pytest.raises(MemStateError, match="not JSON; is the base_url the address of MemState"):
         client.stats()
     alone.does(answer(403, {"Content-Type": "text/html"}, b"<html>No \xff"))
-    with pytest.raises(NotAllowed, match="403 Forbidden and did not say why"):
+    with pytest.raises(NotAllowed, match="403 Forbidden"):
         client.stats()
     alone.does(answer(301, {"Location": "https://example.org"}, b""))
-    with pytest.raises(MemStateError, match="sends elsewhere"):
+    with pytest.raises(MemStateError, match="redirects"):
         client.stats()
     assert all(each.headers["x-api-key"] == "ms_any" for each in alone.asked)
 
@@ -293,7 +293,7 @@ def test_a_client_needs_a_key_and_keeps_it_to_itself(make_client: Maker, monkeyp
     with pytest.raises(ValueError, match="set MEMSTATE_API_KEY"):
         make_client(alone.url)
     for wrong in ("ms_a\nb", "ms_ä", "Bearer ms_a"):
-        with pytest.raises(ValueError, match="no key has") as refused:
+        with pytest.raises(ValueError, match="not allowed in a key") as refused:
             make_client(alone.url, wrong)
         assert "ms_" not in str(refused.value)
     monkeypatch.setenv("MEMSTATE_API_KEY", "ms_of-the-environment")
@@ -309,14 +309,14 @@ def test_a_client_needs_a_key_and_keeps_it_to_itself(make_client: Maker, monkeyp
 def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy):
     with pytest.raises(ValueError, match="has no offset"):
         client.query("tea", as_of=dt.datetime(2026, 3, 1))  # noqa: DTZ001
-    with pytest.raises(TypeError, match="set cannot be said in JSON"):
+    with pytest.raises(TypeError, match="set cannot be converted"):
         client.ingest("new_topic", categories={"a"})
     with pytest.raises(ValueError, match="JSON"):
         client.ingest("new_topic", salience=float("nan"))
-    with pytest.raises(TypeError, match="no argument 'topk'; possible are stages, explain, top_k"):
+    with pytest.raises(TypeError, match="Unknown argument 'topk'; possible are stages, explain, top_k"):
         client.query("tea", topk=3)
     for elsewhere in ("https://example.org/v1/stats", "example.org", ""):
-        with pytest.raises(ValueError, match="begins with a slash"):
+        with pytest.raises(ValueError, match="begin with a slash"):
             client.request("GET", elsewhere)
     with pytest.raises(ValueError, match="at least 1"):
         list(client.ingest_all([{"placement": "new_topic"}], size=0))

@@ -1,4 +1,4 @@
-"""django-q2's own command, with our care for its processes."""
+"""django-q2's command `qcluster`, with the safeguards of `memstate_site.worker`."""
 
 from __future__ import annotations
 
