@@ -23,7 +23,7 @@ from memory.models.newest_first import newest_page
 PREFIX_LENGTH = 8
 # The journals have 200 characters for "key:" and the name.
 MAX_NAME_LENGTH = 100
-_FIND = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
+_FIND_SQL = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
 
 # last_used_at is written at most once a minute, which spares an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
@@ -119,7 +119,7 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     if not secret:
         raise KeyRefused("Send a key as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING)
     # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
-    key = next(iter(ApiKey.objects.raw(_FIND, [secret_hash(secret)])), None)
+    key = next(iter(ApiKey.objects.raw(_FIND_SQL, [secret_hash(secret)])), None)
     if key is None:
         raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
     if key.revoked_at is not None:

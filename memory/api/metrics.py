@@ -22,7 +22,7 @@ STAGES = Histogram("memstate_query_stage_seconds", "Time of each stage of a quer
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
-_BACKLOG = """
+_BACKLOG_SQL = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
        (SELECT count(*) FROM memory_wakeup),
@@ -87,7 +87,7 @@ class _Backlog(Collector):
         """Count the worker's backlog. One query over partial indexes; nothing if the database is unavailable."""
         try:
             with connection.cursor() as cursor:
-                cursor.execute(_BACKLOG)
+                cursor.execute(_BACKLOG_SQL)
                 row = cursor.fetchone()
         except DatabaseError:
             return

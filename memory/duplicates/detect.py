@@ -43,15 +43,15 @@ SECONDS = 20.0
 State = DuplicatePair.State
 
 # Taken after the pairs are written: a writer of one of these topics waits for the lock, and then queues it again.
-_LOOKS_LOCK = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
-_DEQUEUE = """
+_LOOKS_LOCK_SQL = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
+_DEQUEUE_SQL = """
 UPDATE memory_duplicatelook l SET waiting = false, text_hash = d.hash
 FROM unnest(%(ids)s::uuid[], %(hashes)s::text[]) AS d (id, hash)
 JOIN memory_topicvector v ON v.topic_id = d.id AND v.text_hash = d.hash
 WHERE l.topic_id = d.id
 """
 # Inactive topics are compared when they are restored, and topics in scopes with the mode ``off`` when that changes.
-_SKIP = """
+_SKIP_SQL = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l
     WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
@@ -62,7 +62,7 @@ WITH held AS MATERIALIZED (
 UPDATE memory_duplicatelook l SET waiting = false FROM held WHERE l.topic_id = held.topic_id
 """
 # Inactive topics do not count as compared, since new topics are not compared with them.
-_UNCOMPARE = """
+_UNCOMPARE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l JOIN memory_topicvector v ON v.topic_id = l.topic_id
     WHERE NOT v.live AND l.scope_id = ANY(%(scopes)s) AND l.text_hash <> ''
@@ -70,7 +70,7 @@ WITH held AS MATERIALIZED (
 )
 UPDATE memory_duplicatelook l SET text_hash = '' FROM held WHERE l.topic_id = held.topic_id
 """
-_REQUEUE = """
+_REQUEUE_SQL = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
 SELECT v.topic_id, v.scope_id, '', true FROM memory_topicvector v
 LEFT JOIN memory_duplicatelook l ON l.topic_id = v.topic_id
@@ -78,17 +78,17 @@ WHERE v.live AND v.scope_id = ANY(%(scopes)s) AND (l.topic_id IS NULL OR (NOT l.
 ORDER BY v.topic_id
 ON CONFLICT (topic_id) DO UPDATE SET waiting = true
 """
-_WAITING_SCOPES = """
+_WAITING_SCOPES_SQL = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
 """
 # By id, as in decisions about pairs.
-_PAIRS_LOCK = """
+_PAIRS_LOCK_SQL = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
 ORDER BY id FOR NO KEY UPDATE
 """
 # Open pairs of these topics that were not found again.
-_LAPSE = """
+_LAPSE_SQL = """
 UPDATE memory_duplicatepair p SET state = 'lapsed'
 WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)) AND NOT p.id = ANY(%(again)s)
   AND EXISTS (
@@ -169,7 +169,7 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         waiting = read_waiting(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
         if not waiting:
             return None
-        cursor.execute(_PAIRS_LOCK, {"ids": [each.id for each in waiting]})
+        cursor.execute(_PAIRS_LOCK_SQL, {"ids": [each.id for each in waiting]})
         stored, again, compared = 0, list[uuid.UUID](), list[Waiting]()
         left: set[uuid.UUID] = set()
         scopes_waiting = len({each.scope_id for each in waiting})
@@ -184,11 +184,11 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
             again += written.again
             left |= written.left
             compared += of_scope
-        cursor.execute(_LAPSE, {"ids": [each.id for each in compared], "again": again})
+        cursor.execute(_LAPSE_SQL, {"ids": [each.id for each in compared], "again": again})
         done = [each for each in compared if each.id not in left]
         ids = [each.id for each in done]
-        cursor.execute(_LOOKS_LOCK, {"ids": ids})
-        cursor.execute(_DEQUEUE, {"ids": ids, "hashes": [each.text_hash for each in done]})
+        cursor.execute(_LOOKS_LOCK_SQL, {"ids": ids})
+        cursor.execute(_DEQUEUE_SQL, {"ids": ids, "hashes": [each.text_hash for each in done]})
         return stored
 
 
@@ -298,16 +298,16 @@ def _requeue(scope: str) -> list[int]:
     )
     ids = list(scopes.values_list("id", flat=True))
     with connection.cursor() as cursor:
-        cursor.execute(_UNCOMPARE, {"scopes": ids})
-        cursor.execute(_REQUEUE, {"scopes": ids})
+        cursor.execute(_UNCOMPARE_SQL, {"scopes": ids})
+        cursor.execute(_REQUEUE_SQL, {"scopes": ids})
     return ids
 
 
 def _skip(policies: Policies) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING_SCOPES)
+        cursor.execute(_WAITING_SCOPES_SQL)
         off = [int(pk) for pk, path in cursor.fetchall() if policies.knobs(path).duplicates_mode == "off"]
-        cursor.execute(_SKIP, {"off": off})
+        cursor.execute(_SKIP_SQL, {"off": off})
 
 
 def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:

@@ -23,7 +23,7 @@ from memory.ingest.write import plan_write
 from memory.models import ForgetRun, Rung, TopicEdit
 from memory.models.expressions import salience_effective_sql
 
-_MOVE = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
+_MOVE_SQL = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
 
 # The higher of two effective saliences is kept; the retrievals of both are added.
 _MORE = f"{salience_effective_sql('l', '%(now)s::timestamptz')} > {salience_effective_sql('s', '%(now)s::timestamptz')}"
@@ -36,14 +36,14 @@ SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
     retrieval_count = s.retrieval_count + p.retrieval_count,
     last_retrieved_at = greatest(s.last_retrieved_at, p.last_retrieved_at)
 """
-_VITALITY = f"""
+_VITALITY_SQL = f"""
 WITH p AS (
     SELECT s.topic_id AS id, {_MORE} AS more, l.* FROM memory_vitality s, memory_vitality l
     WHERE s.topic_id = %(survivor)s AND l.topic_id = %(loser)s
 )
 UPDATE memory_vitality s {_FADING} FROM p WHERE s.topic_id = p.id
 """
-_JOINED = f"""
+_JOINED_SQL = f"""
 WITH p AS (
     SELECT d.ours, d.last_seq AS now_last, d.cold AS now_cold, {_MORE} AS more, l.*
     FROM unnest(%(ours)s::uuid[], %(theirs)s::uuid[], %(last)s::int[], %(cold)s::int[])
@@ -52,13 +52,13 @@ WITH p AS (
 )
 UPDATE memory_field s {_FADING}, last_seq = p.now_last, cold_through = p.now_cold FROM p WHERE s.id = p.ours
 """
-_EMPTIED = "UPDATE memory_field SET last_seq = 0, cold_through = 0 WHERE id = ANY(%(theirs)s)"
-_WITHDRAWN = """
+_EMPTIED_SQL = "UPDATE memory_field SET last_seq = 0, cold_through = 0 WHERE id = ANY(%(theirs)s)"
+_WITHDRAWN_SQL = """
 UPDATE memory_fieldsummary SET withdrawn_at = %(now)s
 WHERE field_id = ANY(%(fields)s) AND withdrawn_at IS NULL RETURNING id
 """
-_LINKS = "UPDATE memory_link SET {side}_id = %(to)s WHERE id = ANY(%(ids)s)"
-_TOPICS = """
+_LINKS_SQL = "UPDATE memory_link SET {side}_id = %(to)s WHERE id = ANY(%(ids)s)"
+_TOPICS_SQL = """
 UPDATE memory_topic t
 SET updated_at = %(now)s,
     categories = CASE WHEN t.id = %(survivor)s THEN %(categories)s::varchar[] ELSE t.categories END,
@@ -66,7 +66,7 @@ SET updated_at = %(now)s,
 WHERE t.id IN (%(survivor)s, %(loser)s)
 """
 # A search for a name in either topic finds the survivor.
-_MENTIONS = """
+_MENTIONS_SQL = """
 UPDATE memory_topicmention m
 SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || l.identifiers) x ORDER BY x),
     words = ARRAY(SELECT DISTINCT x FROM unnest(m.words || l.words) x ORDER BY x),
@@ -97,10 +97,10 @@ def topics_join(
     withdrawn = _fields_join(cursor, plan, now=now)
     for side in ("source", "target"):
         if ids := [link for link, which in plan.links if which == side]:
-            cursor.execute(_LINKS.format(side=side), {"ids": ids, "to": survivor.id})
+            cursor.execute(_LINKS_SQL.format(side=side), {"ids": ids, "to": survivor.id})
     _topics_write(cursor, plan, principal=principal, now=now)
     _text_write(plan, vectors=vectors)
-    cursor.execute(_MENTIONS, {"survivor": survivor.id, "loser": loser.id})
+    cursor.execute(_MENTIONS_SQL, {"survivor": survivor.id, "loser": loser.id})
     left = merge_fingerprint(cursor, [survivor.id, loser.id])
     links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
     automatic = principal.identity == SYSTEM.identity
@@ -154,7 +154,7 @@ def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
 def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) -> list[int]:
     """Move and join the fields; return the ids of the summaries that were withdrawn."""
     if plan.moved:
-        cursor.execute(_MOVE, {"to": plan.survivor.id, "ids": [each.id for each in plan.moved]})
+        cursor.execute(_MOVE_SQL, {"to": plan.survivor.id, "ids": [each.id for each in plan.moved]})
     if not plan.joined:
         return []
     revisions_place(
@@ -173,16 +173,16 @@ def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) ->
         "last": [len(each.order) for each in plan.joined],
         "cold": [each.cold for each in plan.joined],
     }
-    cursor.execute(_JOINED, wanted)
-    cursor.execute(_EMPTIED, wanted)
-    cursor.execute(_WITHDRAWN, {"fields": [each.ours.id for each in plan.joined if each.refold], "now": now})
+    cursor.execute(_JOINED_SQL, wanted)
+    cursor.execute(_EMPTIED_SQL, wanted)
+    cursor.execute(_WITHDRAWN_SQL, {"fields": [each.ours.id for each in plan.joined if each.refold], "now": now})
     return sorted(int(row[0]) for row in cursor.fetchall())
 
 
 def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principal, now: dt.datetime) -> None:
     survivor, loser = plan.survivor, plan.loser
     wanted: dict[str, Any] = {"survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories}
-    cursor.execute(_VITALITY, wanted)
+    cursor.execute(_VITALITY_SQL, wanted)
     if plan.rung != survivor.rung:
         state_changes.rungs_set(cursor, {survivor.id: plan.rung})
     elif plan.rung:
@@ -196,7 +196,7 @@ def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principa
         TopicEdit.objects.create(
             topic_id=survivor.id, at=now, before={"categories": survivor.categories}, actor=principal.actor
         )
-    cursor.execute(_TOPICS, wanted)
+    cursor.execute(_TOPICS_SQL, wanted)
     state_changes.live_set(cursor, [loser.id], live=False)
 
 

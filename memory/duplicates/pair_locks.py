@@ -10,10 +10,10 @@ from django.db.backends.utils import CursorWrapper
 from memory.forgetting.topic_state import HELD
 from memory.models import DuplicatePair
 
-_LOCK = f"WITH {HELD} SELECT id, state FROM held"
-_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+_LOCK_SQL = f"WITH {HELD} SELECT id, state FROM held"
+_FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 # All pairs of the topics: those with the loser lapse.
-_PAIRS_LOCK = """
+_PAIRS_LOCK_SQL = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
 ORDER BY id FOR NO KEY UPDATE
 """
@@ -25,10 +25,10 @@ def topics_lock(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.
     To merge several pairs in one transaction, lock all of their topics first, which avoids deadlocks.
     """
     wanted = {"topics": list(ids)}
-    cursor.execute(_LOCK, wanted)
+    cursor.execute(_LOCK_SQL, wanted)
     states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
-    cursor.execute(_FIELDS_LOCK, wanted)
-    cursor.execute(_PAIRS_LOCK, wanted)
+    cursor.execute(_FIELDS_LOCK_SQL, wanted)
+    cursor.execute(_PAIRS_LOCK_SQL, wanted)
     return {topic_id: _text(state) for topic_id, state in states.items()}
 
 

@@ -42,7 +42,7 @@ __all__ = [
 State = DuplicatePair.State
 _VERDICTS = DuplicatePair.Verdict
 
-_WAITING = """
+_WAITING_SQL = """
 SELECT count(*) FROM (
     SELECT 1 FROM memory_duplicatelook l JOIN memory_scope s ON s.id = l.scope_id
     WHERE l.waiting AND (%(scope)s = '/' OR s.path = %(scope)s OR starts_with(s.path, %(below)s)) LIMIT %(most)s
@@ -185,7 +185,7 @@ def duplicate_settings(scope: str) -> dict[str, Any]:
 def waiting_count(scope: str, *, at_most: int) -> int:
     """Return how many topics at or below a scope wait to be compared, at most ``at_most``. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, {"scope": scope, "below": scope.rstrip("/") + "/", "most": at_most})
+        cursor.execute(_WAITING_SQL, {"scope": scope, "below": scope.rstrip("/") + "/", "most": at_most})
         return int(cursor.fetchone()[0])
 
 

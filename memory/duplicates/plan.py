@@ -20,7 +20,7 @@ from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 from memory.text.likeness import Saying
 
-_TOPICS = f"""
+_TOPICS_SQL = f"""
 SELECT t.id, s.path, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at, t.rung,
        t.released_at IS NOT NULL, t.merged_into_id, v.live, v.pinned, v.pin_reason,
        {salience_effective_sql("v", "%(now)s::timestamptz")}, coalesce(x.text_hash, ''),
@@ -29,13 +29,13 @@ FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitalit
 LEFT JOIN memory_topicvector x ON x.topic_id = t.id
 WHERE t.id = ANY(%(ids)s)
 """
-_FIELDS = """
+_FIELDS_SQL = """
 SELECT f.id, f.topic_id, f.name, f.last_seq, f.cold_through, f.detached, f.created_at, r.value, r.field_type,
        r.valid_from, r.recorded_at
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%(ids)s) ORDER BY f.created_at, f.id
 """
-_REVISIONS = """
+_REVISIONS_SQL = """
 SELECT r.id, r.field_id, r.seq, r.recorded_at, r.valid_from FROM memory_revision r
 WHERE r.field_id = ANY(%(fields)s) ORDER BY r.field_id, r.seq
 """
@@ -151,7 +151,7 @@ class MergePlan:
 def sides_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> dict[uuid.UUID, Side]:
     """Return topics as stored. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_TOPICS, {"ids": list(ids), "now": now})
+        cursor.execute(_TOPICS_SQL, {"ids": list(ids), "now": now})
         return {row[0]: Side(*row) for row in cursor.fetchall()}
 
 
@@ -159,7 +159,7 @@ def fields_read(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[FieldRow]]:
     """Return the fields of topics in their order, each with its current value. One query."""
     found: dict[uuid.UUID, list[FieldRow]] = {topic_id: [] for topic_id in ids}
     with connection.cursor() as cursor:
-        cursor.execute(_FIELDS, {"ids": list(ids)})
+        cursor.execute(_FIELDS_SQL, {"ids": list(ids)})
         for row in cursor.fetchall():
             each = FieldRow(*row)
             found[each.topic_id].append(each)
@@ -195,7 +195,7 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
     with connection.cursor() as cursor:
         histories: dict[uuid.UUID, list[RevisionRow]] = {}
         if both:
-            cursor.execute(_REVISIONS, {"fields": [each.id for pair in both for each in pair]})
+            cursor.execute(_REVISIONS_SQL, {"fields": [each.id for pair in both for each in pair]})
             for row in cursor.fetchall():
                 histories.setdefault(row[1], []).append(RevisionRow(*row))
         cursor.execute(LINKS_MOVED, {"survivor": survivor.id, "loser": loser.id})

@@ -10,7 +10,7 @@ from django.db import connection
 SCOPES_A_STEP = 16
 
 # Scopes are taken in random order with equal shares, so that a busy one does not hold up the others.
-_WAITING = """
+_WAITING_SQL = """
 WITH turns AS MATERIALIZED (
     SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share
     FROM memory_scope s
@@ -44,7 +44,7 @@ def read_waiting(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> 
     within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"
     with connection.cursor() as cursor:
         cursor.execute(
-            _WAITING.format(within=within, most_scopes=SCOPES_A_STEP),
+            _WAITING_SQL.format(within=within, most_scopes=SCOPES_A_STEP),
             {"model": model, "limit": limit, "scopes": list(scope_ids or ())},
         )
         return [Waiting(*row) for row in cursor.fetchall()]

@@ -18,7 +18,7 @@ from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
 # Numbers of revisions while they change places: no field has so many.
 APART = 1_000_000_000
 
-_IMAGE = """
+_IMAGE_SQL = """
 SELECT jsonb_build_object(
     'fields', coalesce((SELECT jsonb_agg(to_jsonb(f) ORDER BY f.id) FROM memory_field f WHERE f.topic_id = t.id), '[]'),
     'revisions', coalesce((
@@ -28,7 +28,7 @@ SELECT jsonb_build_object(
 )
 FROM memory_topic t WHERE t.id = %(id)s
 """
-_SEARCHED = """
+_SEARCHED_SQL = """
 SELECT jsonb_build_object(
     'vector', (SELECT to_jsonb(x) FROM memory_topicvector x WHERE x.topic_id = %(id)s),
     'document', (SELECT to_jsonb(x) FROM memory_topicdocument x WHERE x.topic_id = %(id)s),
@@ -37,7 +37,7 @@ SELECT jsonb_build_object(
 """
 
 # What the topics hold, but for how much they are used.
-_FINGERPRINT = """
+_FINGERPRINT_SQL = """
 SELECT t.id::text, jsonb_build_object(
     'said', md5(concat_ws('|', t.title, t.summary, t.kind, t.categories::text)),
     'fields', md5(coalesce((
@@ -55,7 +55,7 @@ _CHANGED_WORDS = {
 }
 
 # The vectors and documents of both are locked by changing them; fields in the order of their ids, as the worker does.
-_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+_FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
 
 # First out of the way of each other, then to their places.
@@ -67,7 +67,7 @@ FROM unnest(%(ids)s::uuid[], %(fields)s::uuid[], %(seqs)s::int[]) AS b (id, fiel
     "UPDATE memory_revision SET seq = seq - %(apart)s WHERE id = ANY(%(ids)s::uuid[])",
 )
 
-_FIELD = f"""
+_FIELD_SQL = f"""
 UPDATE memory_field f
 SET topic_id = b.topic_id, last_seq = b.last_seq, cold_through = b.cold_through, detached = b.detached,
     {fading_sql("f", used="%(used)s", floor="f.fade_floor")}
@@ -76,7 +76,7 @@ WHERE f.id = b.id AND f.topic_id = ANY(%(topics)s) AND b.topic_id = ANY(%(topics
 """
 
 # A link that would then be there twice stays where it is.
-_LINKS = """
+_LINKS_SQL = """
 UPDATE memory_link l SET {side}_id = %(topic)s
 WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EXISTS (
     SELECT 1 FROM memory_link x WHERE x.{side}_id = %(topic)s AND x.{other}_id = l.{other}_id AND x.kind = l.kind
@@ -100,7 +100,7 @@ FROM jsonb_populate_record(NULL::memory_topicmention, %(mention)s) b
 WHERE m.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,
 )
-_LOOK = """
+_LOOK_SQL = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(topics)s) ORDER BY topic_id FOR UPDATE
 )
@@ -113,21 +113,21 @@ _KEYS = ("half_life", "fade", "fade_floor", "fields", "updated_at")
 def rows_image(cursor: CursorWrapper, topic_id: uuid.UUID, *, joined: Sequence[uuid.UUID]) -> dict[str, Any]:
     """Return the rows of a locked topic that a merge may change beside its state: its fields, and where the revisions
     of the fields in ``joined`` are. One query."""
-    cursor.execute(_IMAGE, {"id": topic_id, "joined": list(joined)})
+    cursor.execute(_IMAGE_SQL, {"id": topic_id, "joined": list(joined)})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def search_image(cursor: CursorWrapper, topic_id: uuid.UUID) -> dict[str, Any]:
     """Return what a topic is found by, as it stands: vector, document, mention. One query."""
-    cursor.execute(_SEARCHED, {"id": topic_id})
+    cursor.execute(_SEARCHED_SQL, {"id": topic_id})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, dict[str, str]]:
     """Return what two topics hold by now, as hashes by topic. One query; reads their revisions."""
-    cursor.execute(_FINGERPRINT, {"ids": list(ids)})
+    cursor.execute(_FINGERPRINT_SQL, {"ids": list(ids)})
     return {topic_id: json.loads(said) for topic_id, said in cursor.fetchall()}
 
 
@@ -151,7 +151,7 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
     the caller. Returns the topics that changed since, each with what happened to it, and then changes nothing. About
     fifteen statements."""
     topics = [each.topic_id for each in actions]
-    cursor.execute(_FIELDS_LOCK, {"topics": topics})
+    cursor.execute(_FIELDS_LOCK_SQL, {"topics": topics})
     print_now = merge_fingerprint(cursor, topics)
     changes = {each.topic_id: json.loads(each.changes) for each in actions}
     left: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})
@@ -166,18 +166,18 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
         after, present = json.loads(each.after), json.loads(each.present)
         used = any(after[name] != present[name] for name in USE)
         fields = json.dumps(changes[each.topic_id]["rows"]["fields"])
-        cursor.execute(_FIELD, {"used": used, "rows": fields, "topics": topics})
+        cursor.execute(_FIELD_SQL, {"used": used, "rows": fields, "topics": topics})
         for side, other in (("source", "target"), ("target", "source")):
             if ids := changes[each.topic_id].get("links", {}).get(side):
                 cursor.execute(
-                    _LINKS.format(side=side, other=other), {"ids": ids, "topic": each.topic_id, "topics": topics}
+                    _LINKS_SQL.format(side=side, other=other), {"ids": ids, "topic": each.topic_id, "topics": topics}
                 )
         found = changes[each.topic_id].get("search") or {}
         for name, statement in zip(("vector", "document", "mention"), _SEARCH, strict=True):
             if found.get(name):
                 cursor.execute(statement, {name: json.dumps(found[name]), "id": each.topic_id})
     revisions_place(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
-    cursor.execute(_LOOK, {"topics": topics})
+    cursor.execute(_LOOK_SQL, {"topics": topics})
     return []
 
 

@@ -47,17 +47,17 @@ _NOT_REMEMBERED = frozenset(
     {"memory_conversationwrite", "memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"}
 )
 
-_STILL_NAMED = """
+_STILL_NAMED_SQL = """
 SELECT DISTINCT each FROM memory_topicmention m CROSS JOIN LATERAL unnest(m.identifiers) each
 WHERE m.identifiers && %(identifiers)s::text[] AND each = ANY(%(identifiers)s::text[])
 """
-_ADDRESSES = """
+_ADDRESSES_SQL = """
 SELECT address FROM (
     SELECT path AS address FROM memory_scope UNION ALL SELECT name FROM memory_apikey
     UNION ALL SELECT concat_ws(' ', username, email, first_name, last_name) FROM auth_user
 ) x WHERE %(anchors)s::text IS NULL OR octet_length(address) <> length(address) OR lower(address) ~ %(anchors)s
 """
-_HOLDERS = """
+_HOLDERS_SQL = """
 SELECT d.place, m.topic_id
 FROM jsonb_array_elements(%(words)s::jsonb) WITH ORDINALITY AS d (words, place)
 CROSS JOIN LATERAL (
@@ -65,7 +65,7 @@ CROSS JOIN LATERAL (
     WHERE words @> ARRAY(SELECT jsonb_array_elements_text(d.words)) LIMIT %(most)s
 ) m
 """
-_STATED = """
+_STATED_SQL = """
 SELECT t.id, t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s)
 UNION ALL SELECT t.id, t.summary FROM memory_topic t WHERE t.id = ANY(%(ids)s)
 UNION ALL SELECT f.topic_id, x.text FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
@@ -195,7 +195,7 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     if not passages:
         return set()
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
-    cursor.execute(_HOLDERS, {"words": json.dumps(words), "most": MOST_HOLDERS + 1})
+    cursor.execute(_HOLDERS_SQL, {"words": json.dumps(words), "most": MOST_HOLDERS + 1})
     holders: dict[Passage, set[uuid.UUID]] = {}
     for place, topic_id in cursor.fetchall():
         holders.setdefault(passages[place - 1], set()).add(topic_id)
@@ -207,7 +207,7 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     unsure = {passage: topics for passage, topics in holders.items() if passage not in held}
     if unsure:
         stated: dict[uuid.UUID, set[Passage]] = {}
-        cursor.execute(_STATED, {"ids": list(set().union(*unsure.values()))})
+        cursor.execute(_STATED_SQL, {"ids": list(set().union(*unsure.values()))})
         for topic_id, text in cursor.fetchall():
             stated.setdefault(topic_id, set()).update((passage_of(text), *parts_of(text)))
         held |= {p for p, topics in unsure.items() if any(p in stated.get(topic, ()) for topic in topics)}
@@ -218,9 +218,9 @@ def _still_named(cursor: CursorWrapper, sought: set[str]) -> set[str]:
     """Return the keys that another topic still has, or the name of a scope, an API key or an account."""
     if not sought:
         return set()
-    cursor.execute(_STILL_NAMED, {"identifiers": sorted(sought)})
+    cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(sought)})
     named: set[str] = {row[0] for row in cursor.fetchall()}
-    cursor.execute(_ADDRESSES, {"anchors": anchors_pattern(anchors_of((), sought, most=MOST_ANCHORS))})
+    cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), sought, most=MOST_ANCHORS))})
     for (address,) in cursor.fetchall():
         # The segments of a scope may be names of their own.
         for part in (address, *address.split("/")):

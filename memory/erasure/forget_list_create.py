@@ -37,9 +37,9 @@ LISTED_FOR = dt.timedelta(hours=1)
 MATCHES_SHOWN = 200
 MAX_QUERY = 2_000
 
-_BY_FILTER = "SELECT t.id FROM memory_topic t WHERE {conditions} ORDER BY t.created_at, t.id LIMIT {most}"
+_BY_FILTER_SQL = "SELECT t.id FROM memory_topic t WHERE {conditions} ORDER BY t.created_at, t.id LIMIT {most}"
 
-_ROOTS = """
+_ROOTS_SQL = """
 WITH RECURSIVE path AS (
     SELECT id AS leaf, id, merged_into_id FROM memory_topic WHERE id = ANY(%s) AND merged_into_id IS NOT NULL
     UNION
@@ -48,7 +48,7 @@ WITH RECURSIVE path AS (
 SELECT leaf, id FROM path WHERE merged_into_id IS NULL
 """
 
-_STATES = """
+_STATES_SQL = """
 SELECT t.id, t.updated_at, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL
 FROM memory_topic t WHERE t.id = ANY(%s)
 """
@@ -193,7 +193,7 @@ def _found(
         if choice.ambiguous:
             question = f"{len(matches)} topics match equally well. Choose which one you mean."
         return matches, choice.ambiguous, question
-    ids = ids_read(_BY_FILTER.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
+    ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
     why = wanted.describe()
     question = "" if ids else f"No topic in this scope is {why}." if why else "This scope is empty."
     return [TopicMatch(topic_id, f"It is {why}.", 1.0) for topic_id in ids], False, question
@@ -202,7 +202,7 @@ def _found(
 def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
     """Replace merged topics by the topics they were merged into: a purge of those erases both. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_ROOTS, [[match.topic_id for match in matches]])
+        cursor.execute(_ROOTS_SQL, [[match.topic_id for match in matches]])
         roots: dict[uuid.UUID, uuid.UUID] = dict(cursor.fetchall())
     found: dict[uuid.UUID, TopicMatch] = {}
     for match in matches:
@@ -217,7 +217,7 @@ def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
 
 def _states(ids: Sequence[uuid.UUID], *, lock: bool = False) -> dict[uuid.UUID, list[Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(_STATES + ("ORDER BY t.id FOR NO KEY UPDATE" if lock else ""), [list(ids)])
+        cursor.execute(_STATES_SQL + ("ORDER BY t.id FOR NO KEY UPDATE" if lock else ""), [list(ids)])
         return {row[0]: [row[1].isoformat(), row[2], row[3]] for row in cursor.fetchall()}
 
 

@@ -12,7 +12,7 @@ from memory.text.identifiers import STRONG, identifiers_find
 # The most identifiers shown per topic.
 MOST_OTHERS = 3
 
-_TALLY = """
+_TALLY_SQL = """
 SELECT count(*) FILTER (WHERE v.pinned), count(*) FILTER (WHERE coalesce(e.entry->'keeps', 'null') <> 'null')
 FROM memory_forgetlisting l
 CROSS JOIN LATERAL jsonb_array_elements(l.entries) e (entry)
@@ -31,7 +31,7 @@ class ListTally(NamedTuple):
 def listing_tally(listing_id: uuid.UUID) -> ListTally:
     """Return the tally of a list as of now. One query; zeros for a list that does not exist."""
     with connection.cursor() as cursor:
-        cursor.execute(_TALLY, [listing_id])
+        cursor.execute(_TALLY_SQL, [listing_id])
         return ListTally(*cursor.fetchone())
 
 

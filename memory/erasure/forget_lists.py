@@ -20,7 +20,7 @@ from memory.predicates.binding import path_q
 # For this long after it expired, a list keeps its request.
 KEPT_FOR = dt.timedelta(days=7)
 
-_SHOWN = """
+_SHOWN_SQL = """
 SELECT t.id, t.title, t.summary, s.path, t.kind, t.rung, t.released_at IS NOT NULL, v.pinned
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
@@ -155,7 +155,7 @@ def listing_of(row: ForgetListing, *, now: dt.datetime, matches: list[ListedTopi
 def listed_topics(entries: Sequence[dict[str, Any]]) -> list[ListedTopic]:
     """Return the entries of a list with the present state of their topics; of a purged one only the id. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_SHOWN, [[entry["id"] for entry in entries]])
+        cursor.execute(_SHOWN_SQL, [[entry["id"] for entry in entries]])
         known = {row[0]: row for row in cursor.fetchall()}
     found = []
     for entry in entries:

@@ -27,7 +27,7 @@ from memory.recall.access_fold import fold_wait
 from memory.recall.corpus import documents_erase
 
 # Topics that were merged into a purged topic, directly or not, are purged with it.
-_FAMILY = """
+_FAMILY_SQL = """
 WITH RECURSIVE family AS (
     SELECT id FROM memory_topic WHERE id = ANY(%(ids)s::uuid[])
     UNION
@@ -37,14 +37,14 @@ SELECT id FROM family ORDER BY id
 """
 # Locked in the order of ids, as every writer does, and each table by its key, whatever the planner estimates. While the
 # locks are held, no row can begin to refer to a topic.
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) AND v.topic_id = ANY(%(ids)s) ORDER BY t.id FOR UPDATE OF t, v
 """
-_FIELDS = "SELECT id FROM memory_field WHERE topic_id = ANY(%(ids)s) ORDER BY id FOR UPDATE"
+_FIELDS_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(ids)s) ORDER BY id FOR UPDATE"
 
-_CUT = """
+_CUT_SQL = """
 WITH cut AS (
     UPDATE memory_revision r SET ref_topic_id = NULL WHERE ref_topic_id = ANY(%(ids)s::uuid[])
     RETURNING r.field_id, r.seq
@@ -154,11 +154,11 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     scopes: dict[uuid.UUID, str] = {}
     merged: dict[uuid.UUID, uuid.UUID] = {}
     while True:
-        cursor.execute(_FAMILY, {"ids": wanted})
+        cursor.execute(_FAMILY_SQL, {"ids": wanted})
         family = [row[0] for row in cursor.fetchall()]
         if scopes.keys() == set(family):
             break
-        cursor.execute(_TOPICS, {"ids": family})
+        cursor.execute(_TOPICS_SQL, {"ids": family})
         found = cursor.fetchall()
         scopes = {topic_id: path for topic_id, path, _into in found}
         merged = {topic_id: into for topic_id, _path, into in found if into is not None}
@@ -179,7 +179,7 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
                 "this topic, or undo the merge first.",
                 code=ProblemCode.TOPIC_MERGED,
             )
-    cursor.execute(_FIELDS, {"ids": family})
+    cursor.execute(_FIELDS_SQL, {"ids": family})
     return scopes
 
 
@@ -209,7 +209,7 @@ def _cut(
         cursor.execute(f'SELECT count(*) FROM {table} WHERE "{column}" = ANY(%(ids)s)', parameters)
         counts[f"{table}.{column}"] = int(cursor.fetchone()[0])
         if table == "memory_revision":
-            cursor.execute(_CUT, parameters)
+            cursor.execute(_CUT_SQL, parameters)
         else:
             cursor.execute(f'UPDATE {table} SET "{column}" = NULL WHERE "{column}" = ANY(%(ids)s)', parameters)
     return {table: times for table, times in counts.items() if times}

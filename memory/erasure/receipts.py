@@ -34,7 +34,7 @@ PURGED = "purged"
 _ANCHOR = frozenset({"receipt", "number", "hash", "seal"})
 _BATCH = 500
 
-_ANCHORS = """
+_ANCHORS_SQL = """
 SELECT DISTINCT (after->>'number')::bigint, after->>'receipt', after->>'hash', after->>'seal'
 FROM memory_auditevent WHERE action = 'purged' AND after ? 'hash' ORDER BY 1, 2, 3, 4
 """
@@ -205,7 +205,7 @@ def receipts_verify() -> Chain:
         known[number] = (str(receipt.pk), receipt.hash)
         previous, expected = receipt.hash, number + 1
     with connection.cursor() as cursor:
-        cursor.execute(_ANCHORS)
+        cursor.execute(_ANCHORS_SQL)
         anchors: list[tuple[int, str, str, str]] = cursor.fetchall()
     reported = [number for number, *_others in wrong]
     for number, receipt_id, digest, _made in anchors:
@@ -232,7 +232,7 @@ def receipts_verify() -> Chain:
 def seals_are_ours() -> bool:
     """Return whether receipts were made with the present secret key; True if there are none."""
     with connection.cursor() as cursor:
-        cursor.execute(_ANCHORS + " LIMIT 100")
+        cursor.execute(_ANCHORS_SQL + " LIMIT 100")
         anchors = cursor.fetchall()
     return not anchors or any(_is_sealed(digest, made) for _number, _id, digest, made in anchors)
 

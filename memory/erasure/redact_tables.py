@@ -30,7 +30,7 @@ TRIES = 5
 _CLEARS_STATISTICS = 180000
 
 # The hash of a query is a fingerprint of it, so it is emptied too.
-_ACCESSES = """
+_ACCESSES_SQL = """
 UPDATE memory_accesslog a
 SET topic_ids = x.topics, field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
                                             WHERE f <> ALL(%(fields)s::uuid[]) ORDER BY n),
@@ -42,7 +42,7 @@ FROM (
 ) x WHERE a.id = x.id RETURNING a.id::text
 """
 # Only within the scope of the caller: a row of another scope tells of another topic that once had the id.
-_AUDITS = """
+_AUDITS_SQL = """
 UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
 WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
   AND (%(within)s = '/' OR scope = %(within)s OR starts_with(scope, %(within)s || '/'))
@@ -50,7 +50,7 @@ RETURNING id::text
 """
 # A request that is sent again must not store the erased content once more: its key stays in use, and the reply is 410.
 # The same holds for a message whose turn was emptied. A text may hold anything like an id, so ids are compared as text.
-_REPLIES = """
+_REPLIES_SQL = """
 UPDATE memory_idempotencyrecord r SET reply = 'null', request_hash = '', status = 410
 WHERE status <> 410 AND (EXISTS (
     SELECT 1 FROM regexp_matches(reply::text, '"topic_id\\\\?": ?\\\\?"([0-9a-f-]{36})', 'g') m
@@ -58,7 +58,7 @@ WHERE status <> 410 AND (EXISTS (
 ) OR EXISTS (SELECT 1 FROM memory_conversationturn t WHERE t.id = r.turn_id AND t.erased)) RETURNING id::text
 """
 # The query, reason and question of a list, and the reason of each entry, describe all topics of the list.
-_ENTRIES = """
+_ENTRIES_SQL = """
 UPDATE memory_forgetlisting l
 SET query = '', reason = '', question = '', entries = (
     SELECT coalesce(jsonb_agg(CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
@@ -69,7 +69,7 @@ WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uu
 RETURNING id::text
 """
 # A process that is killed after a write and before it logs the call leaves a write without an entry in the turn.
-_UNNOTED = """
+_UNNOTED_SQL = """
 SELECT DISTINCT t.id FROM memory_conversationwrite w
 JOIN memory_conversationturn t ON t.conversation_id = w.conversation_id AND t.at <= w.at
     AND t.ended IN ('working', 'lost')
@@ -80,7 +80,7 @@ WHERE w.topic_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
 """
 # A model that has read the content may have paraphrased it in this and all later turns of the conversation. A running
 # turn finds itself marked before it writes anything more.
-_TURNS = """
+_TURNS_SQL = """
 WITH touched AS (
     SELECT conversation_id, min(place) AS place FROM memory_conversationturn t
     WHERE t.id = ANY(%(turns)s::bigint[]) OR EXISTS (
@@ -103,12 +103,12 @@ RETURNING t.id::text
 """
 # Statements by table that change rows by the ids of topics, before texts are searched.
 _BY_ID = {
-    "memory_accesslog": _ACCESSES,
-    "memory_auditevent": _AUDITS,
-    "memory_forgetlisting": _ENTRIES,
-    "memory_conversationturn": _TURNS,
+    "memory_accesslog": _ACCESSES_SQL,
+    "memory_auditevent": _AUDITS_SQL,
+    "memory_forgetlisting": _ENTRIES_SQL,
+    "memory_conversationturn": _TURNS_SQL,
     # After the turns: closing a turn takes locks in this order.
-    "memory_idempotencyrecord": _REPLIES,
+    "memory_idempotencyrecord": _REPLIES_SQL,
 }
 # Columns derived from a text, emptied when the text is masked.
 _MADE_FROM = {"memory_accesslog": ("query_hash",)}
@@ -119,7 +119,7 @@ def turns_unnoted(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
 
     Call it before the topics are deleted, as the records of the writes are deleted with them.
     """
-    cursor.execute(_UNNOTED, {"ids": list(ids)})
+    cursor.execute(_UNNOTED_SQL, {"ids": list(ids)})
     return [row[0] for row in cursor.fetchall()]
 
 

@@ -96,7 +96,7 @@ IDS_KEPT = frozenset(
     }
 )
 
-_COLUMNS = """
+_COLUMNS_SQL = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_type(a.atttypid, a.atttypmod),
        NOT a.attnotnull,
        coalesce((SELECT bool_or(a.attnum = ANY(i.indkey)) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),
@@ -108,7 +108,7 @@ WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.at
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 ORDER BY n.nspname, c.relname, a.attnum
 """
-_STATISTICS = """
+_STATISTICS_SQL = """
 SELECT tablename, attname, value FROM (
     SELECT s.tablename, s.attname, unnest(array_cat(array_cat(
         coalesce(s.most_common_vals::text::text[], '{}'), coalesce(s.histogram_bounds::text::text[], '{}')),
@@ -238,7 +238,7 @@ def cuts() -> tuple[tuple[Model, str], ...]:
 
 def columns_of(cursor: CursorWrapper) -> list[Column]:
     """Return every column of every table, without system tables. One statement."""
-    cursor.execute(_COLUMNS)
+    cursor.execute(_COLUMNS_SQL)
     return [Column(*row) for row in cursor.fetchall()]
 
 
@@ -251,7 +251,7 @@ def key_sql(columns: Sequence[Column]) -> str:
 def statistics_read(cursor: CursorWrapper) -> list[tuple[str, str, str]]:
     """Return the values in the planner's statistics of columns with texts and ids: table, column, value. One
     statement."""
-    cursor.execute(_STATISTICS)
+    cursor.execute(_STATISTICS_SQL)
     return list(cursor.fetchall())
 
 

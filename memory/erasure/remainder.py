@@ -30,18 +30,18 @@ from memory.text.folding import fold
 # The link from a remainder to the topic it was part of.
 REST_OF = "rest_of"
 
-_AGES = """
+_AGES_SQL = """
 SELECT t.id, t.created_at, v.salience FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
 """
-_LED = """
+_LED_SQL = """
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
 SELECT l.source_id, d.kept, l.kind, l.created_at, l.actor
 FROM unnest(%s::uuid[], %s::uuid[]) AS d (whole, kept) JOIN memory_link l ON l.target_id = d.whole
 WHERE l.source_id <> ALL(%s::uuid[]) AND l.source_id <> d.kept
 ON CONFLICT DO NOTHING
 """
-_LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
+_LINKS_SQL = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
 
 
 def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
@@ -112,10 +112,10 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str,
         return []
     linked: dict[uuid.UUID, list[IngestEdge]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_LINKS, [list(remainders)])
+        cursor.execute(_LINKS_SQL, [list(remainders)])
         for source, target, kind in cursor.fetchall():
             linked.setdefault(source, []).append(IngestEdge(to_topic_id=target, kind=kind))
-        cursor.execute(_AGES, [list(remainders)])
+        cursor.execute(_AGES_SQL, [list(remainders)])
         ages = {topic_id: (created_at, salience) for topic_id, created_at, salience in cursor.fetchall()}
     items = []
     for topic_id, topic in topic_contents(list(remainders)).items():
@@ -157,7 +157,7 @@ def remainders_store(
             raise outcome
         kept.append(outcome.topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(_LED, [list(origins), kept, list(origins)])
+        cursor.execute(_LED_SQL, [list(origins), kept, list(origins)])
 
 
 def remainder_summary(remainder: dict[str, Any]) -> str:

@@ -19,13 +19,13 @@ from memory.text.names import words_index
 # The most topics with all words of a text that are checked.
 MOST_SAYING = 10_000
 
-_FACT_TEXTS = """
+_FACT_TEXTS_SQL = """
 SELECT t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 UNION SELECT r.value FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r
     ON r.field_id = f.id WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 """
 # Linked by the edge, or by the field that holds only the reference; or the source has all words of a text.
-_SOURCES = """
+_SOURCES_SQL = """
 WITH facts AS (
     SELECT id, scope_id FROM memory_topic WHERE id = ANY(%(ids)s)
 ), linked AS (
@@ -66,10 +66,10 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
         "text": TEXT_FIELD,
         "most": MOST_SAYING,
     }
-    cursor.execute(_FACT_TEXTS, parameters)
+    cursor.execute(_FACT_TEXTS_SQL, parameters)
     passages = _long(row[0] for row in cursor.fetchall())
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
-    cursor.execute(_SOURCES, {**parameters, "words": json.dumps([each for each in words if each])})
+    cursor.execute(_SOURCES_SQL, {**parameters, "words": json.dumps([each for each in words if each])})
     eraser = Eraser(passages=passages)
     return sorted(
         {

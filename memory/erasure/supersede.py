@@ -55,7 +55,7 @@ TOKEN_SECONDS = 3_600
 _SALT = "memory.supersede.candidate"
 
 # Live topics that may state the new text already, as title or as a whole field.
-_STORED = """
+_STORED_SQL = """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id AND v.live
 WHERE t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}
   AND (md5(lower(t.title)) = ANY({digests}::text[]) OR t.id = ANY({ids}))
@@ -273,7 +273,7 @@ class _Writer:
         ]
         bound = Bound()
         within = scope_sql("t.scope_id", self.scope, bound.bind)
-        sql = _STORED.format(within=within, digests=bound.bind(digests), ids=bound.bind(list(replaced)))
+        sql = _STORED_SQL.format(within=within, digests=bound.bind(digests), ids=bound.bind(list(replaced)))
         for topic in topic_contents(ids_read(sql, bound)).values():
             if any(same_text(fact.text, self.new_text) for fact in facts_of(topic, divide=len(self.new_text) < 500)):
                 return topic.id

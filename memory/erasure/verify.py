@@ -45,10 +45,10 @@ _TIME_COLUMNS = ("recorded_at", "at", "created_at", "found_at", "started", "star
 # have ids of another version.
 _MADE = """CASE WHEN substr(id::text, 15, 1) = '7'
            THEN to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) END"""
-_LAST_WRITTEN = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
+_LAST_WRITTEN_SQL = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
             AND (e.action = 'ingest_new_topic' OR e.action = 'edited'))"""
 _WRITTEN: dict[str, str | None] = {
-    "memory_topic": _LAST_WRITTEN,
+    "memory_topic": _LAST_WRITTEN_SQL,
     "memory_revision": _MADE,
     "memory_field": _MADE,
     # Their times say nothing of when their texts were written.

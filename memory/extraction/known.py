@@ -15,7 +15,7 @@ from memory.text.statements import title_of
 FACT_FIELD = "fact"
 
 # Live topics with the title that a fact would get, and the fact they hold, if any.
-_SAME_TITLE = """
+_SAME_TITLE_SQL = """
 SELECT t.id, t.title, r.value
 FROM memory_topic t
 JOIN memory_vitality v ON v.topic_id = t.id AND v.live
@@ -64,7 +64,7 @@ def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[
     titles = list({title_of(fact.text) for fact in facts})
     topics: dict[str, uuid.UUID] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_SAME_TITLE, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
+        cursor.execute(_SAME_TITLE_SQL, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
         for topic_id, title, value in cursor.fetchall():
             topics.setdefault(fact_key(value or title), topic_id)
     return [topics.get(fact_key(fact.text)) for fact in facts]

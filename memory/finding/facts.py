@@ -24,19 +24,19 @@ _NAMELESS = wordset(
     "fact facts content text value note notes memory description body detail details info statement observation message"
 )
 
-_LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
-_TOPICS = """
+_LOCK_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_TOPICS_SQL = """
 SELECT t.id, t.title, t.summary, t.kind, s.path, t.categories, v.pinned, v.live
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
 """
-_FIELDS = """
+_FIELDS_SQL = """
 SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
 # All texts a topic has ever had: a purge must also erase what only the history holds.
-_EVER = """
+_EVER_SQL = """
 SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = ANY(%(ids)s)
 UNION ALL
@@ -130,14 +130,14 @@ def topic_contents(
     """
     with connection.cursor() as cursor:
         if lock:
-            cursor.execute(_LOCK, [list(ids)])
-        cursor.execute(_TOPICS, [list(ids)])
+            cursor.execute(_LOCK_SQL, [list(ids)])
+        cursor.execute(_TOPICS_SQL, [list(ids)])
         found = {row[0]: TopicContent(*row) for row in cursor.fetchall()}
-        cursor.execute(_FIELDS, [list(ids)])
+        cursor.execute(_FIELDS_SQL, [list(ids)])
         for topic_id, field_id, name, value, kind in cursor.fetchall():
             found[topic_id].fields.append(Element(FIELD, value, name, field_id, kind))
         if ever:
-            cursor.execute(_EVER, {"ids": list(ids)})
+            cursor.execute(_EVER_SQL, {"ids": list(ids)})
             for topic_id, text in cursor.fetchall():
                 if all(text != element.text for element in found[topic_id].elements()):
                     found[topic_id].ever.append(text)

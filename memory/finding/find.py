@@ -51,19 +51,19 @@ MOST_ALIAS_TEXTS = 200
 MOST_IDS = MOST_AT_ONCE + 1
 
 # The oldest first; where one fact is asked for, the nearest: what is far from the request is not it.
-_MENTIONING = """
+_MENTIONING_SQL = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id {vectors}
 WHERE ({wanted}) AND {conditions} ORDER BY {first}, t.id LIMIT {most}
 """
-_SAME_TITLE = """
+_SAME_TITLE_SQL = """
 SELECT t.id FROM memory_topic t WHERE md5(lower(t.title)) = md5(lower({wanted})) AND {conditions}
 ORDER BY t.created_at, t.id LIMIT {most}
 """
-_VECTORS = """
+_VECTORS_SQL = """
 SELECT v.topic_id, -(v.embedding <#> {asked}::vector), -(v.embedding <#> {new}::vector)
 FROM memory_topicvector v WHERE v.topic_id = ANY({ids}) AND v.model = {model} AND v.embedding IS NOT NULL
 """
-_ALIASES = """
+_ALIASES_SQL = """
 SELECT m.topic_id FROM memory_topicmention m WHERE m.aliases && {names}::text[] AND {within}
 ORDER BY m.topic_id LIMIT {most}
 """
@@ -159,7 +159,7 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
         asked |= set(names)
         bound = Bound()
         within = scope_sql("m.scope_id", scope, bound.bind)
-        sql = _ALIASES.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
+        sql = _ALIASES_SQL.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
         said = topic_contents(ids_read(sql, bound), ever=True)
         aliases_add(known, asked, (text for topic in said.values() for text in topic.texts()))
     return tuple(known.values())
@@ -172,7 +172,7 @@ def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, 
     """
     asked, new = vector_text(question.vector), question.new_vector
     bound = Bound()
-    sql = _VECTORS.format(
+    sql = _VECTORS_SQL.format(
         asked=bound.bind(asked),
         new=bound.bind(asked if new is None else vector_text(new)),
         ids=bound.bind(list({fact.topic.id for fact in facts})),
@@ -290,7 +290,7 @@ def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MOS
 
 
 def _ids_titled(title: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
-    return ids_read(_SAME_TITLE.format(wanted=bound.bind(title), conditions=conditions, most=MOST_IDS), bound)
+    return ids_read(_SAME_TITLE_SQL.format(wanted=bound.bind(title), conditions=conditions, most=MOST_IDS), bound)
 
 
 def _ids_mentioning(
@@ -301,5 +301,5 @@ def _ids_mentioning(
         model = bound.bind(embedder_get().model_name)
         vectors = f"LEFT JOIN memory_topicvector v ON v.topic_id = t.id AND v.model = {model}"
         first, most = f"v.embedding <#> {bound.bind(vector_text(near))}::vector", MOST_NEAR
-    sql = _MENTIONING.format(wanted=wanted, conditions=conditions, vectors=vectors, first=first, most=most)
+    sql = _MENTIONING_SQL.format(wanted=wanted, conditions=conditions, vectors=vectors, first=first, most=most)
     return ids_read(sql, bound)

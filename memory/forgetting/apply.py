@@ -25,20 +25,20 @@ BATCH = 500
 # A model takes seconds for a summary, and the time limit is checked only between batches.
 BATCH_WITH_MODEL = 10
 
-_TAKE = """
+_TAKE_SQL = """
 SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetaction
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
 # The rows are locked first and then compared.
-_LOCK = f"""
+_LOCK_SQL = f"""
 WITH {HELD}
 SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
 """
 
-_JOURNAL = f"""
+_JOURNAL_SQL = f"""
 WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
@@ -53,24 +53,24 @@ LEFT JOIN now_fields n ON n.topic_id = s.id
 WHERE a.id = d.id AND s.id = a.topic_id
 """
 
-_SKIP = """
+_SKIP_SQL = """
 UPDATE memory_forgetaction a SET state = 'skipped', at = %(now)s, note = d.note
 FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id = d.id
 """
 
 # Skipped actions are subtracted from the counts of the plan, which then count what was done.
-_UNCOUNT = f"""
+_UNCOUNT_SQL = f"""
 SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL {COUNTED} AS x (name)
 WHERE a.id = ANY(%(actions)s) AND name IS NOT NULL GROUP BY name
 """
 
-_EDITS = """
+_EDITS_SQL = """
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
 FROM memory_topic t WHERE t.id = ANY(%(topics)s)
 """
 
-_CATEGORIES = """
+_CATEGORIES_SQL = """
 UPDATE memory_topic t
 SET categories = ARRAY(SELECT DISTINCT c FROM unnest(t.categories || d.added) AS c ORDER BY c)
 FROM (SELECT id, ARRAY(SELECT jsonb_array_elements_text(added))::varchar[] AS added
@@ -129,8 +129,8 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             return True
         unchanged, skipped = _lock(cursor, actions)
         if skipped:
-            cursor.execute(_SKIP, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
-            cursor.execute(_UNCOUNT, {"actions": list(skipped)})
+            cursor.execute(_SKIP_SQL, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
+            cursor.execute(_UNCOUNT_SQL, {"actions": list(skipped)})
             run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
         _batch_apply(cursor, unchanged, folds, run=run, now=now)
         run.applied += len(unchanged)
@@ -140,7 +140,7 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
 
 
 def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
-    cursor.execute(_TAKE, {"run": run_id, "limit": size})
+    cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size})
     rows: list[tuple[Any, ...]] = cursor.fetchall()
     return [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5])) for row in rows]
 
@@ -162,7 +162,7 @@ def _folds(action: _Action) -> bool:
 
 def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
     cursor.execute(
-        _LOCK, {"topics": [action.topic_id for action in actions], "actions": [action.id for action in actions]}
+        _LOCK_SQL, {"topics": [action.topic_id for action in actions], "actions": [action.id for action in actions]}
     )
     found = {row[0]: row[1:] for row in cursor.fetchall()}
     unchanged, skipped = [], {}
@@ -209,7 +209,7 @@ def _batch_apply(
     )
     _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
     cursor.execute(
-        _JOURNAL,
+        _JOURNAL_SQL,
         {
             "topics": [a.topic_id for a in actions],
             "actions": [a.id for a in actions],
@@ -236,8 +236,8 @@ def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: Forge
     if not actions:
         return
     topics = _ids(actions)
-    cursor.execute(_EDITS, {"topics": topics, "now": now, "actor": f"run {run.id}"})
-    cursor.execute(_CATEGORIES, {"topics": topics, "added": [json.dumps(a.changes["categories"]) for a in actions]})
+    cursor.execute(_EDITS_SQL, {"topics": topics, "now": now, "actor": f"run {run.id}"})
+    cursor.execute(_CATEGORIES_SQL, {"topics": topics, "added": [json.dumps(a.changes["categories"]) for a in actions]})
 
 
 def _pin_reason(action: _Action, run: ForgetRun) -> str:

@@ -71,10 +71,10 @@ def candidates_sql(
         for partition in partitions_of(policies, scope, paused=gate.paused)
         if partition.path not in gate.without
     ]
-    return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
+    return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING_SQL, bound)
 
 
-_NOTHING = """
+_NOTHING_SQL = """
 SELECT NULL::uuid AS topic_id, 0 AS from_rung, 0 AS to_rung, '' AS action, 0::float8 AS score, NULL::jsonb AS why,
        NULL::jsonb AS changes
 WHERE false

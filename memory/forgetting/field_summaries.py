@@ -24,7 +24,7 @@ MAX_DEPTH = 2
 # Seconds; well below the time after which a job counts as dead.
 MODEL_SECONDS = 120.0
 
-_OLDER = """
+_OLDER_SQL = """
 SELECT f.topic_id, f.id, f.last_seq, f.cold_through, r.seq, r.value, r.valid_from, s.text, s.from_seq, s.depth
 FROM memory_field f
 JOIN unnest(%(ids)s::uuid[], %(keeps)s::int[]) AS d (id, keep) ON f.topic_id = d.id
@@ -37,7 +37,7 @@ WHERE f.last_seq - f.cold_through > d.keep AND coalesce(s.depth, 0) < %(most)s
 ORDER BY f.topic_id, f.id, r.seq
 """
 
-_COLD = """
+_COLD_SQL = """
 UPDATE memory_field f SET cold_through = d.through
 FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id = d.id
 """
@@ -80,11 +80,11 @@ def folds_prepare(
     until = time.monotonic() + MODEL_SECONDS if until is None else until
     wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
     if cursor is not None:
-        cursor.execute(_OLDER, wanted)
+        cursor.execute(_OLDER_SQL, wanted)
         rows = cursor.fetchall()
     else:
         with connection.cursor() as own:
-            own.execute(_OLDER, wanted)
+            own.execute(_OLDER_SQL, wanted)
             rows = own.fetchall()
     asking = cursor is None and model_configured()
     by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(rows, key=lambda row: row[0])}
@@ -159,7 +159,7 @@ def folds_write(
         )
         for field_id, fold in folds.items()
     )
-    cursor.execute(_COLD, {"ids": list(folds), "through": [fold.through_seq for fold in folds.values()]})
+    cursor.execute(_COLD_SQL, {"ids": list(folds), "through": [fold.through_seq for fold in folds.values()]})
     written: dict[uuid.UUID, list[int]] = {}
     for summary, fold in zip(summaries, folds.values(), strict=True):
         written.setdefault(fold.topic_id, []).append(summary.pk)

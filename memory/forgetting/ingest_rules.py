@@ -34,11 +34,11 @@ LIMIT_MS = 1000
 # After this many timeouts in one ingest, the remaining rules with patterns are skipped.
 MOST_TIMEOUTS = 3
 
-_LIMIT = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
-_UNLIMIT = "SELECT set_config('statement_timeout', %s, true)"
+_LIMIT_SQL = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
+_UNLIMIT_SQL = "SELECT set_config('statement_timeout', %s, true)"
 
 # Locked in the order of ids, as the worker does when it writes accesses into the same rows.
-_PINS = """
+_PINS_SQL = """
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
 ), held AS MATERIALIZED (
@@ -50,7 +50,7 @@ FROM held JOIN asked USING (topic_id) WHERE v.topic_id = held.topic_id
 RETURNING v.topic_id
 """
 
-_CATEGORIES = """
+_CATEGORIES_SQL = """
 UPDATE memory_topic t SET categories = d.categories::varchar[], updated_at = greatest(t.updated_at, %(now)s)
 FROM (
     SELECT id, ARRAY(SELECT jsonb_array_elements_text(categories)) AS categories
@@ -60,7 +60,7 @@ WHERE t.id = d.id
 """
 
 # Later than every earlier edit, as for manual edits, because ``as_of`` depends on the order.
-_EDITS = """
+_EDITS_SQL = """
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
                                 WHERE e.topic_id = d.id)),
@@ -192,7 +192,7 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
         ) seen
         WHERE true = ANY(holds) ORDER BY topic_id"""
     with connection.cursor() as cursor:
-        cursor.execute(_LIMIT, [str(LIMIT_MS * factor)])
+        cursor.execute(_LIMIT_SQL, [str(LIMIT_MS * factor)])
         before = cursor.fetchone()[0]
         cursor.execute(statement, bound.values)
         found = [
@@ -200,7 +200,7 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
             for topic_id, pinned, categories, flags in cursor.fetchall()
         ]
         # Releasing the savepoint would keep the limit, so it is reset.
-        cursor.execute(_UNLIMIT, [before])
+        cursor.execute(_UNLIMIT_SQL, [before])
     return found
 
 
@@ -242,7 +242,7 @@ def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[
             wanted[match.topic_id] = first
     if not wanted:
         return []
-    cursor.execute(_PINS, {"ids": list(wanted), "reasons": [f"rule {rule.name}" for rule in wanted.values()]})
+    cursor.execute(_PINS_SQL, {"ids": list(wanted), "reasons": [f"rule {rule.name}" for rule in wanted.values()]})
     pinned = {row[0] for row in cursor.fetchall()}
     return [(topic_id, rule) for topic_id, rule in wanted.items() if topic_id in pinned]
 
@@ -264,14 +264,14 @@ def _categories_write(
         return []
     ids = [match.topic_id for match, _rules in given]
     after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
-    cursor.execute(_CATEGORIES, {"ids": ids, "after": [json_array(words) for words in after], "now": now})
+    cursor.execute(_CATEGORIES_SQL, {"ids": ids, "after": [json_array(words) for words in after], "now": now})
     edits: dict[str, Any] = {
         "ids": ids,
         "before": [json_array(match.categories) for match, _rules in given],
         "now": now,
         "actors": [f"rule {rules[0].name}" for _match, rules in given],
     }
-    cursor.execute(_EDITS, edits)
+    cursor.execute(_EDITS_SQL, edits)
     return given
 
 

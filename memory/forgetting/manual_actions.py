@@ -29,7 +29,7 @@ RESTORED_SALIENCE = 1.0
 MOST_AT_ONCE = 10_000
 
 # Rows outside the scope of the caller are not locked.
-_READ = """
+_READ_SQL = """
 SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at, {state}
 FROM memory_topic t
@@ -38,10 +38,10 @@ JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) AND (%(within)s = '/' OR s.path = %(within)s OR starts_with(s.path, %(within)s || '/'))
 ORDER BY t.id
 """
-_LOCK = _READ.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
-_LOOK = _READ.format(state="'{}'::jsonb")
+_LOCK = _READ_SQL.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
+_LOOK = _READ_SQL.format(state="'{}'::jsonb")
 
-_TOUCH = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
+_TOUCH_SQL = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
 
 
 class TopicState(NamedTuple):
@@ -250,7 +250,7 @@ def _move(
     ids = [row.id for row in rows]
     fields = fields_read(cursor, ids) if done.fields else {}
     if done.touches:
-        cursor.execute(_TOUCH, {"ids": ids, "now": now})
+        cursor.execute(_TOUCH_SQL, {"ids": ids, "now": now})
     changes = done.act(cursor, rows, reason, now, principal)
     actions = [
         HandAction(row.id, row.scope, row.state, done.after, fields.get(row.id), changes.get(row.id, {}))

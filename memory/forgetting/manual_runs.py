@@ -27,7 +27,7 @@ REVISE = "revise"
 # What happens to the topic that a merge ends, and to the one that stays.
 MERGED, TOOK_IN = "merged", "took_in"
 
-_WRITE = f"""
+_WRITE_SQL = f"""
 WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
@@ -46,7 +46,7 @@ JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 
 _RUNG = "(ARRAY['active', 'summarized', 'detached', 'archived'])[{rung} + 1]"
 # The same in the trail of each topic.
-_JOURNAL = f"""
+_JOURNAL_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
        jsonb_build_object(
@@ -59,7 +59,7 @@ ORDER BY d.place
 """
 
 # What an undo put back, told in the trail of each topic as the change itself was.
-_UNDONE = f"""
+_UNDONE_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
        jsonb_build_object('action', a.action, 'at', a.at),
@@ -151,15 +151,15 @@ def hand_run_write(
         "fields": [each.fields for each in actions],
         "changes": [json.dumps(each.changes) for each in actions],
     }
-    cursor.execute(_WRITE, wanted)
-    cursor.execute(_JOURNAL, wanted)
+    cursor.execute(_WRITE_SQL, wanted)
+    cursor.execute(_JOURNAL_SQL, wanted)
     return run
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
     """Write one AuditEvent for each topic that an undo of a change by hand has put back. One statement."""
     if actions:
-        cursor.execute(_UNDONE, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
+        cursor.execute(_UNDONE_SQL, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
 
 
 def _scope_around(scopes: Sequence[str]) -> str:

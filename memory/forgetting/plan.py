@@ -22,7 +22,7 @@ from memory.policy.snapshot import Policies
 # The circuit breaker does not trip over fewer than this.
 ALWAYS_ALLOWED = 50
 
-_WRITE = """
+_WRITE_SQL = """
 WITH candidates AS MATERIALIZED (
     {candidates}
 ), placed AS (
@@ -123,7 +123,7 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
     be archived or released, by policy; that includes topics beyond ``max_topics_for_forget_scan``, which later runs
     would take."""
     query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, gate=gate)
-    sql = _WRITE.format(candidates=query.text, state=STATE, counted=COUNTED)
+    sql = _WRITE_SQL.format(candidates=query.text, state=STATE, counted=COUNTED)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
         cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})
@@ -164,7 +164,7 @@ def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "
     )
 
 
-_SAME = """
+_SAME_SQL = """
 SELECT NOT EXISTS (
     (SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(one)s
      EXCEPT SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(other)s)
@@ -182,7 +182,7 @@ def _held_replace(run: ForgetRun) -> None:
         return
     if run.held_because == held.held_because and run.policy_versions == held.policy_versions:
         with connection.cursor() as cursor:
-            cursor.execute(_SAME, {"one": run.id, "other": held.id})
+            cursor.execute(_SAME_SQL, {"one": run.id, "other": held.id})
             if cursor.fetchone()[0]:
                 raise _Unchanged
     held.status, held.finished_at = ForgetRun.Status.FAILED, run.created_at

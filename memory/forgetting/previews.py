@@ -23,7 +23,7 @@ from memory.policy.effective import policies_current
 NAMED = 50
 
 # Topics that differ in the same way have the same reason, so that one of each group is enough.
-_GROUPS = """
+_GROUPS_SQL = """
 WITH compared AS (
     SELECT a.action, a.{side} AS said, s.state, {same} AS same
     FROM memory_forgetaction a
@@ -42,7 +42,7 @@ FROM compared CROSS JOIN LATERAL (
 GROUP BY 1, 2, 3, 4
 """
 
-_NAMED = """
+_NAMED_SQL = """
 SELECT a.topic_id, s.title, a.{side}, s.state FROM memory_forgetaction a
 JOIN (SELECT t.id, t.title, {state} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
   ON s.id = a.topic_id
@@ -165,7 +165,7 @@ def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
     reasons: dict[str, int] = {}
     named: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
-        cursor.execute(_GROUPS.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
+        cursor.execute(_GROUPS_SQL.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
         for same, action, _keys, _status, count, said, present in cursor.fetchall():
             if same:
                 by_action[action] = by_action.get(action, 0) + count
@@ -173,7 +173,7 @@ def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
                 words = drift_words(json.loads(said), json.loads(present))
                 reasons[words] = reasons.get(words, 0) + count
         if reasons:
-            cursor.execute(_NAMED.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
+            cursor.execute(_NAMED_SQL.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
             named = [
                 {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(said), json.loads(present))}
                 for topic_id, title, said, present in cursor.fetchall()

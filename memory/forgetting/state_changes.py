@@ -17,15 +17,15 @@ from memory.models.expressions import fade_key_sql, faded_sql, salience_effectiv
 
 Ids = Sequence[uuid.UUID]
 
-_RUNG = """
+_RUNG_SQL = """
 UPDATE {table} x SET rung = d.rung{more}
 FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
 """
 # Below the first rung the indexed floor is the fade key itself, because the index must also find topics that rise. The
 # rung is in the same index, so this adds no cost.
 _RUNGS = (
-    _RUNG.format(table="memory_topic", key="id", more=""),
-    _RUNG.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
+    _RUNG_SQL.format(table="memory_topic", key="id", more=""),
+    _RUNG_SQL.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
 )
 
 _LIVE = (
@@ -37,7 +37,7 @@ _LIVE = (
 # Multiplying the salience at the last reinforcement multiplies it at all times, and keeps the time of the last use.
 _LESS = faded_sql("v.salience", "d.factor")
 _LESS_KEY = fade_key_sql(_LESS, reinforced_at="v.reinforced_at", half_life="v.half_life")
-_ARCHIVE = f"""
+_ARCHIVE_SQL = f"""
 UPDATE memory_vitality v
 SET rung = {Rung.ARCHIVED:d}, live = false, salience = {_LESS}, fade = {_LESS_KEY}, fade_floor = {_LESS_KEY}
 FROM unnest(%(ids)s::uuid[], %(factors)s::float8[]) AS d (id, factor)
@@ -45,7 +45,7 @@ WHERE v.topic_id = d.id
 """
 
 _RENEWED_KEY = fade_key_sql("r.salience", reinforced_at="%(now)s::timestamptz", half_life="v.half_life")
-_RENEW = f"""
+_RENEW_SQL = f"""
 WITH renewed AS (
     SELECT v.topic_id,
            greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / d.factor, %(least)s) AS salience
@@ -57,25 +57,25 @@ SET salience = r.salience, reinforced_at = %(now)s, fade = {_RENEWED_KEY}, fade_
 FROM renewed r WHERE v.topic_id = r.topic_id
 """
 
-_RELEASED = "UPDATE memory_topic SET released_at = %(at)s WHERE id = ANY(%(ids)s)"
+_RELEASED_SQL = "UPDATE memory_topic SET released_at = %(at)s WHERE id = ANY(%(ids)s)"
 
-_PIN = """
+_PIN_SQL = """
 UPDATE memory_vitality v SET pinned = d.pinned, pin_reason = d.reason,
     pinned_by_agent = d.pinned AND %(by_agent)s AND (NOT v.pinned OR v.pinned_by_agent)
 FROM unnest(%(ids)s::uuid[], %(pinned)s::bool[], %(reasons)s::text[]) AS d (id, pinned, reason)
 WHERE v.topic_id = d.id
 """
 
-_DETACH = f"""
+_DETACH_SQL = f"""
 UPDATE memory_field f SET detached = true
 FROM unnest(%(ids)s::uuid[], %(thetas)s::float8[]) AS d (id, theta)
 WHERE f.topic_id = d.id AND NOT f.detached AND {salience_effective_sql("f", "%(now)s::timestamptz")} < d.theta
 """
 
-_ATTACH = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"
+_ATTACH_SQL = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"
 
 # The summaries in force are withdrawn, and the revisions they covered become warm again, up to max_field_history.
-_UNFOLD = """
+_UNFOLD_SQL = """
 WITH put_aside AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
     FROM memory_field f
@@ -115,7 +115,7 @@ def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
         return
     ids = list(factors)
     cursor.execute(_RUNGS[0], {"ids": ids, "rungs": [int(Rung.ARCHIVED)] * len(ids)})
-    cursor.execute(_ARCHIVE, {"ids": ids, "factors": list(factors.values())})
+    cursor.execute(_ARCHIVE_SQL, {"ids": ids, "factors": list(factors.values())})
     for statement in _LIVE[1:]:
         cursor.execute(statement, {"ids": ids, "live": False})
 
@@ -123,7 +123,7 @@ def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
 def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
     """Release topics: no query returns them, and their rows are kept. Four statements."""
     if ids:
-        cursor.execute(_RELEASED, {"ids": list(ids), "at": now})
+        cursor.execute(_RELEASED_SQL, {"ids": list(ids), "at": now})
         live_set(cursor, ids, live=False)
 
 
@@ -144,10 +144,10 @@ def revive(
     if not factors:
         return {}
     ids = list(factors)
-    cursor.execute(_RELEASED, {"ids": ids, "at": None})
+    cursor.execute(_RELEASED_SQL, {"ids": ids, "at": None})
     rungs_set(cursor, dict.fromkeys(ids, int(Rung.ACTIVE)))
     live_set(cursor, ids, live=True)
-    cursor.execute(_RENEW, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
+    cursor.execute(_RENEW_SQL, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
     fields_attach(cursor, ids)
     return fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
 
@@ -164,19 +164,19 @@ def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]], *, 
             "reasons": [reason for _pinned, reason in pins.values()],
             "by_agent": by_agent,
         }
-        cursor.execute(_PIN, wanted)
+        cursor.execute(_PIN_SQL, wanted)
 
 
 def fields_detach(cursor: CursorWrapper, thetas: dict[uuid.UUID, float], *, now: dt.datetime) -> None:
     """Detach the fields of topics whose own salience is below the threshold of the topic. One statement."""
     if thetas:
-        cursor.execute(_DETACH, {"ids": list(thetas), "thetas": list(thetas.values()), "now": now})
+        cursor.execute(_DETACH_SQL, {"ids": list(thetas), "thetas": list(thetas.values()), "now": now})
 
 
 def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
     """Attach the detached fields of topics. One statement."""
     if ids:
-        cursor.execute(_ATTACH, {"ids": list(ids)})
+        cursor.execute(_ATTACH_SQL, {"ids": list(ids)})
 
 
 def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
@@ -184,6 +184,6 @@ def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.
     summaries, by topic. One statement."""
     if not most:
         return {}
-    cursor.execute(_UNFOLD, {"ids": list(most), "most": list(most.values()), "now": now})
+    cursor.execute(_UNFOLD_SQL, {"ids": list(most), "most": list(most.values()), "now": now})
     found: list[tuple[Any, ...]] = cursor.fetchall()
     return {topic_id: list(summaries) for topic_id, summaries in found}

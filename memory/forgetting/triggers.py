@@ -32,12 +32,12 @@ _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
 
 # The rows are not locked, so that writers in these scopes need not wait until the runs are planned.
-_HAPPENED = """
+_HAPPENED_SQL = """
 SELECT w.id, w.times, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id ORDER BY w.id
 """
 
 # A wake-up that was renewed meanwhile has another ``times`` and stays, as does one that is locked by a writer.
-_ANSWERED = """
+_ANSWERED_SQL = """
 WITH answered AS MATERIALIZED (
     SELECT w.id FROM memory_wakeup w
     JOIN unnest(%(ids)s::bigint[], %(times)s::bigint[]) AS d (id, times) ON d.id = w.id AND d.times = w.times
@@ -46,7 +46,7 @@ WITH answered AS MATERIALIZED (
 DELETE FROM memory_wakeup w USING answered WHERE w.id = answered.id
 """
 
-_RAISE = """
+_RAISE_SQL = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times) VALUES (%(scope)s, %(event)s, %(now)s, %(now)s, 1)
 ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + 1
 """
@@ -63,7 +63,7 @@ def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
         )
     row, _created = Scope.objects.get_or_create(path=scope_normalize(scope))
     with connection.cursor() as cursor:
-        cursor.execute(_RAISE, {"scope": row.pk, "event": event, "now": now})
+        cursor.execute(_RAISE_SQL, {"scope": row.pk, "event": event, "now": now})
 
 
 def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
@@ -80,7 +80,7 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
     policies = policies_current()
     by_scope: dict[str, list[_WakeUp]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(_HAPPENED)
+        cursor.execute(_HAPPENED_SQL)
         for row in cursor.fetchall():
             wake_up = _WakeUp(*row)
             by_scope[_run_scope(wake_up.path, wake_up.event, policies)].append(wake_up)
@@ -126,7 +126,7 @@ def _answer(scope: str, wake_ups: list[_WakeUp], policies: Policies, now: dt.dat
             if run is not None:
                 # Two runs over the same topics would conflict; what this one leaves is done at the next event.
                 break
-        cursor.execute(_ANSWERED, {"ids": [w.id for w in wake_ups], "times": [w.times for w in wake_ups]})
+        cursor.execute(_ANSWERED_SQL, {"ids": [w.id for w in wake_ups], "times": [w.times for w in wake_ups]})
         return run
 
 

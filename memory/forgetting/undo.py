@@ -23,12 +23,12 @@ from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
 
-_TAKE = """
+_TAKE_SQL = """
 SELECT id, topic_id, place FROM memory_forgetaction
 WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY place LIMIT %(limit)s
 """
 
-_LOCK = f"""
+_LOCK_SQL = f"""
 WITH {HELD}
 SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.before, a.after, held.state, a.action,
        a.changes
@@ -57,7 +57,7 @@ def fading_sql(row: str, *, used: str, floor: str) -> str:
 
 # Only a merge is undone although a topic was used since.
 _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
-_VITALITY = f"""
+_VITALITY_SQL = f"""
 UPDATE memory_vitality v
 SET rung = b.rung, live = b.live, pinned = b.pinned, pin_reason = b.pin_reason,
     pinned_by_agent = coalesce(b.pinned_by_agent, false),
@@ -68,7 +68,7 @@ WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 """
 
 # A change by hand says when it was, a run does not; what was written to the topic since has a moment of its own.
-_TOPIC = f"""
+_TOPIC_SQL = f"""
 UPDATE memory_topic t
 SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
     merged_into_id = (a.before->>'merged_into')::uuid,
@@ -77,18 +77,18 @@ SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::t
 {_FROM} AND t.id = a.topic_id
 """
 
-_EDITS = f"""
+_EDITS_SQL = f"""
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
 FROM memory_topic t JOIN (SELECT * {_FROM}) a ON a.topic_id = t.id AND to_jsonb(t.categories) <> a.before->'categories'
 """
-_CATEGORIES = f"""
+_CATEGORIES_SQL = f"""
 UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.before->'categories'))
 {_FROM} AND t.id = a.topic_id AND to_jsonb(t.categories) <> a.before->'categories'
 """
 
 # A field that was written to since keeps what is cold by now; whether it is detached was the run's doing alone.
-_FIELD = f"""
+_FIELD_SQL = f"""
 UPDATE memory_field f
 SET detached = (b.value->>1)::boolean,
     cold_through = CASE WHEN f.cold_through = (a.after->'fields'->b.key->>0)::int THEN (b.value->>0)::int
@@ -97,7 +97,7 @@ FROM (SELECT * {_FROM} AND a.before ? 'fields') a CROSS JOIN LATERAL jsonb_each(
 WHERE f.id = b.key::uuid AND f.topic_id = a.topic_id
 """
 
-_SUMMARIES = f"""
+_SUMMARIES_SQL = f"""
 WITH named AS (SELECT a.changes {_FROM}), away AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
     FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'summaries') x (id)
@@ -109,16 +109,16 @@ WHERE s.id = x.id::bigint
 """
 
 # A link that a change by hand has made goes with it; every other link stays for good.
-_LINKS = f"""
+_LINKS_SQL = f"""
 DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
 """
 
-_MARK = """
+_MARK_SQL = """
 UPDATE memory_forgetaction a SET state = d.state, note = d.note
 FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (id, state, note) WHERE a.id = d.id
 """
 
-_OUTCOME = """
+_OUTCOME_SQL = """
 SELECT count(*) FILTER (WHERE state = 'undone') FROM memory_forgetaction WHERE run_id = %s
 """
 
@@ -224,7 +224,7 @@ def merge_conflicts(run: ForgetRun) -> Conflicts:
 def undo_outcome(run_id: uuid.UUID) -> Undone:
     """Return what the undo of a run did. Two queries."""
     with connection.cursor() as cursor:
-        cursor.execute(_OUTCOME, [run_id])
+        cursor.execute(_OUTCOME_SQL, [run_id])
         restored = int(cursor.fetchone()[0])
         cursor.execute(
             "SELECT topic_id, note, count(*) OVER () FROM memory_forgetaction "
@@ -239,11 +239,11 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
     with transaction.atomic(), connection.cursor() as cursor:
         # Whoever holds the run works on it; a second undo beside this one finds nothing left.
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        cursor.execute(_TAKE, {"run": run_id, "after": after, "limit": BATCH})
+        cursor.execute(_TAKE_SQL, {"run": run_id, "after": after, "limit": BATCH})
         taken = cursor.fetchall()
         if not taken:
             return 0
-        cursor.execute(_LOCK, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
+        cursor.execute(_LOCK_SQL, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
         actions = [LockedAction(*row) for row in cursor.fetchall()]
         merged = bool(run.counts.get(MERGED))
         if merged and (conflicts := TOGETHER[MERGED](cursor, actions)):
@@ -265,7 +265,7 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
         if run.event in (BY_HAND, REVISE):
             undone_journal(cursor, back, actor=actor, reason=reason, now=now)
         cursor.execute(
-            _MARK,
+            _MARK_SQL,
             {
                 "actions": list(states),
                 "states": [state for state, _note in states.values()],
@@ -290,5 +290,5 @@ def _restore(
     # First the copies of "live" on the rows of search, which no state holds; then the state itself.
     state_changes.live_set(cursor, revived, live=True)
     state_changes.live_set(cursor, hidden, live=False)
-    for statement in (_EDITS, _CATEGORIES, _VITALITY, _TOPIC, _SUMMARIES, _FIELD, _LINKS):
+    for statement in (_EDITS_SQL, _CATEGORIES_SQL, _VITALITY_SQL, _TOPIC_SQL, _SUMMARIES_SQL, _FIELD_SQL, _LINKS_SQL):
         cursor.execute(statement, wanted)

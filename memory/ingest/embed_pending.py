@@ -26,7 +26,7 @@ TRIED_SINGLY = TEXTS_AT_FIRST
 
 # In turns over the scopes, so that a scope with many or long texts does not hold up the others. What was tried in vain
 # is left out for the rest of the run.
-_WAITING = """
+_WAITING_SQL = """
 SELECT topic_id, text_hash FROM (
     SELECT topic_id, text_hash, row_number() OVER (PARTITION BY scope_id ORDER BY topic_id) AS turn
     FROM memory_topicvector WHERE embedding IS NULL AND topic_id <> ALL(%(tried)s::uuid[])
@@ -34,7 +34,7 @@ SELECT topic_id, text_hash FROM (
 ORDER BY turn, topic_id LIMIT %(limit)s
 """
 # By id, each step after the one before: here every topic may be pending.
-_FOREIGN = """
+_FOREIGN_SQL = """
 SELECT topic_id, text_hash FROM memory_topicvector
 WHERE (embedding IS NULL OR model <> %(model)s) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
@@ -42,7 +42,7 @@ ORDER BY topic_id LIMIT %(limit)s
 
 # A topic whose text has changed since it was read has another hash and stays pending. So does a locked one: waiting
 # for two writers could deadlock. The old vector stays until it is replaced.
-_WRITE = """
+_WRITE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_topicvector
     WHERE topic_id = ANY(%(ids)s) AND (embedding IS NULL OR model <> %(model)s)
@@ -56,7 +56,7 @@ WHERE v.topic_id = d.id AND v.text_hash = d.old_hash
 RETURNING v.topic_id
 """
 
-_COUNT = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
+_COUNT_SQL = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
 def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
@@ -73,9 +73,9 @@ def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
     any_written = False
     while True:
         if foreign:
-            hashes = _rows(_FOREIGN, {"after": after, "model": embedder.model_name})
+            hashes = _rows(_FOREIGN_SQL, {"after": after, "model": embedder.model_name})
         else:
-            hashes = _rows(_WAITING, {"tried": tried})
+            hashes = _rows(_WAITING_SQL, {"tried": tried})
         if not hashes:
             return
         after = max(hashes)
@@ -103,7 +103,7 @@ def _write(
     ids = list(vectors)
     with connection.cursor() as cursor:
         cursor.execute(
-            _WRITE,
+            _WRITE_SQL,
             {
                 "model": model,
                 "ids": ids,
@@ -118,7 +118,7 @@ def _write(
 def foreign_count() -> int:
     """Return how many topics have no vector of the present model. One query, which reads the vector table."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [embedder_get().model_name])
+        cursor.execute(_COUNT_SQL, [embedder_get().model_name])
         count: int = cursor.fetchone()[0]
         return count
 
@@ -167,7 +167,7 @@ def _embedded_singly(embedder: Embedder, texts: dict[uuid.UUID, str]) -> dict[uu
     return vectors
 
 
-_WIDTH = """
+_WIDTH_SQL = """
 SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'
 """
 
@@ -178,7 +178,7 @@ def vectors_resize(dimension: int) -> int | None:
     Vectors of another length cannot be kept: all topics become pending, and the index is created anew, empty.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WIDTH)
+        cursor.execute(_WIDTH_SQL)
         held: int = cursor.fetchone()[0]
         if held == dimension:
             return None

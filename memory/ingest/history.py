@@ -227,39 +227,39 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
 
 def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) -> None:
     """Set the references of revisions to topics. One statement."""
-    cursor.execute(_REFERENCES, _columns(references, "topic", "field", "seq", "to"))
+    cursor.execute(_REFERENCES_SQL, _columns(references, "topic", "field", "seq", "to"))
 
 
 def merges_add(merges: Sequence[PastMerge], *, cursor: CursorWrapper) -> None:
     """Mark topics as merged into others and add their mentions to those. Two statements."""
     wanted = _columns(merges, "topic", "into", "released_at")
-    cursor.execute(_MERGED, wanted)
-    cursor.execute(_MERGED_MENTIONS, wanted)
+    cursor.execute(_MERGED_SQL, wanted)
+    cursor.execute(_MERGED_MENTIONS_SQL, wanted)
 
 
 def links_add(links: Sequence[PastLink], *, cursor: CursorWrapper) -> None:
     """Write links between stored topics; existing ones stay as they are. One statement."""
-    cursor.execute(_LINKS, _columns(links, "source", "target", "kind", "created_at", "actor"))
+    cursor.execute(_LINKS_SQL, _columns(links, "source", "target", "kind", "created_at", "actor"))
 
 
 def _columns(rows: Iterable[Past], *names: str) -> dict[str, list[Any]]:
     return {name: [getattr(row, name) for row in rows] for name in names}
 
 
-_REFERENCES = """
+_REFERENCES_SQL = """
 UPDATE memory_revision r SET ref_topic_id = d.target
 FROM unnest(%(topic)s::uuid[], %(field)s::text[], %(seq)s::int[], %(to)s::uuid[]) AS d (topic, field, seq, target)
 JOIN memory_field f ON f.topic_id = d.topic AND f.name = d.field
 WHERE r.field_id = f.id AND r.seq = d.seq AND r.ref_topic_id IS NULL
 """
-_MERGED = """
+_MERGED_SQL = """
 UPDATE memory_topic t SET merged_into_id = d.target, released_at = d.released_at
 FROM unnest(%(topic)s::uuid[], %(into)s::uuid[], %(released_at)s::timestamptz[]) AS d (id, target, released_at)
 JOIN memory_topic i ON i.id = d.target
 WHERE t.id = d.id AND t.merged_into_id IS NULL AND i.merged_into_id IS DISTINCT FROM t.id
 """
 # Adds the mentions of merged topics to those that they were merged into, directly or through another.
-_MERGED_MENTIONS = """
+_MERGED_MENTIONS_SQL = """
 WITH RECURSIVE pair (low, high) AS (
     SELECT id, merged_into_id FROM memory_topic WHERE id = ANY(%(topic)s) AND merged_into_id IS NOT NULL
 ), up (low, high) AS (
@@ -283,7 +283,7 @@ UPDATE memory_topicmention m SET
                     WHERE o.topic_id = ANY(said.those || m.topic_id) ORDER BY 1)
 FROM said WHERE m.topic_id = said.high
 """
-_LINKS = """
+_LINKS_SQL = """
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
 SELECT * FROM unnest(%(source)s::uuid[], %(target)s::uuid[], %(kind)s::text[], %(created_at)s::timestamptz[],
                      %(actor)s::text[])

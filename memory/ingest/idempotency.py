@@ -17,12 +17,12 @@ KEPT = dt.timedelta(days=7)
 # The status of a record whose reply was removed by a purge.
 PURGED = 410
 
-_CLAIM = """
+_CLAIM_SQL = """
 INSERT INTO memory_idempotencyrecord (actor, key, request_hash, status, created_at) VALUES (%s, %s, %s, 0, %s)
 ON CONFLICT (actor, key) DO NOTHING
 """
-_READ = "SELECT request_hash, status, reply FROM memory_idempotencyrecord WHERE actor = %s AND key = %s"
-_FINISH = "UPDATE memory_idempotencyrecord SET status = %s, reply = %s WHERE actor = %s AND key = %s"
+_READ_SQL = "SELECT request_hash, status, reply FROM memory_idempotencyrecord WHERE actor = %s AND key = %s"
+_FINISH_SQL = "UPDATE memory_idempotencyrecord SET status = %s, reply = %s WHERE actor = %s AND key = %s"
 _IN_PROGRESS = "A request with this Idempotency-Key is still in progress. Send it again later."
 
 Recorded = tuple[int, Any]
@@ -52,7 +52,7 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
             code=ProblemCode.INVALID_IDEMPOTENCY_KEY,
         )
     with connection.cursor() as cursor:
-        cursor.execute(_READ, [principal.identity, key])
+        cursor.execute(_READ_SQL, [principal.identity, key])
         row = cursor.fetchone()
     if row is None:
         return None
@@ -82,7 +82,7 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
     """
     with connection.cursor() as cursor:
         try:
-            cursor.execute(_CLAIM, [principal.identity, key, digest, now])
+            cursor.execute(_CLAIM_SQL, [principal.identity, key, digest, now])
         except OperationalError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
                 raise StillInProgress(_IN_PROGRESS) from None
@@ -99,4 +99,4 @@ def idempotency_finish(key: str, status: int, reply: object, *, principal: Princ
     first reply.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_FINISH, [status, json.dumps(json.dumps(reply)), principal.identity, key])
+        cursor.execute(_FINISH_SQL, [status, json.dumps(json.dumps(reply)), principal.identity, key])

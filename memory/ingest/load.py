@@ -66,7 +66,7 @@ class Known:
     taken: set[uuid.UUID] = field(default_factory=set)
 
 
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT t.id, s.path, t.title, t.summary, t.categories, t.created_at, t.rung,
        t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
 FROM memory_topic t
@@ -75,7 +75,7 @@ JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
 """
 
-_FIELDS = """
+_FIELDS_SQL = """
 SELECT f.topic_id, f.id, f.name, f.last_seq, f.cold_through, r.value, r.field_type, r.ref_topic_id,
        r.recorded_at
 FROM memory_field f
@@ -84,7 +84,7 @@ WHERE f.topic_id = ANY(%s)
 ORDER BY f.topic_id, f.created_at, f.id
 """
 
-_LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s)"
+_LINKS_SQL = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s)"
 
 
 def known_load(
@@ -111,17 +111,17 @@ def known_load(
             known.taken = _taken(cursor, chosen, within)
         if lock and changed_ids:
             _lock(cursor, changed_ids, within)
-        cursor.execute(_TOPICS, [read_ids])
+        cursor.execute(_TOPICS_SQL, [read_ids])
         for topic_id, *columns in cursor.fetchall():
             known.topics[topic_id] = KnownTopic(topic_id, *columns)
         changed_ids = [
             each for each in changed_ids if each in known.topics and scope_within(known.topics[each].scope, within)
         ]
         if changed_ids:
-            cursor.execute(_FIELDS, [changed_ids])
+            cursor.execute(_FIELDS_SQL, [changed_ids])
             for topic_id, field_id, name, *columns in cursor.fetchall():
                 known.topics[topic_id].fields[name] = KnownField(field_id, name, *columns)
-            cursor.execute(_LINKS, [changed_ids])
+            cursor.execute(_LINKS_SQL, [changed_ids])
             for source, target, kind in cursor.fetchall():
                 known.topics[source].links.add((target, kind))
     return known

@@ -24,7 +24,7 @@ MAX_WORD_BYTES = 400
 
 MENTION = ("topic_id", "scope_id", "identifiers", "words", "aliases")
 
-_ADD = """
+_ADD_SQL = """
 WITH added AS (
     SELECT d.id, ARRAY(SELECT jsonb_array_elements_text(d.identifiers)) AS identifiers,
            ARRAY(SELECT jsonb_array_elements_text(d.words)) AS words,
@@ -122,7 +122,7 @@ def mentions_add(cursor: CursorWrapper, found: Mapping[uuid.UUID, Mentions]) -> 
     """Add mentions to the rows of stored topics. One statement. The caller holds the locks on the topics."""
     columns = [mentions.columns() for mentions in found.values()]
     cursor.execute(
-        _ADD,
+        _ADD_SQL,
         {
             "ids": list(found),
             "identifiers": [json_array(each[0]) for each in columns],

@@ -20,13 +20,13 @@ TITLE_SHARED_AT_MOST = 6
 # pgvector's ef_search for a large scope; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
-_SIZE = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
-_SETTINGS = """
+_SIZE_SQL = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
+_SETTINGS_SQL = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.max_scan_tuples', '20000', true),
        set_config('hnsw.ef_search', %s, true)
 """
 # The "+ 0" keeps the planner from walking the vector index of the whole store for a handful of rows.
-_NEAR = """
+_NEAR_SQL = """
 SELECT own.topic_id, near.topic_id, near.cosine
 FROM memory_topicvector own
 JOIN memory_vitality ov ON ov.topic_id = own.topic_id
@@ -44,7 +44,7 @@ CROSS JOIN LATERAL (
 WHERE own.topic_id = ANY(%(ids)s) AND near.cosine >= %(above)s
 """
 # MATERIALIZED: each vector is parsed once, not for every comparison.
-_NEAR_VECTORS = """
+_NEAR_VECTORS_SQL = """
 WITH q AS MATERIALIZED (
     SELECT u.place, u.said::vector AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS u (said, place)
 )
@@ -60,7 +60,7 @@ CROSS JOIN LATERAL (
 ) near
 WHERE near.cosine >= %(above)s ORDER BY q.place, near.cosine DESC
 """
-_TITLES = """
+_TITLES_SQL = """
 SELECT own.id, other.id, -(ov.embedding <#> xv.embedding)
 FROM memory_topic own
 JOIN memory_topicvector ov ON ov.topic_id = own.id
@@ -102,11 +102,11 @@ def topics_near(
             "above": above,
             "any_kind": any_kind,
         }
-        cursor.execute(_NEAR.format(exact=exact), parameters)
+        cursor.execute(_NEAR_SQL.format(exact=exact), parameters)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = NearPair(one, two, float(cosine), same_title=False)
-        cursor.execute(_TITLES, {**parameters, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
+        cursor.execute(_TITLES_SQL, {**parameters, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)
@@ -123,7 +123,7 @@ def texts_near(
     found: dict[int, list[tuple[uuid.UUID, float]]] = {}
     with connection.cursor() as cursor:
         cursor.execute(
-            _NEAR_VECTORS.format(exact=_exact(scope_id, exact_below)),
+            _NEAR_VECTORS_SQL.format(exact=_exact(scope_id, exact_below)),
             {
                 "vectors": [vector_text(row) for row in vectors],
                 "scope": scope_id,
@@ -140,8 +140,8 @@ def texts_near(
 
 def _exact(scope_id: int, exact_below: int) -> str:
     with connection.cursor() as cursor:
-        cursor.execute(_SIZE, [scope_id, exact_below + 1])
+        cursor.execute(_SIZE_SQL, [scope_id, exact_below + 1])
         small = int(cursor.fetchone()[0]) <= exact_below
         if not small:
-            cursor.execute(_SETTINGS, [str(EF_SEARCH)])
+            cursor.execute(_SETTINGS_SQL, [str(EF_SEARCH)])
     return " + 0" if small else ""

@@ -90,11 +90,11 @@ VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
 # Salience below this is not reinforced: it is close to the smallest float.
 LEAST_KEPT = 1e-12
 
-_SCOPES = """
+_SCOPES_SQL = """
 INSERT INTO memory_scope (path) SELECT unnest(%s::varchar[]) ON CONFLICT (path) DO NOTHING
 """
 
-_TOUCH = """
+_TOUCH_SQL = """
 UPDATE memory_topic t
 SET categories = ARRAY(SELECT jsonb_array_elements_text(d.categories)), updated_at = greatest(t.updated_at, d.at)
 FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories)
@@ -102,7 +102,7 @@ WHERE t.id = d.id
 """
 
 # The worker folds accesses into the same rows without a lock on the topic, so both lock the rows by id.
-_FIELDS = """
+_FIELDS_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
 )
@@ -115,7 +115,7 @@ WHERE f.id = d.id
 # Writing to a topic counts as use: the time since its last use starts anew, so that a topic is not archived right after
 # a write. Its salience keeps its value and fades on along the same curve. All rows are locked, unchanged ones too:
 # pinning one of them later would break the order of ids.
-_USED = f"""
+_USED_SQL = f"""
 WITH held AS MATERIALIZED (
     SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience,
            v.live AND v.reinforced_at < d.at AS used_before
@@ -133,7 +133,7 @@ SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
 FROM keyed k WHERE v.topic_id = k.topic_id
 """
 
-_PINS = """
+_PINS_SQL = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR NO KEY UPDATE
 )
@@ -141,7 +141,7 @@ UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest', 
 FROM held WHERE v.topic_id = held.topic_id
 """
 
-_DOCUMENTS = """
+_DOCUMENTS_SQL = """
 WITH documents AS (
     SELECT topic_id, scope_id, live, to_tsvector(%(config)s::regconfig, text) AS document
     FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[], %(live)s::bool[], %(texts)s::text[])
@@ -155,20 +155,20 @@ ON CONFLICT (topic_id) DO UPDATE
 SET document = excluded.document, length = excluded.length, uncounted = true
 """
 
-_VECTORS_CHANGED = """
+_VECTORS_CHANGED_SQL = """
 UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %s, text_hash = d.text_hash
 FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
 WHERE v.topic_id = d.id
 """
 
 # Changed topics are queued for the search for duplicates.
-_LOOKS = """
+_LOOKS_SQL = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
 SELECT id, scope, '', true FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[]) AS d (id, scope) ORDER BY id
 ON CONFLICT (topic_id) DO UPDATE SET waiting = true WHERE NOT memory_duplicatelook.waiting
 """
 
-_WAKE_UPS = """
+_WAKE_UPS_SQL = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
 SELECT id, %(event)s, %(now)s, %(now)s, 1 FROM unnest(%(scopes)s::bigint[]) AS id ORDER BY id
 ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + 1
@@ -182,7 +182,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
     cursor.execute(select, [ordered])
     found: dict[str, int] = dict(cursor.fetchall())
     if len(found) < len(ordered):
-        cursor.execute(_SCOPES, [[path for path in ordered if path not in found]])
+        cursor.execute(_SCOPES_SQL, [[path for path in ordered if path not in found]])
         cursor.execute(select, [ordered])
         found = dict(cursor.fetchall())
     return found
@@ -208,7 +208,7 @@ def plan_write(
                 mentions = mentions_read(plan)
             mentions_write(cursor, mentions, scopes)
             cursor.execute(
-                _LOOKS, {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]}
+                _LOOKS_SQL, {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]}
             )
         if plan.audits:
             rows_copy(cursor, "memory_auditevent", AUDIT, plan.audits)
@@ -222,7 +222,7 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
     ``times`` to see whether another event came after it read the row.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
+        cursor.execute(_WAKE_UPS_SQL, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
 def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int]) -> None:
@@ -244,7 +244,7 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
         )
     if plan.touched:
         cursor.execute(
-            _TOUCH,
+            _TOUCH_SQL,
             [
                 list(plan.touched),
                 [at for _categories, at, _used_at in plan.touched.values()],
@@ -252,10 +252,10 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
             ],
         )
         cursor.execute(
-            _USED, {"ids": list(plan.touched), "ats": [used_at for *_rest, used_at in plan.touched.values()]}
+            _USED_SQL, {"ids": list(plan.touched), "ats": [used_at for *_rest, used_at in plan.touched.values()]}
         )
     if plan.pins:
-        cursor.execute(_PINS, {"ids": plan.pins, "by_agent": plan.pins_by_agent})
+        cursor.execute(_PINS_SQL, {"ids": plan.pins, "by_agent": plan.pins_by_agent})
 
 
 def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
@@ -271,7 +271,7 @@ def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
         )
     if plan.versioned:
         cursor.execute(
-            _FIELDS,
+            _FIELDS_SQL,
             {
                 "ids": list(plan.versioned),
                 "last": [seq for seq, _cold in plan.versioned.values()],
@@ -289,7 +289,7 @@ def _documents_write(
 ) -> None:
     # An existing document only gets the text; all are marked to be counted.
     cursor.execute(
-        _DOCUMENTS,
+        _DOCUMENTS_SQL,
         {
             "ids": list(plan.texts),
             "scopes": [scopes[topic.scope] for topic in plan.texts.values()],
@@ -317,7 +317,7 @@ def _vectors_writing(
         (new if topic.is_new else changed).append((topic_id, topic, digest, vectors.get(digest)))
     if changed:
         cursor.execute(
-            _VECTORS_CHANGED,
+            _VECTORS_CHANGED_SQL,
             [
                 model,
                 [topic_id for topic_id, *_rest in changed],

@@ -18,7 +18,7 @@ MOST_ROWS_READ = 50_000
 
 _HERE = "at >= %(first)s AND (at, id) < (%(at)s, %(before)s)"
 
-_HITS = f"""
+_HITS_SQL = f"""
 SELECT id, at, kind, actor, scope, query, counted, folded_at IS NOT NULL, bump, array_position(topic_ids, %(id)s::uuid),
        cardinality(topic_ids)
 FROM (
@@ -27,7 +27,7 @@ FROM (
 WHERE %(id)s = ANY(topic_ids) ORDER BY at DESC, id DESC LIMIT %(limit)s
 """
 
-_END = f"""
+_END_SQL = f"""
 SELECT at, id FROM memory_accesslog WHERE {_HERE} ORDER BY at DESC, id DESC OFFSET %(most)s - 1 LIMIT 1
 """
 
@@ -61,12 +61,12 @@ def accesses_of(
             "most": MOST_ROWS_READ,
             "limit": limit + 1,
         }
-        database.execute(_HITS, parameters)
+        database.execute(_HITS_SQL, parameters)
         found = database.fetchall()
         if len(found) > limit:
             following = cursor_make(found[limit - 1][1], found[limit - 1][0])
             return AccessPage(_accesses_as_dicts(found[:limit], principal), following, None)
-        database.execute(_END, parameters)
+        database.execute(_END_SQL, parameters)
         end = database.fetchone()
     items = _accesses_as_dicts(found, principal)
     return AccessPage(items, cursor_make(*end) if end else None, end[0] if end else None)

@@ -15,7 +15,7 @@ from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
 
 # Each part uses an index by time. Archivings are read from the journal of runs, which marks those that were undone.
 # Restores are read from the audit, one entry per topic, because the list behind the number shows the same entries.
-_DAYS = """
+_DAYS_SQL = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
        count(*)
 FROM memory_auditevent e
@@ -56,7 +56,7 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     first = today - dt.timedelta(days=days - 1)
     found = {first + dt.timedelta(days=place): ActivityDay(first + dt.timedelta(days=place)) for place in range(days)}
     bound = Bound()
-    sql = _DAYS.format(
+    sql = _DAYS_SQL.format(
         audit_within=path_sql("e.scope", chosen, bound.bind),
         access_within=path_sql("l.scope", chosen, bound.bind),
         action_join="" if chosen == "/" else "JOIN memory_vitality v ON v.topic_id = a.topic_id",

@@ -56,7 +56,7 @@ LATERAL (
 ) a
 """
 
-_BY_TIME = """
+_BY_TIME_SQL = """
 (
     SELECT l.topic_id, l.at FROM memory_forgetaction l
     WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
@@ -81,7 +81,7 @@ _MISSED = f"""(
     OR EXISTS (SELECT 1 FROM memory_auditevent b WHERE b.topic_id = v.topic_id AND {_RESTORED})
 )"""
 
-_PAGE = """
+_PAGE_SQL = """
 SELECT d.id, t.title, sc.path, v.kind, a.at, {rung}, a.why, a.run_id, r.actor, r.event,
        {salience}, v.pinned,
        (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
@@ -94,7 +94,7 @@ LEFT JOIN {last} ON true LEFT JOIN memory_forgetrun r ON r.id = a.run_id
 ORDER BY d.place
 """
 
-_PAGE_LOOKUPS = """
+_PAGE_LOOKUPS_SQL = """
 SELECT d.id, count(*), max(l.at) FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
 JOIN unnest(%(ids)s::uuid[], %(since)s::timestamptz[]) AS d (id, at) ON d.id = x.id AND l.at > d.at
 WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] GROUP BY d.id
@@ -103,7 +103,7 @@ WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] 
 
 @dataclass(slots=True)
 class ArchivedTopic:
-    """A row of the list, in the order of ``_PAGE``. ``journal`` is why the run archived it, as JSON."""
+    """A row of the list, in the order of ``_PAGE_SQL``. ``journal`` is why the run archived it, as JSON."""
 
     topic_id: uuid.UUID
     title: str
@@ -186,7 +186,7 @@ def archived_list(
         return [], None
     with connection.cursor() as ask:
         ask.execute(
-            _PAGE.format(
+            _PAGE_SQL.format(
                 last=_LAST.format(topic="d.id"),
                 restored=_RESTORED,
                 rung=rung_label_sql("a.from_rung"),
@@ -198,7 +198,7 @@ def archived_list(
         since = {topic.topic_id: topic.archived_at for topic in topics if topic.archived_at is not None}
         if since:
             about: dict[str, Any] = {"ids": list(since), "since": list(since.values()), "first": min(since.values())}
-            ask.execute(_PAGE_LOOKUPS, about)
+            ask.execute(_PAGE_LOOKUPS_SQL, about)
             found = {topic_id: (times, last) for topic_id, times, last in ask.fetchall()}
             for topic in topics:
                 topic.looked_up, topic.looked_up_at = found.get(topic.topic_id, (0, None))
@@ -297,7 +297,7 @@ class _Query:
         where = list(self.where)
         source = "memory_vitality v"
         if sort == "archived":
-            source = _BY_TIME.format(range=" AND ".join(self.range) or "true")
+            source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true")
             # This selects the last archiving. It is written as a range because the planner expects few rows from an
             # equality and would then read all archivings.
             where.append("a.at <= i.at")

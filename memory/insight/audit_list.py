@@ -16,10 +16,10 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.predicates.binding import Bound, path_sql
 
-_EVENTS = """
+_EVENTS_SQL = """
 SELECT at, 0 AS kind, id, actor, action, topic_id, scope, reason, before, after FROM memory_auditevent
 """
-_VERSIONS = """
+_VERSIONS_SQL = """
 SELECT created_at AS at, 1 AS kind, id, author AS actor,
        CASE WHEN rolled_back_to IS NULL THEN 'policy_saved' ELSE 'policy_rolled_back' END AS action,
        NULL::uuid AS topic_id, scope, reason, '{}'::jsonb AS before,
@@ -27,7 +27,7 @@ SELECT created_at AS at, 1 AS kind, id, author AS actor,
 FROM memory_policyversion
 """
 # Purged topics have no title.
-_TITLED = """
+_TITLED_SQL = """
 SELECT f.*, t.title FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
 ORDER BY f.at DESC, f.kind DESC, f.id DESC
 """
@@ -61,7 +61,7 @@ def audit_list(
         conditions.append(f"at <= {at}")
     with connection.cursor() as database:
         found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
-        database.execute(_TITLED.format(found=found), bound.values)
+        database.execute(_TITLED_SQL.format(found=found), bound.values)
         rows = database.fetchall()
     following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
     return [_entry_as_dict(row) for row in rows[:limit]], following
@@ -79,7 +79,7 @@ def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> i
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
     """Return the statement over both kinds. Each part has the limit itself, so that neither is read further."""
     within = " AND ".join(conditions)
-    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS, _VERSIONS)]
+    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS_SQL, _VERSIONS_SQL)]
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
 
 

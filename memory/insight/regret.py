@@ -23,7 +23,7 @@ SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 # An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
 # restores that were undone do not count. Manual changes are in both journals; they are read from the audit, which has
 # all of them.
-_REGRETS = """
+_REGRETS_SQL = """
 WITH archivings AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
         SELECT a.topic_id, a.at, 'run' AS source, a.run_id, a.from_rung::int AS from_rung,
@@ -63,7 +63,7 @@ WITH archivings AS MATERIALIZED (
 )
 """
 
-_COUNTS = """
+_COUNTS_SQL = """
 SELECT grouping(r.policy, r.version, r.source), grouping(r.from_rung), r.source, r.policy, r.version, r.from_rung,
        count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
        count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
@@ -72,13 +72,13 @@ GROUP BY GROUPING SETS ((r.source, r.policy, r.version), (r.from_rung), ())
 ORDER BY 1, 2, r.source DESC, r.policy, r.version DESC, r.from_rung
 """
 
-_TOTALS = """
+_TOTALS_SQL = """
 SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
        count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
 FROM regrets WHERE {which}
 """
 
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT r.topic_id, t.title, t.kind, sc.path, t.rung, r.at, r.source, r.run_id, r.policy, r.version, r.from_rung,
        r.looked_up, r.looked_up_at, r.back_at, r.shadow, r.shadow_at, r.shadow_rank
 FROM regrets r JOIN memory_topic t ON t.id = r.topic_id JOIN memory_scope sc ON sc.id = t.scope_id
@@ -90,9 +90,9 @@ _AFTER = """
 < ({last}::timestamptz, {id}::uuid, {at}::timestamptz)
 """
 
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM regrets WHERE regretted LIMIT {most:d}) x"
+_COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM regrets WHERE regretted LIMIT {most:d}) x"
 
-_REASONS = """
+_REASONS_SQL = """
 SELECT p.scope, p.number, p.author, p.reason FROM memory_policyversion p
 JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.scope = p.scope AND d.number = p.number
 """
@@ -122,13 +122,13 @@ def regret_report(
     bound = Bound()
     regrets = _regrets_sql(bound, scope=chosen, since=since, until=until or now)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _COUNTS, bound.values)
+        cursor.execute(regrets + _COUNTS_SQL, bound.values)
         counted: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(regrets + _TOPICS.format(after="true", limit=limit), bound.values)
+        cursor.execute(regrets + _TOPICS_SQL.format(after="true", limit=limit), bound.values)
         topics = [_topic(*row) for row in cursor.fetchall()]
         versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
         cursor.execute(
-            _REASONS, {"scopes": [path for path, _n in versions], "numbers": [number for _path, number in versions]}
+            _REASONS_SQL, {"scopes": [path for path, _n in versions], "numbers": [number for _path, number in versions]}
         )
         reasons = {(path, number): (author, reason) for path, number, author, reason in cursor.fetchall()}
     totals = _numbers((0, 0, 0, 0, 0))
@@ -172,7 +172,7 @@ def regret_totals(
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=now)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOTALS.format(which="true"), bound.values)
+        cursor.execute(regrets + _TOTALS_SQL.format(which="true"), bound.values)
         totals = _numbers(cursor.fetchone())
     return totals, _sentence(totals)
 
@@ -198,7 +198,7 @@ def regretted_list(
         signal_at, topic_id, at = cursor_parse(cursor, cursor_time, uuid.UUID, cursor_time)
         after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
     with connection.cursor() as ask:
-        ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)
+        ask.execute(regrets + _TOPICS_SQL.format(after=after, limit=limit + 1), bound.values)
         rows = [_regretted(_topic(*row)) for row in ask.fetchall()]
     last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
@@ -218,7 +218,7 @@ def regretted_count(
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
     with connection.cursor() as ask:
-        ask.execute(regrets + _COUNT.format(most=at_most + 1), bound.values)
+        ask.execute(regrets + _COUNT_SQL.format(most=at_most + 1), bound.values)
         return int(ask.fetchone()[0])
 
 
@@ -230,7 +230,7 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopi
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOPICS.format(after="true", limit=50), bound.values)
+        cursor.execute(regrets + _TOPICS_SQL.format(after="true", limit=50), bound.values)
         return [_topic(*row) for row in cursor.fetchall()]
 
 
@@ -240,7 +240,7 @@ def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> RegretCounts:
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOTALS.format(which=f"run_id = {bound.bind(run_id)}"), bound.values)
+        cursor.execute(regrets + _TOTALS_SQL.format(which=f"run_id = {bound.bind(run_id)}"), bound.values)
         return _numbers(cursor.fetchone())
 
 
@@ -260,7 +260,7 @@ def _regrets_sql(
     elif run_id is not None:
         one = f"ANY(ARRAY(SELECT topic_id FROM memory_forgetaction WHERE run_id = {bound.bind(run_id)} AND "
         one += "action = 'archived'))"
-    return _REGRETS.format(
+    return _REGRETS_SQL.format(
         by_hand=by_hand_sql("a"),
         archive_back=undone_sql("e"),
         restore_back=undone_sql("r"),
@@ -321,7 +321,7 @@ def _topic(
     shadow_at: dt.datetime | None,
     shadow_rank: int | None,
 ) -> RegretTopic:
-    """Return a row of ``_TOPICS`` as a reply."""
+    """Return a row of ``_TOPICS_SQL`` as a reply."""
     times = {"looked_up": looked_up, "restored": int(back_at is not None), "shadow": shadow}
     return {
         "topic_id": str(topic_id),

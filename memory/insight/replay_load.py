@@ -28,7 +28,7 @@ from memory.predicates.tree import Comparison
 # Rows of the log that are fetched, and held in memory, at once.
 CHUNK = 20_000
 
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {spared}, extract(epoch from v.created_at)::float8,
        v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1),
        extract(epoch from coalesce((born.after->>'used_at')::timestamptz, v.created_at))::float8{fixed}
@@ -38,7 +38,7 @@ LEFT JOIN memory_auditevent born
 WHERE {within} AND v.created_at < {end} AND t.released_at IS NULL AND t.merged_into_id IS NULL
 """
 
-_EVENTS = """
+_EVENTS_SQL = """
 SELECT extract(epoch from a.at)::float8, uuid_hash_extended(x.id, 0),
        CASE WHEN a.kind = 'lookup' THEN {looked_up:d} WHEN a.counted IS FALSE THEN {shown:d} ELSE {reinforced:d} END,
        a.id, 0::float8
@@ -66,7 +66,7 @@ def topics_load(
     asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
     fixed = "".join(f", ({_fixed_sql(comparison, bound)}) IS TRUE" for comparison in asked)
     selects = [
-        _TOPICS.format(
+        _TOPICS_SQL.format(
             partition=number,
             spared=_spared_sql(partition, bound),
             fixed=fixed,
@@ -128,7 +128,7 @@ class Events:
     def __init__(self, keys: Ints, scope: str, *, bump: float, end: dt.datetime) -> None:
         bound = Bound()
         whole = scope == "/"
-        sql = _EVENTS.format(
+        sql = _EVENTS_SQL.format(
             end=bound.bind(end),
             join="" if whole else "JOIN memory_vitality v ON v.topic_id = x.id",
             within="true" if whole else scope_sql("v.scope_id", scope, bound.bind),

@@ -37,20 +37,20 @@ MOST_TURNS = 500
 POINTS, POINTS_AHEAD = 400, 90
 
 # Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
-_USES = """
+_USES_SQL = """
 SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump FROM memory_accesslog
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 
-_ACTIONS = """
+_ACTIONS_SQL = """
 SELECT a.at, a.action, a.state, a.before, a.after, r.undone_at
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 WHERE a.topic_id = %(id)s AND a.at IS NOT NULL AND a.state IN ('applied', 'undone', 'conflict')
 ORDER BY a.id DESC LIMIT %(most)s
 """
 
-_EVENTS = """
+_EVENTS_SQL = """
 SELECT at, action, before, after FROM memory_auditevent
 WHERE topic_id = %(id)s
   AND (action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned')
@@ -125,20 +125,20 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -
         "first": min(row.created_at, row.last_retrieved_at),
         "most": min(MOST_USES, row.retrieval_count),
     }
-    cursor.execute(_USES, parameters)
+    cursor.execute(_USES_SQL, parameters)
     return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
 
 def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEvent]:
     """Return the salience events by runs and by people, from both journals. Two queries."""
-    cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_TURNS})
+    cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_TURNS})
     turns: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
         turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}")))
         if state == "undone" and undone_at is not None:
             turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was)))
     by_run = {turn.at for turn in turns}
-    cursor.execute(_EVENTS, {"id": topic_id, "most": MOST_TURNS})
+    cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_TURNS})
     # If both journals have an entry for a change, that of the runs holds more.
     return turns + [
         turn

@@ -16,7 +16,7 @@ from memory.recall.lookup import field_history, topic_detail
 NEWEST, MOST_EDITS = 3, 100
 
 # The newest revisions of each field, and one more, for the difference of the oldest of them.
-_REVISIONS = """
+_REVISIONS_SQL = """
 SELECT f.id, r.seq, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.actor,
        r.seq <= f.cold_through
 FROM memory_field f CROSS JOIN LATERAL (
@@ -27,7 +27,7 @@ ORDER BY f.id, r.seq DESC
 """
 
 # An edit has no reason. The audit entry of the same transaction has it, with the time of the request.
-_EDITS = """
+_EDITS_SQL = """
 SELECT e.at, e.actor, e.before, (
     SELECT a.reason FROM memory_auditevent a
     WHERE a.topic_id = e.topic_id AND a.at BETWEEN e.at - interval '1 second' AND e.at
@@ -46,9 +46,9 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
     """
     topic: dict[str, Any] = {**topic_detail(topic_id, principal=principal, now=now)}
     with connection.cursor() as cursor:
-        cursor.execute(_REVISIONS, {"id": topic_id, "most": NEWEST + 1})
+        cursor.execute(_REVISIONS_SQL, {"id": topic_id, "most": NEWEST + 1})
         found = cursor.fetchall()
-        cursor.execute(_EDITS, {"id": topic_id, "most": MOST_EDITS})
+        cursor.execute(_EDITS_SQL, {"id": topic_id, "most": MOST_EDITS})
         edits = cursor.fetchall()
     revisions: dict[str, list[dict[str, Any]]] = {}
     names = (

@@ -7,7 +7,7 @@ from django.db import connection
 from memory.models import Rung
 
 # Live topics are counted in the narrow table; for topics out of retrieval, the topic has the state.
-_COUNTS = f"""
+_COUNTS_SQL = f"""
 SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live GROUP BY 1
 UNION ALL
 SELECT CASE WHEN t.released_at IS NULL THEN 'archived' ELSE 'released' END, count(*) FROM memory_topic t
@@ -35,7 +35,7 @@ class TopicCounts:
 def topic_counts() -> TopicCounts:
     """Return the number of topics in each state in the whole store. One query, which reads the narrow table once."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS)
+        cursor.execute(_COUNTS_SQL)
         counts: dict[str, int] = dict(cursor.fetchall())
     rungs = {rung.label: counts.get(str(int(rung)), 0) for rung in Rung}
     rungs[Rung.ARCHIVED.label] = counts.get("archived", 0)

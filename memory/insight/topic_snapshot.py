@@ -20,7 +20,7 @@ from memory.predicates.binding import Bound
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
 
-_TOPIC = """
+_TOPIC_SQL = """
 SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
        v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.half_life, v.retrieval_count, v.last_retrieved_at
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
@@ -90,7 +90,7 @@ class TopicSnapshot:
 
 def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
     """Return the rows of one topic. One query. Raises ``NotVisible``."""
-    cursor.execute(_TOPIC, {"id": topic_id})
+    cursor.execute(_TOPIC_SQL, {"id": topic_id})
     found = cursor.fetchone()
     if found is None or not principal.sees(found[3]):
         raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)

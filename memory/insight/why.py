@@ -36,7 +36,7 @@ MOST_EVENTS = 100
 MOST_USES = 20
 
 # Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
-_ACTIONS = f"""
+_ACTIONS_SQL = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
        a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
@@ -45,7 +45,7 @@ WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NO
 ORDER BY a.id DESC LIMIT %(most)s
 """
 
-_BY_HAND = f"""
+_BY_HAND_SQL = f"""
 SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, {uuid_sql("e.after->>'run'")}, a.state, r.undone_at,
        r.undone_by
 FROM memory_auditevent e
@@ -59,7 +59,7 @@ ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
 # Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
-_USES = """
+_USES_SQL = """
 SELECT at, actor, scope, query FROM memory_accesslog
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
 ORDER BY at DESC, id DESC LIMIT %(most)s
@@ -98,15 +98,15 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
-        cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_EVENTS})
+        cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_EVENTS})
         actions = list(itertools.starmap(_Action, cursor.fetchall()))
-        cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
+        cursor.execute(_BY_HAND_SQL, {"id": topic_id, "most": MOST_EVENTS})
         by_hand: list[tuple[Any, ...]] = cursor.fetchall()
         uses: list[tuple[dt.datetime, str, str, str]] = []
         if row.retrieval_count and row.last_retrieved_at is not None:
             most = min(MOST_USES, row.retrieval_count)
             first = min(row.created_at, row.last_retrieved_at)
-            cursor.execute(_USES, {"id": topic_id, "last": row.last_retrieved_at, "first": first, "most": most})
+            cursor.execute(_USES_SQL, {"id": topic_id, "last": row.last_retrieved_at, "first": first, "most": most})
             uses = cursor.fetchall()
     policies = policies_current()
     policy = policies.effective(row.scope)
@@ -176,7 +176,7 @@ def _next(
                 "never_because": _never(protected, policy) if step.at is None else "",
             }
         )
-    # How many topics there are is reasons to those who may see them.
+    # The number of topics is shown only to callers who may see all of them.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     sentence = gate.sentence if gate.closed or policy.at in gate.without else ""
     return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": sentence}
@@ -233,7 +233,7 @@ def _change_as_dict(
     undone_at: dt.datetime | None,
     undone_by: str | None,
 ) -> WhyEvent:
-    """Return a row of ``_BY_HAND`` as a reply."""
+    """Return a row of ``_BY_HAND_SQL`` as a reply."""
     undone = state == "undone"
     was, became = json.loads(before), json.loads(after)
     return {

@@ -13,7 +13,7 @@ from memory.core.problem_codes import ProblemCode
 TRIAL_MS = 250
 
 # Long texts of the types that make a bad pattern slow: one letter, words, digits, and signs.
-_TRIAL = """
+_TRIAL_SQL = """
 SELECT count(*) FROM (VALUES (repeat('a', 2000) || '!'), (repeat('ab cd ', 400)), (repeat('0123456789', 200)),
                              (repeat('.-/ ', 500)), ('')) AS tried (text)
 WHERE text ~* %s
@@ -32,7 +32,7 @@ def pattern_try(pattern: str) -> None:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(TRIAL_MS)])
-                cursor.execute(_TRIAL, [regex])
+                cursor.execute(_TRIAL_SQL, [regex])
             transaction.set_rollback(True)
     except OperationalError as problem:
         if not isinstance(problem.__cause__, QueryCanceled):

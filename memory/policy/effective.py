@@ -15,12 +15,12 @@ from memory.policy.snapshot import Policies, SetPolicy
 # The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
 # (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
 # filled again.
-_STAMP = """
+_STAMP_SQL = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
        (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL)
 """
 
-_NEWEST = """
+_NEWEST_SQL = """
 SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, values::text, rules::text
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
@@ -36,7 +36,7 @@ def policies_current() -> Policies:
     request: a second call may return newer policies.
     """
     global _kept
-    newest, rekeying = rows_prepared(_STAMP, ())[0]
+    newest, rekeying = rows_prepared(_STAMP_SQL, ())[0]
     environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
     stamp = (*(newest or ()), environment)
     kept = _kept
@@ -52,7 +52,7 @@ def knobs_effective(scope: str) -> Knobs:
 
 
 def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
-    rows = rows_prepared(_NEWEST, ())
+    rows = rows_prepared(_NEWEST_SQL, ())
     # These rows include versions saved after the first statement, so the stamp is taken from them.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
     found = [

@@ -25,9 +25,9 @@ MAX_STRAY_SCOPES = 20
 _FIRST = uuid.UUID(int=0)
 
 _WITHIN = scope_within_sql("v.scope_id")
-_COUNT = f"SELECT count(*) FROM memory_vitality v WHERE {_WITHIN}"
+_COUNT_SQL = f"SELECT count(*) FROM memory_vitality v WHERE {_WITHIN}"
 
-_BATCH = f"""
+_BATCH_SQL = f"""
 SELECT v.topic_id, s.id, s.path
 FROM (
     SELECT v.topic_id, v.scope_id FROM memory_vitality v
@@ -62,7 +62,7 @@ _TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v
 _FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 
 # The half-lives that occur. The recursion needs one step in the index for each pair of rung and half-life.
-_HALF_LIVES = """
+_HALF_LIVES_SQL = """
 WITH RECURSIVE pair AS (
     (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, half_life LIMIT 1)
     UNION ALL
@@ -75,7 +75,7 @@ WITH RECURSIVE pair AS (
 SELECT DISTINCT half_life FROM pair WHERE half_life <> ALL(%s::float8[])
 """
 
-_STRAY_SCOPES = """
+_STRAY_SCOPES_SQL = """
 SELECT path FROM memory_scope WHERE id IN (
     SELECT scope_id FROM memory_vitality WHERE live AND NOT pinned AND rung = ANY(%s) AND half_life = ANY(%s::float8[])
 )
@@ -130,11 +130,11 @@ def half_lives_stray_check(*, now: dt.datetime) -> int:
             # The running re-keying will still reach some rows. Rows that it missed are found after it has finished.
             return 0
         wanted = sorted({node.knobs.half_life for node in policies.nodes(ROOT)})
-        cursor.execute(_HALF_LIVES, [wanted])
+        cursor.execute(_HALF_LIVES_SQL, [wanted])
         strays = [half_life for (half_life,) in cursor.fetchall()]
         if not strays:
             return 0
-        cursor.execute(_STRAY_SCOPES, [_LIVE_RUNGS, strays, MAX_STRAY_SCOPES + 1])
+        cursor.execute(_STRAY_SCOPES_SQL, [_LIVE_RUNGS, strays, MAX_STRAY_SCOPES + 1])
         paths = [path for (path,) in cursor.fetchall()]
         covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else _topmost(paths)
         Rekeying.objects.bulk_create(
@@ -164,9 +164,9 @@ def _next_batch(now: dt.datetime) -> int | None:
 def _batch(cursor: CursorWrapper, work: Rekeying, policies: Policies, now: dt.datetime) -> int:
     within = {"scope": work.scope, "below": work.scope.rstrip("/") + "/"}
     if work.after is None:
-        cursor.execute(_COUNT, within)
+        cursor.execute(_COUNT_SQL, within)
         work.total = cursor.fetchone()[0]
-    cursor.execute(_BATCH, {**within, "after": work.after or _FIRST, "limit": TOPICS_PER_BATCH})
+    cursor.execute(_BATCH_SQL, {**within, "after": work.after or _FIRST, "limit": TOPICS_PER_BATCH})
     rows = cursor.fetchall()
     if rows:
         half_lives = {scope_id: policies.knobs(path).half_life for _id, scope_id, path in rows}

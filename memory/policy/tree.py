@@ -13,7 +13,7 @@ from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies, SetPolicy
 
 # Topics are counted by scope id first, so that each path is looked up once and not for each topic.
-_TOPICS = """
+_TOPICS_SQL = """
 SELECT s.path, c.live
 FROM (SELECT scope_id, count(*) AS live FROM memory_vitality WHERE live GROUP BY scope_id) c
 JOIN memory_scope s ON s.id = c.scope_id
@@ -57,7 +57,7 @@ def policies_emptied(*, limit: int) -> list[str]:
 def _topics(policies: Policies) -> dict[str, int]:
     found: dict[str, int] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_TOPICS)
+        cursor.execute(_TOPICS_SQL)
         for path, live in cursor.fetchall():
             node = policies.node_of(path)
             found[node] = found.get(node, 0) + live

@@ -15,12 +15,12 @@ from memory.policy.snapshot import Policies
 
 ROWS_PER_FOLD = 1000
 
-_CLAIM = """
+_CLAIM_SQL = """
 SELECT id, at, actor, query_hash, scope FROM memory_accesslog
 WHERE folded_at IS NULL ORDER BY id LIMIT %s FOR UPDATE
 """
 
-_COUNTED_BEFORE = """
+_COUNTED_BEFORE_SQL = """
 SELECT DISTINCT ON (a.actor, a.query_hash) a.actor, a.query_hash, a.at
 FROM memory_accesslog a
 JOIN unnest(%s::text[], %s::text[]) AS asked (actor, query_hash)
@@ -97,10 +97,10 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_fl
 _FOLD_TOPICS = _fold_sql(
     "memory_vitality", "topic_id", "topic_ids", "bump", scope="h.scope_id", exact_floor="row.rung > 0"
 )
-_FIELD_SCOPE = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
-_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump", scope=_FIELD_SCOPE)
+_FIELD_SCOPE_SQL = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
+_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump", scope=_FIELD_SCOPE_SQL)
 
-_SCOPES = """
+_SCOPES_SQL = """
 SELECT DISTINCT s.id, s.path
 FROM memory_accesslog a
 CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
@@ -109,12 +109,12 @@ JOIN memory_scope s ON s.id = v.scope_id
 WHERE a.id = ANY(%s)
 """
 
-_MARK = """
+_MARK_SQL = """
 UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
 """
 
 # Removes purged topics from rows of queries that were answered while the purge was running.
-_DISOWN = """
+_DISOWN_SQL = """
 UPDATE memory_accesslog a
 SET topic_ids = x.topics, query_hash = '', query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END,
     field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
@@ -128,7 +128,7 @@ WHERE a.id = x.id AND cardinality(x.topics) < cardinality(a.topic_ids)
 """
 
 # A query writes no wake-up, so that it stays at a single INSERT; its access row serves as one.
-_WAKE_UPS = """
+_WAKE_UPS_SQL = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
 SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
 FROM memory_accesslog a
@@ -156,7 +156,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FOLD_ACCESSES):
             return 0
-        cursor.execute(_CLAIM, [ROWS_PER_FOLD])
+        cursor.execute(_CLAIM_SQL, [ROWS_PER_FOLD])
         rows = cursor.fetchall()
         if not rows:
             return 0
@@ -164,7 +164,9 @@ def accesses_fold(*, now: dt.datetime) -> int:
         windows = {scope: policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows}
         earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=max(windows.values()))
         asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
-        cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
+        cursor.execute(
+            _COUNTED_BEFORE_SQL, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest]
+        )
         before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
         # The hash includes the scope, so each question has one window.
         counted = [
@@ -190,9 +192,9 @@ def accesses_fold(*, now: dt.datetime) -> int:
         cursor.execute(_FOLD_TOPICS, parameters)
         cursor.execute(_FOLD_FIELDS, parameters)
         ids = [row[0] for row in rows]
-        cursor.execute(_DISOWN, [ids])
-        cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
-        cursor.execute(_WAKE_UPS, {"now": now, "ids": ids})
+        cursor.execute(_DISOWN_SQL, [ids])
+        cursor.execute(_MARK_SQL, {"now": now, "counted": counted, "ids": ids})
+        cursor.execute(_WAKE_UPS_SQL, {"now": now, "ids": ids})
         return len(rows)
 
 
@@ -200,5 +202,5 @@ def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict
     """Return the highest salience by scope for the retrieved topics; empty if all scopes have that of the root."""
     if len({node.knobs.field_salience_max for node in policies.nodes(ROOT)}) == 1:
         return {}
-    cursor.execute(_SCOPES, [counted])
+    cursor.execute(_SCOPES_SQL, [counted])
     return {scope_id: policies.knobs(path).field_salience_max for scope_id, path in cursor.fetchall()}

@@ -122,7 +122,7 @@ def _tsquery(word: str) -> str:
 
 
 # Archived neighbours are left out before the LIMIT, so that they do not take the place of live ones.
-_LINKED = f"""
+_LINKED_SQL = f"""
     (SELECT l.target_id AS topic_id
      FROM memory_link l JOIN memory_topicdocument n ON n.topic_id = l.target_id AND n.live
      WHERE l.source_id = {{topic}} AND l.target_id <> {{topic}} ORDER BY l.target_id DESC LIMIT {LENDERS})
@@ -220,7 +220,8 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
 ), core AS MATERIALIZED (
     SELECT topic_id FROM by_meaning UNION SELECT topic_id FROM by_word
 ), core_links AS MATERIALIZED (
-    SELECT core.topic_id AS from_id, x.topic_id FROM core CROSS JOIN LATERAL ({_LINKED.format(topic="core.topic_id")}) x
+    SELECT core.topic_id AS from_id, x.topic_id
+    FROM core CROSS JOIN LATERAL ({_LINKED_SQL.format(topic="core.topic_id")}) x
 ), pool AS MATERIALIZED (
     -- A topic without a vector of this model is ranked by its words alone.
     SELECT p.topic_id,
@@ -239,7 +240,7 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
         UNION
         SELECT p.topic_id, x.topic_id
         FROM (SELECT topic_id FROM pool EXCEPT SELECT topic_id FROM core) p
-        CROSS JOIN LATERAL ({_LINKED.format(topic="p.topic_id")}) x
+        CROSS JOIN LATERAL ({_LINKED_SQL.format(topic="p.topic_id")}) x
     ) l
 ), near AS (
     SELECT topic_id AS for_id, topic_id, 1::float8 AS share FROM pool

@@ -11,7 +11,7 @@ DOCUMENTS_PER_TURN = 500
 
 # Adds the words of each document and subtracts those of its last counted version, summed per word. Locked documents
 # are left to the next turn: waiting for two writers could deadlock.
-_COUNT = """
+_COUNT_SQL = """
 WITH taken AS (
     SELECT topic_id, CASE WHEN live THEN document END AS document, counted
     FROM memory_topicdocument WHERE uncounted ORDER BY topic_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
@@ -34,7 +34,7 @@ SET uncounted = false, counted = t.document
 FROM taken t WHERE d.topic_id = t.topic_id
 """
 
-_UNCOUNT = """
+_UNCOUNT_SQL = """
 WITH gone AS (
     DELETE FROM memory_topicdocument WHERE topic_id = ANY(%(ids)s) RETURNING counted
 ), change AS (
@@ -60,7 +60,7 @@ def documents_count() -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.COUNT_WORDS):
             return 0
-        cursor.execute(_COUNT, {"limit": DOCUMENTS_PER_TURN})
+        cursor.execute(_COUNT_SQL, {"limit": DOCUMENTS_PER_TURN})
         return int(cursor.rowcount)
 
 
@@ -72,7 +72,7 @@ def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
     """
     with connection.cursor() as cursor:
         lock_wait(Lock.COUNT_WORDS)
-        cursor.execute(_UNCOUNT, {"ids": list(ids)})
+        cursor.execute(_UNCOUNT_SQL, {"ids": list(ids)})
         documents = int(cursor.fetchone()[0])
         cursor.execute(_DELETE_UNUSED_WORDS_SQL)
         return documents, int(cursor.rowcount)

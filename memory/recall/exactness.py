@@ -52,10 +52,10 @@ class Exactness:
 # scans disabled, the index is used in a small store too, where a query would not use it.
 _EXACT = "(v.embedding <#> (SELECT vector FROM question)) + 0"
 _INDEX = "v.embedding <#> (SELECT vector FROM question)"
-_WALK = "SELECT " + ", ".join(
+_WALK_SQL = "SELECT " + ", ".join(
     f"set_config('{name}', 'off', true)" for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort")
 )
-_AS_BEFORE = _WALK.replace("'off'", "'on'")
+_AS_BEFORE = _WALK_SQL.replace("'off'", "'on'")
 
 
 def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
@@ -82,7 +82,7 @@ def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
         }
         cursor.execute(nearest_sql(wanted, _EXACT), parameters)
         exact: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(_WALK)
+        cursor.execute(_WALK_SQL)
         cursor.execute(nearest_sql(wanted, _INDEX), parameters)
         index: list[tuple[Any, ...]] = cursor.fetchall()
         cursor.execute(_AS_BEFORE)

@@ -98,7 +98,7 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
 
 
 # The scope of the topic that a revision refers to: the reference is shown only to callers who see that topic.
-_REF_SCOPE = """
+_REF_SCOPE_SQL = """
 (SELECT rs.path FROM memory_topic rt JOIN memory_scope rs ON rs.id = rt.scope_id WHERE rt.id = r.ref_topic_id)
 """
 
@@ -106,14 +106,14 @@ _REVISION = """
 r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.seq
 """
 
-_DETAIL_FIELDS = f"""
-SELECT f.id, f.name, r.field_type, r.ref_topic_id, {_REF_SCOPE}, f.last_seq, f.cold_through, f.detached,
+_DETAIL_FIELDS_SQL = f"""
+SELECT f.id, f.name, r.field_type, r.ref_topic_id, {_REF_SCOPE_SQL}, f.last_seq, f.cold_through, f.detached,
        {salience_effective_sql("f", "%(now)s::timestamptz")}, {field_summary_sql("f")}, {_REVISION}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """
 
-_DETAIL_LINKS = """
+_DETAIL_LINKS_SQL = """
 SELECT x.direction, x.kind, t.id, t.title, t.summary, t.kind, t.rung, s.path FROM (
     (SELECT 'out' AS direction, kind, target_id AS topic_id, id FROM memory_link WHERE source_id = %(id)s
      ORDER BY id DESC LIMIT %(most)s)
@@ -125,7 +125,7 @@ JOIN memory_scope s ON s.id = t.scope_id
 ORDER BY x.direction DESC, x.id
 """
 
-_ALSO = """
+_ALSO_SQL = """
 WITH RECURSIVE into_it AS (
     SELECT t.id, t.merged_into_id FROM memory_topic t WHERE t.merged_into_id = %(id)s
     UNION
@@ -147,9 +147,9 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
     """
     topic = topic_get(topic_id, principal=principal, now=now)
     with connection.cursor() as cursor:
-        cursor.execute(_DETAIL_FIELDS, {"id": topic_id, "now": now})
+        cursor.execute(_DETAIL_FIELDS_SQL, {"id": topic_id, "now": now})
         fields = [_field(principal, *row) for row in cursor.fetchall()]
-        cursor.execute(_DETAIL_LINKS, {"id": topic_id, "most": MOST_LINKS})
+        cursor.execute(_DETAIL_LINKS_SQL, {"id": topic_id, "most": MOST_LINKS})
         neighbors: list[DetailNeighbor] = [
             {
                 "topic_id": str(other),
@@ -170,7 +170,7 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
 def also_from(topic_id: uuid.UUID) -> list[MergedTopic]:
     """Return the topics merged into a topic, directly or through another, the latest first. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_ALSO, {"id": topic_id})
+        cursor.execute(_ALSO_SQL, {"id": topic_id})
         return [
             {
                 "topic_id": str(merged),
@@ -183,8 +183,8 @@ def also_from(topic_id: uuid.UUID) -> list[MergedTopic]:
         ]
 
 
-_HISTORY = f"""
-SELECT r.field_type, r.ref_topic_id, {_REF_SCOPE}, r.actor, r.seq <= f.cold_through, {_REVISION}
+_HISTORY_SQL = f"""
+SELECT r.field_type, r.ref_topic_id, {_REF_SCOPE_SQL}, r.actor, r.seq <= f.cold_through, {_REVISION}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = %(id)s AND f.name = %(name)s AND r.seq < %(before)s
 ORDER BY r.seq DESC LIMIT %(limit)s
@@ -204,7 +204,7 @@ def field_history(
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
     before = 2**31 - 1 if cursor is None else cursor_as_number(cursor)
     with connection.cursor() as database:
-        database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
+        database.execute(_HISTORY_SQL, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
         rows = [_history_revision(principal, *row) for row in database.fetchall()]
     if not rows and cursor is None:
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
@@ -295,7 +295,7 @@ def _field(
     summary: str | None,
     *current: Any,
 ) -> DetailField:
-    """Return a row of ``_DETAIL_FIELDS`` as a reply, as ``principal`` sees it."""
+    """Return a row of ``_DETAIL_FIELDS_SQL`` as a reply, as ``principal`` sees it."""
     return {
         "id": str(field_id),
         "name": name,
@@ -320,7 +320,7 @@ def _history_revision(
     cold: bool,
     *revision: Any,
 ) -> HistoryRevision:
-    """Return a row of ``_HISTORY`` as a reply, as ``principal`` sees it."""
+    """Return a row of ``_HISTORY_SQL`` as a reply, as ``principal`` sees it."""
     return {
         **_revision(*revision),
         "field_type": field_type,

@@ -22,7 +22,7 @@ SAMPLE = 1_000
 # A scope with more topics counts as one with so many when the reach of a word is estimated.
 MOST_COUNTED = 20_000
 
-_OF_STORE = """
+_OF_STORE_SQL = """
     SELECT w.word, coalesce(l.documents, 0) AS documents
     FROM asked w LEFT JOIN memory_lexeme l ON l.word = w.word
 """
@@ -46,15 +46,15 @@ _SAMPLE = r"""
            ) y) AS total
     FROM sample
 )"""
-_OF_SCOPE = r"""
+_OF_SCOPE_SQL = r"""
     SELECT w.word, (
         SELECT ceil(count(*) * max(size.total) / max(size.sampled)::float8) FROM sample s CROSS JOIN size
         WHERE s.document @@ ('$' || replace(replace(w.word, '\', '\\'), '$', '$$') || '$')::tsquery
     )::bigint AS documents FROM asked w
 """.replace("$", "''")
-_TOTAL_OF_SCOPE = "(SELECT total FROM size)"
+_TOTAL_OF_SCOPE_SQL = "(SELECT total FROM size)"
 
-_PROBE = """
+_PROBE_SQL = """
 WITH asked AS MATERIALIZED (
     SELECT w.word FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
 ), small AS MATERIALIZED (
@@ -104,13 +104,13 @@ def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candida
     within = wanted.within_sql("d")
     sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MOST_COUNTED)
     of_store = wanted.scope == ROOT
-    sql = _PROBE.format(
+    sql = _PROBE_SQL.format(
         join=join,
         within=within,
         topics=topics,
         sample="" if of_store else sample,
-        counted=_OF_STORE if of_store else _OF_SCOPE,
-        total=_TOTAL_OF_STORE if of_store else _TOTAL_OF_SCOPE,
+        counted=_OF_STORE_SQL if of_store else _OF_SCOPE_SQL,
+        total=_TOTAL_OF_STORE if of_store else _TOTAL_OF_SCOPE_SQL,
         most=MAX_SCAN_TUPLES,
     )
     parameters = {

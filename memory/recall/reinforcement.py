@@ -9,7 +9,7 @@ from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.models.prepared import rows_prepared
 
-_APPEND = """
+_APPEND_SQL = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
 VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::uuid[], %s, %s, %s, %s)
@@ -17,7 +17,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::uuid[], %s, %s, %s, %s)
 
 
 # SKIP LOCKED: no row for a topic that is being purged.
-_APPEND_LOOKUP = """
+_APPEND_LOOKUP_SQL = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
 SELECT %s, 'lookup', %s, %s, '', '', ARRAY[t.id], '{}', 0, 0, %s, false
@@ -55,7 +55,7 @@ def retrieval_record(
         None if counts else now,
         None if counts else False,
     ]
-    rows_prepared(_APPEND, row)
+    rows_prepared(_APPEND_SQL, row)
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
@@ -63,4 +63,4 @@ def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now:
 
     It does not raise salience, so it is marked as folded; regret counts lookups of archived topics.
     """
-    rows_prepared(_APPEND_LOOKUP, [now, principal.identity, scope, now, topic_id])
+    rows_prepared(_APPEND_LOOKUP_SQL, [now, principal.identity, scope, now, topic_id])

@@ -26,7 +26,7 @@ _SNIPPET = (
     f'StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,FragmentDelimiter=" … "'
 )
 
-_HITS = """
+_HITS_SQL = """
 WITH hit AS MATERIALIZED (
     SELECT a.place, t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.provenance, t.created_at,
            t.updated_at, t.released_at, {salience} AS salience, v.live, v.pinned, v.retrieval_count,
@@ -99,7 +99,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         # A short text is shown whole.
         whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
-    sql = _HITS.format(
+    sql = _HITS_SQL.format(
         salience=salience_effective_sql("v", "%(now)s::timestamptz"),
         body=body,
         marked_title=marked_title,

@@ -8,14 +8,14 @@ from memory.recall.replies import Stats
 
 _WITHIN = f"(%(scope)s::text = '/' OR {scope_within_sql('v.scope_id')})"
 
-_RUNGS = f"""
+_RUNGS_SQL = f"""
 SELECT v.rung, count(*), count(*) FILTER (WHERE v.pinned), sum(v.retrieval_count)
 FROM memory_vitality v
 WHERE {_WITHIN}
 GROUP BY v.rung
 """
 
-_CONTENT = f"""
+_CONTENT_SQL = f"""
 SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {_WITHIN}),
        (SELECT coalesce(sum(f.last_seq), 0) FROM memory_field f
         JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {_WITHIN}),
@@ -32,12 +32,12 @@ def stats_collect(scope: str) -> Stats:
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0
     with connection.cursor() as cursor:
-        cursor.execute(_RUNGS, parameters)
+        cursor.execute(_RUNGS_SQL, parameters)
         for rung, count, pinned_count, retrieved in cursor.fetchall():
             rungs[Rung(rung).label] = count
             pinned += pinned_count
             retrievals += int(retrieved or 0)
-        cursor.execute(_CONTENT, parameters)
+        cursor.execute(_CONTENT_SQL, parameters)
         fields, revisions, links, scopes, unfolded, waiting = cursor.fetchone()
     return {
         "scope": scope,

@@ -25,11 +25,11 @@ from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 
 # The ids ``e.id`` of topics that purges have erased here.
 ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
-_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
-_STORED = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
-_IMPORTED = "SELECT topic_id FROM memory_importedtopic WHERE topic_id = ANY(%s) AND job_id = %s"
-_NOTED = "SELECT id FROM transfer_noted WHERE id = ANY(%s)"
-_NOTE = "INSERT INTO transfer_noted SELECT unnest(%s::uuid[])"
+_ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
+_STORED_SQL = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
+_IMPORTED_SQL = "SELECT topic_id FROM memory_importedtopic WHERE topic_id = ANY(%s) AND job_id = %s"
+_NOTED_SQL = "SELECT id FROM transfer_noted WHERE id = ANY(%s)"
+_NOTE_SQL = "INSERT INTO transfer_noted SELECT unnest(%s::uuid[])"
 _BEGIN = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_noted (id uuid PRIMARY KEY); TRUNCATE transfer_noted"
 _END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
 
@@ -67,16 +67,16 @@ class Target:
         reasons = [_reason(line, found) for line in lines]
         if self._job_id is None and lines and isinstance(lines[0], TopicHistory):
             new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
-            self._execute(_NOTE, new)
+            self._execute(_NOTE_SQL, new)
         return reasons
 
     def _look(self, ids: Collection[uuid.UUID]) -> _Found:
         wanted = list(ids)
-        erased = self._execute(_ERASED, [str(each) for each in wanted])
-        stored = dict(self._execute(_STORED, wanted))
+        erased = self._execute(_ERASED_SQL, [str(each) for each in wanted])
+        stored = dict(self._execute(_STORED_SQL, wanted))
         with connection.cursor() as cursor:
             others = ids_of_others(cursor, wanted)
-        own = (_NOTED, wanted) if self._job_id is None else (_IMPORTED, wanted, self._job_id)
+        own = (_NOTED_SQL, wanted) if self._job_id is None else (_IMPORTED_SQL, wanted, self._job_id)
         imported = {row[0] for row in self._execute(*own)}
         seen = {topic for topic, scope in stored.items() if self._principal.sees(scope)}
         return _Found({*stored, *others}, seen | imported, imported, {row[0] for row in erased})

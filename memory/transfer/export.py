@@ -145,7 +145,7 @@ def _older(cursor: CursorWrapper, fields: Mapping[uuid.UUID, int]) -> Iterator[b
         while after < last:
             wanted: dict[str, Any] = {"field": field, "after": after, "last": min(after + REVISIONS_IN_LINE, last)}
             wanted["bytes"] = LINE_BYTES
-            cursor.execute(_THROUGH, wanted)
+            cursor.execute(_THROUGH_SQL, wanted)
             (through,) = cursor.fetchone()
             cursor.execute(_HISTORY, wanted | {"last": through})
             yield cursor.fetchone()[0].encode() + b"\n"
@@ -178,7 +178,7 @@ SELECT topic_id, field_id, through FROM (
     ) x GROUP BY x.topic_id, x.field_id, x.last_seq
 ) y WHERE through > 0
 """
-_THROUGH = f"""
+_THROUGH_SQL = f"""
 SELECT max(seq) FROM (
     SELECT v.seq, sum({_BYTES}) OVER (ORDER BY v.seq) - ({_BYTES}) AS before FROM memory_revision v
     WHERE v.field_id = %(field)s AND v.seq > %(after)s AND v.seq <= %(last)s
@@ -198,7 +198,7 @@ _NEWEST = (
     "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
     "ORDER BY v.seq"
 )
-_VECTOR = """
+_VECTOR_SQL = """
 (SELECT row_to_json(x) FROM (SELECT w.model, w.text_hash, w.embedding::text::json AS embedding FROM memory_topicvector w
  WHERE w.topic_id = t.id AND w.embedding IS NOT NULL) x)
 """
@@ -226,7 +226,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             + " AS fields",
             _list(_columns("e", PastEdit), "memory_topicedit e WHERE e.topic_id = t.id ORDER BY e.at, e.id")
             + " AS edits",
-            f"{_VECTOR if vectors else 'NULL'} AS vector",
+            f"{_VECTOR_SQL if vectors else 'NULL'} AS vector",
         )
     )
     versions = _list(_columns("v", PastVersion), "memory_policyversion v WHERE v.scope = p.scope ORDER BY v.number")

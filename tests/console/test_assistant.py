@@ -229,9 +229,9 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     told = text_of(op.get(f"{page}undo/"))
     for part in (
         "2 changes will be undone",
-        "city: “Oslo” again",
+        "city: “Oslo” restored",
         "1 change will be kept",
-        "Somebody else has written a newer value since.",
+        "It has a newer value from outside this conversation.",
         "Undo 2 changes",
     ):
         assert part in told, part
@@ -252,7 +252,7 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     assert Topic.objects.get(pk=made).released_at is None
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)}, follow=True)
     told = text_of(reply)
-    assert "Taken back: 1 topic is released, 1 value is put back. 2 things are left as they are." in told
+    assert "Undone: 1 topic is released, 1 value is restored. 2 changes are kept." in told
     assert "Undone now by operator, except for later changes" in told
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("user:operator", "wrong Anna")

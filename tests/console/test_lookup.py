@@ -639,7 +639,7 @@ def test_the_walk_along_the_index_is_one(agent: Caller):
     parameters = {**wanted.parameters(), "q": str(list(map(float, vector))), "model": model, "center": 1.0}
     plans = []
     with connection.cursor() as cursor:
-        for before, order in ((exactness._AS_BEFORE, exactness._EXACT), (exactness._WALK, exactness._INDEX)):
+        for before, order in ((exactness._AS_BEFORE, exactness._EXACT), (exactness._WALK_SQL, exactness._INDEX)):
             cursor.execute(before)
             cursor.execute("EXPLAIN " + exactness.nearest_sql(wanted, order), parameters)
             plans.append("\n".join(line for (line,) in cursor.fetchall()))

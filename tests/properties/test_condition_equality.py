@@ -291,7 +291,7 @@ def test_a_pattern_that_the_database_takes_too_long_over_is_refused_and_leaves_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trial, "TRIAL_MS", 50)
-    monkeypatch.setattr(trial, "_TRIAL", "SELECT pg_sleep(5) WHERE %s <> ''")
+    monkeypatch.setattr(trial, "_TRIAL_SQL", "SELECT pg_sleep(5) WHERE %s <> ''")
     Scope.objects.create(path="/before")
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")

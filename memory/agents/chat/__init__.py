@@ -1,1 +1,1 @@
-"""The assistant: what a message wants, what is said and done about it, and the record of the conversation."""
+"""The assistant: the intent of a message, tool calls and the reply, and the record of the conversation."""

@@ -1,6 +1,6 @@
-"""A turn that runs in a thread of its own, while somebody else waits for what it tells: a stream, or a page.
+"""A turn that runs in a background thread, while a stream or a page waits for its events.
 
-Threads hold a connection of the pool and the patience of a model, so a process has room for a few of them only.
+Each thread uses a database connection and waits for the model, so a process runs only a few of them.
 """
 
 import contextvars
@@ -16,8 +16,7 @@ from django.db import connection, connections
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 
-# A connection that nobody writes to seems dead to whatever stands between; and whether somebody still listens is found
-# out by writing.
+# Proxies close idle connections, and only a write shows whether the client is still connected.
 BEAT_SECONDS = 3.0
 BUSY_SECONDS = 5
 
@@ -26,7 +25,7 @@ _at_work = 0
 
 
 class TooManyConversations(MemoryProblem):
-    """All places for conversations are taken (503); ``retry_after`` is in seconds."""
+    """The maximum number of turns is running (503); ``retry_after`` is in seconds."""
 
     code = ProblemCode.TOO_MANY_CONVERSATIONS
     retry_after = BUSY_SECONDS
@@ -34,17 +33,16 @@ class TooManyConversations(MemoryProblem):
 
 @contextmanager
 def place_taken() -> Iterator[None]:
-    """Take one of the places for turns at work while the block runs: half of the threads that serve requests.
+    """Count one running turn during the block. At most half of the web threads may be used for turns.
 
-    A model takes its time, and queries and ingests have to be answered meanwhile. Raises ``TooManyConversations``.
+    The model is slow, and the other threads must answer queries and ingests. Raises ``TooManyConversations``.
     """
     global _at_work
     most = max(1, settings.MEMSTATE_WEB_THREADS // 2)
     with _room:
         if _at_work >= most:
             raise TooManyConversations(
-                f"The assistant is at {most} messages already, which is as many as it can answer at once; try again in "
-                "a moment."
+                f"The assistant is already answering {most} messages, which is its limit. Try again in a moment."
             )
         _at_work += 1
     try:
@@ -55,8 +53,8 @@ def place_taken() -> Iterator[None]:
 
 
 class Running:
-    """Work in a thread of its own. ``work`` gets ``tell``, for what it has to say, and ``go_on``, which turns False
-    when nobody listens any more. What it raises is told as the event ``failed``, with the exception."""
+    """Work in a background thread. ``work`` gets ``tell``, which reports an event, and ``go_on``, which returns False
+    after the client has left. An exception is reported as the event ``failed``."""
 
     def __init__(
         self,
@@ -64,38 +62,40 @@ class Running:
         *,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin; ``at_end`` is called when the work is done, such as to leave a place that was taken for it."""
-        self._told: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        """Start the thread. ``at_end`` is called when the work is done."""
+        self._events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._work, self._at_end = work, at_end
-        # Log lines keep the request's name.
+        # Log lines keep the id of the request.
         context = contextvars.copy_context()
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="conversation", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
-            # There are no more threads to be had.
+            # No more threads can be created.
             at_end()
             raise
 
     def events(self) -> Iterator[tuple[str, Any] | None]:
-        """Yield what is told, and None after each ``BEAT_SECONDS`` of silence, until the end. Closing it early stops
-        the work at its next round."""
+        """Yield the events, and None after each ``BEAT_SECONDS`` without an event, until the end.
+
+        Closing the iterator early stops the work at its next round.
+        """
         try:
             while True:
                 try:
-                    told = self._told.get(timeout=BEAT_SECONDS)
+                    event = self._events.get(timeout=BEAT_SECONDS)
                 except queue.Empty:
                     yield None
                     continue
-                if told is None:
+                if event is None:
                     return
-                yield told
+                yield event
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """Let the work end at its next round."""
+        """Stop the work at its next round."""
         self._stopped.set()
 
     def join(self, seconds: float) -> None:
@@ -104,19 +104,19 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self._work(lambda event, told: self._told.put((event, told)), lambda: not self._stopped.is_set())
+            self._work(lambda name, data: self._events.put((name, data)), lambda: not self._stopped.is_set())
         except Exception as problem:
-            self._told.put(("failed", problem))
+            self._events.put(("failed", problem))
         finally:
-            self._told.put(None)
+            self._events.put(None)
             try:
-                # Whatever this thread has opened is nobody's afterwards.
+                # Connections of this thread would stay open.
                 connections.close_all()
             finally:
                 self._at_end()
 
 
 def connection_lend() -> None:
-    """Give the connection of this thread back while it only listens; the next query takes another."""
+    """Return the connection of this thread to the pool while it waits; the next query takes another one."""
     if not connection.in_atomic_block:
         connection.close()

@@ -1,8 +1,8 @@
-"""One message to the assistant, from the request to the reply: intent, then tools or a study, and the record of it.
+"""One message to the assistant, from the request to the reply: intent, then tools or a study, and the log of the turn.
 
-A turn begins (``chat_begin``) before anything is asked of the model, and so refuses with a status of its own what is
-wrong with the request. Then it runs (``chat_run``), in the thread of the request or in one of its own (``running``),
-and tells what happens as it happens.
+``chat_begin`` checks the request and starts a turn before any request to the model, so errors of the request have their
+own status. ``chat_run`` then answers the message, in the thread of the request or in a background thread
+(``background_turn``), and reports events as they happen.
 """
 
 import datetime as dt
@@ -43,23 +43,23 @@ logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Tell = Callable[[Event, Mapping[str, Any]], None]
-# What of a reply is known before anything is done.
-_FIRST_TOLD = ("intent", "intent_source", "model", "conversation_id")
+# The members of a reply that are known before the work starts.
+_KNOWN_FIRST = ("intent", "intent_source", "model", "conversation_id")
 
 _NO_MODEL = (
-    "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "
-    "MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY as its endpoint needs them; the console's page Model tells more."
+    "No language model is configured. Set MEMSTATE_LLM_MODEL, and MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY if "
+    "the endpoint needs them. For details, see the page Model in the console."
 )
-# A lock is waited for so many times at the end of a turn.
+# How often closing a turn is tried while others hold the lock.
 _TRIES = 3
-# The model is there and has said no, or nothing: asking again would change little, so this is a reply.
-_SAID_NOTHING = frozenset({"refused", "cut_off", "empty"})
+# The model has answered, but without a usable text. A retry would hardly help, so this becomes a reply, not an error.
+_UNUSABLE_ANSWERS = frozenset({"refused", "cut_off", "empty"})
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation. ``recalls`` if
-    what was said before is on record here, and not with the caller; ``keyed`` if the reply is kept for an
+    """A turn that has started. ``principal`` is the caller, limited to the scope of the conversation. ``recalls`` is
+    true if the earlier messages come from the store, not from the request; ``keyed`` if the reply is stored for an
     Idempotency-Key."""
 
     request: ChatRequest
@@ -79,14 +79,14 @@ def chat_begin(
     recalls: bool = False,
     idempotency_key: str | None = None,
 ) -> Chat:
-    """Check a request and write down that its message has come. Eight queries, and three with an ``idempotency_key``,
-    which is asked about before (``reply_again``).
+    """Check a request and create its turn. Eight queries, and three more with an ``idempotency_key``, for which
+    ``reply_again`` must be called first.
 
-    With ``recalls`` the request holds the last message alone; those before it are taken from the conversation.
+    With ``recalls``, the request contains only the last message; the earlier ones are read from the conversation.
 
-    Raises what ``request_check`` raises, ``NotVisible`` for a scope or a conversation that is not the caller's,
-    ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work,
-    ``ModelUnavailable`` if no model is configured, and what ``key_take`` raises.
+    Raises the errors of ``request_check`` and ``key_take``, ``NotVisible`` if the scope or conversation is not the
+    caller's, ``RequestRefused`` if the conversation has another scope, ``Conflict`` while its last message is being
+    answered, and ``ModelUnavailable`` if no model is configured.
     """
     principal.require("reader")
     scope = principal.scope_chosen(request.scope)
@@ -96,7 +96,7 @@ def chat_begin(
         conversation = conversation_led(request.conversation_id, principal=principal)
         if request.scope is not None and scope != conversation.scope:
             raise RequestRefused(
-                f"This conversation is about {conversation.scope}; begin another one for {scope}.",
+                f"This conversation belongs to the scope {conversation.scope}. Start a new one for {scope}.",
                 code=ProblemCode.ANOTHER_SCOPE,
             )
     if not model_configured():
@@ -122,19 +122,19 @@ def chat_run(
     tell: Tell = lambda _event, _told: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> ChatReply:
-    """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
+    """Answer the message and return the reply as JSON. ``tell`` is called with each event.
 
-    Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
-    the work there, and what is written stays. Costs what the tools cost, and two queries for each call, which is
-    written down as it happens. Once a tool was used, a failing model is told in the reply and not raised, since what
-    was written is written. Raises ``ModelProblem``, what ``study_start`` raises, and what the database raises; the
-    turn is closed in any case.
+    Takes at most ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` plus one tool call. ``go_on`` is called before each round; if it
+    returns False, the work stops, and earlier writes stay. Costs the queries of the tools, and two for each call, which
+    is logged at once. After the first tool call, a failure of the model is reported in the reply and not raised,
+    because something may have been written. Raises ``ModelProblem``, the errors of ``study_start``, and database
+    errors. The turn is closed in any case.
     """
     notes = Notes(chat.turn)
     try:
         return _run(_recalled(chat, now=clock()), notes, clock=clock, enqueue=enqueue, tell=tell, go_on=go_on)
     except Exception as problem:
-        # A refusal says why by itself; of anything else the log says more than is for people here.
+        # Problems have a message for users. Other exceptions are described in the log only.
         told = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
         _close(notes, reply=told, ended=ended, rounds=0, now=clock())
@@ -142,7 +142,7 @@ def chat_run(
 
 
 def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
-    """Return the turn with what was said before it, if that is on record here. Three queries then."""
+    """Return the turn with the earlier messages, if they come from the store. Three queries in this case."""
     if not chat.recalls:
         return chat
     turn_recall(chat.turn)
@@ -152,8 +152,7 @@ def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
 
 
 def _close(notes: Notes, **how: Any) -> None:
-    """Close the turn. Whoever waits for the reply gets it, even if others hold the row for ever: what was written is
-    written."""
+    """Close the turn. If its row stays locked, the caller gets the reply anyway, because the writes are committed."""
     for _try in range(_TRIES):
         try:
             notes.end(**how)
@@ -182,7 +181,7 @@ def _run(
         "ended": "done",
         "study": None,
     }
-    tell("intent", {name: value for name, value in body.items() if name in _FIRST_TOLD})
+    tell("intent", {name: value for name, value in body.items() if name in _KNOWN_FIRST})
     study_id, stays = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()
@@ -201,7 +200,7 @@ def _run(
         length_check(request)
         end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
-        # Nobody has heard what a message that was stopped has come to; said again, it may as well begin again.
+        # The client of a stopped message has not received the reply, so a repeated message may start again.
         stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
@@ -220,8 +219,8 @@ def _run(
 
 
 def reply_events(body: dict[str, Any]) -> Iterator[tuple[Event, dict[str, Any]]]:
-    """Yield what ``chat_run`` tells of a reply, in the same order, of one that was given before."""
-    yield "intent", {name: body[name] for name in _FIRST_TOLD}
+    """Yield the events of ``chat_run`` for a stored reply, in the same order."""
+    yield "intent", {name: body[name] for name in _KNOWN_FIRST}
     for called in body["tool_log"]:
         yield "tool", called
     yield "reply", {"reply": body["reply"]}
@@ -233,16 +232,16 @@ def _intent(chat: Chat) -> Intent:
     if request.intent_override is not None:
         return Intent(request.intent_override, "override")
     if chat.principal.role == "reader":
-        # It may not write, whatever it wants.
+        # Readers cannot write.
         return Intent("query", "rule")
-    said = [{"role": str(each.role), "content": each.content} for each in request.messages]
-    return intent_find(said, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
+    messages = [{"role": str(each.role), "content": each.content} for each in request.messages]
+    return intent_find(messages, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
 
 
 def _talk(
     chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell, go_on: Callable[[], bool]
 ) -> LoopEnd:
-    """Let the model use tools until it has its answer. Raises ``ModelProblem`` if it was of no help at all."""
+    """Let the model use tools until it has an answer. Raises ``ModelProblem`` if it failed before the first call."""
     request, mark = chat.request, mark_make()
 
     def tick(called: ToolCalled) -> None:
@@ -269,7 +268,7 @@ def _talk(
     )
     if end.problem is not None and end.problem.kind == "absent" and request.model and not end.log:
         raise ValueRefused(end.problem.sentence, code=end.problem.code)
-    if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _SAID_NOTHING:
+    if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _UNUSABLE_ANSWERS:
         raise end.problem
     if end.ended == "done" and not end.reply:
         end.ended = "model"

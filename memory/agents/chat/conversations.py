@@ -1,4 +1,4 @@
-"""Conversations: begun, gone on with, and read again."""
+"""Conversations: start, continue and read them."""
 
 import datetime as dt
 import uuid
@@ -19,12 +19,12 @@ from memory.predicates.binding import path_q
 
 Channel = Conversation.Channel
 
-# So much of the first message names a conversation in a list.
+# Characters of the first message that are the name of the conversation in lists.
 _NAME = 120
 
 
 def conversation_begin(*, scope: str, channel: str, principal: Principal, now: dt.datetime) -> Conversation:
-    """Begin a conversation at ``scope``, which must be one that ``principal`` may work in. One query."""
+    """Start a conversation in ``scope``, to which ``principal`` must have access. One query."""
     return Conversation.objects.create(
         id=uuid7_at(now),
         scope=scope,
@@ -37,22 +37,22 @@ def conversation_begin(*, scope: str, channel: str, principal: Principal, now: d
 
 
 def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
-    """Return a conversation that the caller leads, or oversees as an operator, with its ``name``. One query.
+    """Return a conversation with its ``name``. One query.
 
-    Raises ``NotVisible`` for any other: whoever may read a store may not therefore read what others talk about.
+    Raises ``NotVisible`` unless the caller started it or is an operator: other readers of the store may not read it.
     """
     found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
-        raise NotVisible(f"There is no conversation {conversation_id}.", code=ProblemCode.CONVERSATION_NOT_FOUND)
+        raise NotVisible(f"Conversation {conversation_id} does not exist.", code=ProblemCode.CONVERSATION_NOT_FOUND)
     return found
 
 
 def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
-    """Return a conversation that the caller began and may go on with. One query. Raises ``NotVisible``."""
+    """Return a conversation that the caller started and may continue. One query. Raises ``NotVisible``."""
     found = conversation_get(conversation_id, principal=principal)
     if found.identity != principal.identity:
         raise NotVisible(
-            f"There is no conversation {conversation_id} of this caller; whoever began it goes on with it.",
+            f"Conversation {conversation_id} was started by another caller. Only that caller can continue it.",
             code=ProblemCode.CONVERSATION_NOT_FOUND,
         )
     return found
@@ -61,7 +61,7 @@ def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Con
 def conversations_list(
     *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[Sequence[Conversation], str | None]:
-    """Return a page of conversations, the last moved first, and the cursor of the next. One query.
+    """Return a page of conversations, the most recently active first, and the cursor of the next page. One query.
 
     Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
     """
@@ -69,8 +69,8 @@ def conversations_list(
 
 
 def conversations_behind(topic_id: uuid.UUID, *, principal: Principal, most: int) -> Sequence[Conversation]:
-    """Return the conversations that wrote to a topic, of those that the caller may read, the last moved first, each
-    with its ``name``, at most ``most``. One query."""
+    """Return at most ``most`` conversations that wrote to a topic and that the caller may read, each with its ``name``,
+    the most recently active first. One query."""
     wrote = ConversationWrite.objects.filter(topic=topic_id).values("conversation")
     return list(_named(_visible(principal).filter(pk__in=wrote)).order_by("-moved_at", "-id")[:most])
 
@@ -83,9 +83,9 @@ def conversations_count(*, principal: Principal, at_most: int) -> int:
 def conversation_turns(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 50
 ) -> list[ConversationTurn]:
-    """Return the newest turns before a place, in their order, each with its study. One query.
+    """Return the newest turns before a place, oldest first, each with its study. One query.
 
-    One whose process was lost is told as lost, whether somebody has closed it or not.
+    A turn whose process was lost is returned as lost, even if it is not closed yet.
     """
     rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__steps")
     if before is not None:
@@ -97,7 +97,7 @@ def conversation_turns(
 
 
 def conversation_name(conversation: Conversation) -> str:
-    """Return the beginning of the first message of a conversation that was read here; empty if it was erased. No
+    """Return the beginning of the first message of a conversation read by this module; empty if it was erased. No
     query."""
     return str(conversation.name)  # type: ignore[attr-defined]
 
@@ -105,7 +105,7 @@ def conversation_name(conversation: Conversation) -> str:
 def conversation_page(
     conversation: Conversation, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ConversationTurn], str | None]:
-    """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next. One query.
+    """Return a page of turns like ``conversation_turns``, but newest first, and the cursor of the next page. One query.
 
     Raises ``ValueRefused`` for a foreign cursor.
     """
@@ -117,7 +117,7 @@ def conversation_page(
 def conversation_messages(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 30
 ) -> list[dict[str, str]]:
-    """Return what was said in the last turns before a place, as the messages of a request. One query."""
+    """Return the messages and replies of the last turns before a place, as messages of a request. One query."""
     messages = []
     for turn in conversation_turns(conversation, now=now, before=before, limit=limit):
         for role, content in (("user", turn.message), ("assistant", turn.reply)):

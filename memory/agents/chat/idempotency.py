@@ -20,11 +20,11 @@ from memory.core.problem_codes import ProblemCode
 from memory.ingest.idempotency import PURGED, StillInProgress, idempotency_claim, idempotency_replay, request_hash
 from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord, StudyJob
 
-# In place of the status, while there is no reply.
+# The status of a record without a reply.
 _PENDING = 0
 AGAIN_SECONDS = 5
 
-# A turn that a purge has emptied may repeat what was erased.
+# The reply of a turn that a purge has emptied may repeat erased text, so it is not stored.
 _STORE_REPLY_SQL = """
 UPDATE memory_idempotencyrecord r
 SET status = CASE WHEN t.erased THEN %(purged)s ELSE 200 END,
@@ -35,18 +35,17 @@ FROM memory_conversationturn t WHERE t.id = r.turn_id AND r.turn_id = %(turn)s A
 
 
 class MessageAtWork(StillInProgress):
-    """The message that came with this Idempotency-Key is still being answered (409); ``retry_after`` is in seconds."""
+    """The message with this Idempotency-Key is still being answered (409); ``retry_after`` is in seconds."""
 
     retry_after = AGAIN_SECONDS
 
 
 def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> dict[str, Any] | None:
-    """Return the reply of an earlier request with this key, or nothing if this one is to be answered. At most eight
-    queries.
+    """Return the stored reply of an earlier request with this key, or None if the request must be processed.
 
-    A turn that failed, or was lost, before anything was written frees the key. Raises ``MessageAtWork``,
-    ``ValueRefused`` for a key of another request, and ``Conflict`` if the turn came to no reply although it wrote, or
-    what it had to do with was erased.
+    At most eight queries. If the earlier turn failed or was lost before it wrote anything, the key is free again.
+    Raises ``MessageAtWork``, ``ValueRefused`` if the key belongs to another request, and ``Conflict`` if the earlier
+    turn wrote something but has no reply, or if its topics were erased.
     """
     digest = _digest(request)
     record = (
@@ -56,31 +55,33 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
     )
     if record is not None and record.turn is not None:
         _came_to_nothing(record.turn, now=now)
-        # Only as it was seen: somebody else may have freed it and begun anew.
+        # Only if unchanged: another process may have freed the key and started again.
         IdempotencyRecord.objects.filter(pk=record.pk, status=_PENDING).delete()
     replay = idempotency_replay(key, digest, principal=principal)
     return None if replay is None else dict(replay[1])
 
 
 def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> IdempotencyRecord:
-    """Take the key for a turn that begins, in its transaction and before anything else is locked. At most three
-    queries. Raises ``StillInProgress`` if another request was faster, and ``ValueRefused``."""
+    """Claim the key for a new turn, in its transaction and before any other lock. At most three queries.
+
+    Raises ``StillInProgress`` if another request was faster, and ``ValueRefused``.
+    """
     if idempotency_claim(key, _digest(request), principal=principal, now=now) is not None:
-        raise MessageAtWork("A request with this Idempotency-Key was answered a moment ago; send it again.")
+        raise MessageAtWork("A request with this Idempotency-Key has just been answered. Send it again.")
     return IdempotencyRecord.objects.get(actor=principal.identity, key=key)
 
 
 def key_bind(record: IdempotencyRecord, turn: ConversationTurn) -> None:
-    """Tell which turn a key was taken for. One query."""
+    """Store the turn of a claimed key. One query."""
     record.turn, record.scope = turn, turn.scope
     record.save(update_fields=["turn", "scope"])
 
 
 def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
-    """Keep the reply of a turn that came with a key; not of one that a purge has emptied. One query.
+    """Store the reply of a turn with a key, unless a purge has emptied the turn. One query.
 
-    Belongs into the transaction that closes the turn, after its row is locked. Unlike the reply to an ingest it holds
-    texts, so it is kept as the document it is, in which a purge finds them.
+    Call it in the transaction that closes the turn, after its row is locked. The reply contains texts, unlike that of
+    an ingest, so it is stored as JSON, in which a purge finds them.
     """
     told = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
@@ -88,29 +89,30 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
 
 
 def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:
-    """Raise if a turn without a reply is still at work, or may not be repeated."""
+    """Raise if a turn without a reply is still running, or must not be repeated."""
     if turn_ended(turn, now=now) == ConversationTurn.Ended.WORKING:
-        raise MessageAtWork("The message with this Idempotency-Key is still being answered; send it again later.")
-    # What may be left of its process writes nothing more from here on.
+        raise MessageAtWork("The message with this Idempotency-Key is still being answered. Send it again later.")
+    # From here on, a remaining thread of the lost process cannot write any more.
     turns_lost_close(now=now, conversation=turn.conversation)
     if turn.erased:
         raise Conflict(
-            "Something that the message with this Idempotency-Key had to do with has been erased since; to say it "
-            "again, send it with another key.",
+            "Topics that the message with this Idempotency-Key used have been erased. To repeat the message, send it "
+            "with another key.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
     if _wrote(turn):
         raise Conflict(
-            "The message with this Idempotency-Key was broken off after something was written, so it is not answered "
-            f"again. Conversation {turn.conversation_id} tells what; to go on, send it with another key.",
+            "The message with this Idempotency-Key was interrupted after it had written something, so it is not "
+            f"answered again. See conversation {turn.conversation_id} for what was written. To continue, use another "
+            "key.",
             code=ProblemCode.MESSAGE_BROKEN_OFF,
         )
 
 
 def _wrote(turn: ConversationTurn) -> bool:
-    """Tell whether anything was written between a turn and the next one of its conversation. At most three queries.
+    """Return whether anything was written between a turn and the next one of its conversation. At most three queries.
 
-    The log of the turn does not tell it: that is written after the write itself.
+    The log of the turn is not enough, because it is updated after each write.
     """
     mine = {"conversation": turn.conversation_id}
     after = ConversationTurn.objects.filter(**mine, place=turn.place + 1).values_list("at", flat=True).first()

@@ -1,8 +1,7 @@
-"""What a message wants: to know something, to have something remembered, or both.
+"""The intent of a message: to ask something, to store something, or both.
 
-The model is asked, with the last turns as data. Where it is of no help a rule answers, which sees a wish to write only
-where it is plain. Whatever a text says about this, the worst that a wrong answer does is to offer tools that write: no
-intent forgets anything.
+The model decides, with the last turns as data. If it fails, a rule decides, which recognizes only clear requests to
+store something. The worst effect of a wrong intent is that writing tools are offered; no intent allows forgetting.
 """
 
 import re
@@ -16,10 +15,10 @@ from memory.llm.client import ModelProblem, complete_json
 IntentName = Literal["query", "ingest", "both"]
 Source = Literal["override", "model", "rule"]
 
-# Somebody waits, and the answer itself takes longer.
+# Short, because the client waits and the answer itself takes longer.
 SECONDS = 8.0
-# So many characters of all turns are shown, half of them of the last. In JSON some signs are six, and then it is the
-# second.
+# Characters of all turns that the model gets; half of them are for the last turn. The second budget is for texts that
+# are too long as JSON, in which some characters become six.
 BUDGETS = (16_000, 4_000)
 
 _INSTRUCTIONS = (
@@ -31,7 +30,7 @@ _INSTRUCTIONS = (
     "message refers to. Where you are in doubt, say query."
 )
 
-# Parts of sentences. Each is looked at once, from its beginning, so that no text takes long.
+# Parts of sentences. Each is matched once, from its beginning, so that no text takes long.
 _PART = re.compile(r"[^.!?:;,\n]+")
 # Orders to write, at the beginning of a part, politely or not.
 _ORDER = re.compile(
@@ -42,7 +41,7 @@ _ORDER = re.compile(
     r"merk\w*|notier\w*|speicher\w*|vergiss nicht|schreib\w*|halte? fest)\b(?!\s*\?)",
     re.IGNORECASE,
 )
-# "Remember when we ..." and "do you remember" ask.
+# "Remember when we ..." and "do you remember" are questions.
 _RECALL = re.compile(
     r"\b(?:do|did|can|could|would) (?:you|we|i) (?:still )?(?:remember|recall)\b|\bremember when\b", re.IGNORECASE
 )
@@ -52,7 +51,7 @@ _QUESTION = re.compile(
     r"wer|wen|wem|was|welche\w*|wann|wo|warum|wie|zeig\w*|nenn\w*|such\w*|erkl[äa]r\w*)\b",
     re.IGNORECASE,
 )
-# What somebody says of themselves, as a statement.
+# A statement of users about themselves.
 _STATEMENT = re.compile(
     r"^\s*(?:(?:by the way|btw|fyi|also|and|actually|übrigens)[\s,:]+)*"
     r"(?:(?:i|we)(?:'m|'ve|'re| am| are| have| had| was| were| live| work| moved| like| love| hate| prefer| bought|"
@@ -62,7 +61,7 @@ _STATEMENT = re.compile(
 
 
 class Intent(NamedTuple):
-    """What a message wants, and who says so."""
+    """The intent of a message and its source."""
 
     intent: IntentName
     source: Source
@@ -73,8 +72,8 @@ class Intent(NamedTuple):
         return self.intent != "query"
 
 
-class _Told(BaseModel):
-    """What the model may say."""
+class _IntentAnswer(BaseModel):
+    """The schema of the model's answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -82,28 +81,26 @@ class _Told(BaseModel):
 
 
 def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: float = SECONDS) -> Intent:
-    """Return what the last of ``messages`` (role and content) wants, seen in the last ``turns`` of them.
+    """Return the intent of the last of ``messages`` (role and content); the last ``turns`` of them are considered.
 
-    One question to the model, of ``within`` seconds at most; the rule answers if that fails. No queries; raises
-    nothing.
+    Asks the model, for at most ``within`` seconds. If that fails, the rule decides. No queries; raises nothing.
     """
     last = [each for each in messages if each["role"] != "system"][-turns:]
     for budget in BUDGETS:
         try:
-            told = complete_json(
-                _INSTRUCTIONS, {"turns": _shown(last, budget)}, schema=_Told, purpose="intent", within=within
+            answer = complete_json(
+                _INSTRUCTIONS, {"turns": _shown(last, budget)}, schema=_IntentAnswer, purpose="intent", within=within
             )
         except ModelProblem as problem:
             if problem.kind != "too_long":
                 break
         else:
-            return Intent(told.intent, "model")
+            return Intent(answer.intent, "model")
     return Intent(intent_by_rule(last[-1]["content"] if last else ""), "rule")
 
 
 def intent_by_rule(text: str) -> IntentName:
-    """Return what a message plainly wants; ``query`` wherever it could be that. Linear in the length of its ends,
-    whatever stands there."""
+    """Return the clear intent of a message; ``query`` if in doubt. Linear time for any text."""
     text = cut_middle(text, BUDGETS[1])
     asks = bool(_QUESTION.search(text)) or bool(_RECALL.search(text))
     orders = _RECALL.sub("", text)
@@ -113,7 +110,7 @@ def intent_by_rule(text: str) -> IntentName:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return ``text``, without its middle if it is longer than ``most``: what is wanted stands at the ends."""
+    """Return ``text``, without its middle if it is longer than ``most``. Requests are usually at the ends."""
     if len(text) <= most:
         return text
     end = most // 3
@@ -121,7 +118,7 @@ def cut_middle(text: str, most: int) -> str:
 
 
 def _shown(turns: Sequence[Mapping[str, str]], budget: int) -> list[dict[str, str]]:
-    """Return the turns as they are shown: half of the budget for the last, the other half shared by those before."""
+    """Return the turns, shortened to the budget: half of it for the last turn, the other half for the earlier ones."""
     share = budget // 2 // max(1, len(turns) - 1)
     return [
         {"role": each["role"], "content": cut_middle(each["content"], budget // 2 if at == len(turns) - 1 else share)}

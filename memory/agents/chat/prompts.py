@@ -1,4 +1,4 @@
-"""What the assistant is told to be, and the sentences that it says by itself."""
+"""The instructions for the assistant, and the fixed sentences of its replies."""
 
 import datetime as dt
 
@@ -32,7 +32,7 @@ _WISHES = "Whoever calls you also wishes the following. Follow it where it does 
 
 
 def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) -> str:
-    """Return what the model is told before the first message. No queries."""
+    """Return the system message for the model. No queries."""
     at = now.astimezone(dt.UTC)
     parts = [
         _WHO.format(day=f"{at:%A}, {at.day} {at:%B %Y}", time=f"{at:%H:%M}", scope=scope),
@@ -44,32 +44,30 @@ def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) 
 
 
 def reply_of(end: LoopEnd) -> str:
-    """Return what the model said, and where it did not come to its end, why and what was done. No queries."""
+    """Return the answer of the model. If it is incomplete, add the reason and what was done. No queries."""
     match end.ended:
         case "done":
-            told = ""
+            reason = ""
         case "rounds":
-            told = (
-                f"I have used tools {end.rounds} {_times(end.rounds)}, which is the limit, and stopped there without "
-                "coming to an end."
+            reason = (
+                f"I stopped before I was done, because I have used tools {end.rounds} {_times(end.rounds)}, which is "
+                "the limit."
             )
         case "time":
-            told = "The time for an answer is over, so I stopped here without coming to an end."
+            reason = "I stopped before I was done, because the time limit was reached."
         case "model":
-            told = end.problem.sentence if end.problem else "The language model said nothing."
-    done = _done(end) if told else ""
-    return "\n\n".join(part for part in (end.reply, " ".join(part for part in (told, done) if part)) if part)
+            reason = end.problem.sentence if end.problem else "The language model returned no answer."
+    done = _done(end) if reason else ""
+    return "\n\n".join(part for part in (end.reply, " ".join(part for part in (reason, done) if part)) if part)
 
 
 def _done(end: LoopEnd) -> str:
     if not end.log:
         return ""
     one = len(end.log) == 1
-    calls = "was 1 call of a tool" if one else f"were {len(end.log)} calls of tools"
-    wrote = (
-        f"what {'it' if one else 'they'} wrote stays" if any(each.wrote for each in end.log) else "nothing was written"
-    )
-    return f"Before that there {calls}; {wrote}."
+    calls = "1 tool call was made" if one else f"{len(end.log)} tool calls were made"
+    wrote = "What was written is kept." if any(each.wrote for each in end.log) else "Nothing was written."
+    return f"Before that, {calls}. {wrote}"
 
 
 def _times(number: int) -> str:
@@ -77,14 +75,14 @@ def _times(number: int) -> str:
 
 
 def study_sentence(characters: int, segments: int) -> str:
-    """Return the reply to a message that is studied in the background. No queries."""
+    """Return the reply to a long message that is studied in the background. No queries."""
     parts = "1 part" if segments == 1 else f"{segments} parts"
     return (
-        f"This text has {characters:,} characters, so I study it in the background, in {parts}: first by itself, then "
-        "beside what is known. What it says can be asked for as the parts are finished."
+        f"This text has {characters:,} characters, so I study it in the background, in {parts}: first on its own, then "
+        "together with existing topics. You can ask about each part as soon as it is finished."
     )
 
 
 def long_message(characters: int) -> str:
-    """Return what a conversation keeps of a message that is studied: no word of it, for its text is a topic."""
+    """Return the text stored for a message that is studied: only its length, because the text itself is a topic."""
     return f"(A text of {characters:,} characters.)"

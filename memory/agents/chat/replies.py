@@ -166,7 +166,7 @@ class ConversationUndoReply(TypedDict):
 
 
 def conversation_as_json(conversation: Conversation) -> ConversationOut:
-    """Return a conversation as lists tell it. No query."""
+    """Return a conversation for lists. No query."""
     return {
         "conversation_id": conversation.pk,
         "name": conversation_name(conversation),
@@ -182,7 +182,7 @@ def conversation_as_json(conversation: Conversation) -> ConversationOut:
 
 
 def turn_as_json(turn: ConversationTurn) -> TurnOut:
-    """Return a message and what became of it, as ``conversation_turns`` has read it. No query."""
+    """Return a turn read by ``conversation_turns``. No query."""
     return {
         "place": turn.place,
         "at": turn.at,
@@ -210,7 +210,7 @@ def turn_as_json(turn: ConversationTurn) -> TurnOut:
 
 
 def writes_as_json(wrote: ConversationWrites) -> WroteOut:
-    """Return what a conversation has written: how much of each sort, and its topics, the latest first. No query."""
+    """Return what a conversation has written: counts by type, and its topics, the latest first. No query."""
     count = wrote.counts.get
     return {
         "topics": count("topic", 0),

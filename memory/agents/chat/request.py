@@ -1,4 +1,4 @@
-"""What a client says to the assistant. This shape is the request schema of ``POST /v1/chat``."""
+"""The request of a client to the assistant: the schema of ``POST /v1/chat``."""
 
 import uuid
 from typing import Annotated, Literal
@@ -13,26 +13,26 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
 MOST_MESSAGES = 1_000
-# A message that is answered rather than studied has to leave room for what the tools return.
+# Characters of a message that is answered and not studied. It must leave room for the results of tools.
 MOST_ANSWERED = 60_000
-# So much of the messages before it is said to the model, the newest of them.
+# Characters of earlier messages that are sent to the model, the newest first.
 MOST_BEFORE = 40_000
-# So much of what the caller wishes beside our instructions.
+# Characters of the caller's own instructions.
 MOST_WISHES = 8_000
 
 
 class ChatMessage(BaseModel):
-    """One message of the conversation. Those of the role ``system`` are wishes, which stand behind our instructions."""
+    """One message of the conversation. Messages of the role ``system`` follow the instructions of MemState."""
 
     model_config = ConfigDict(frozen=True)
 
     role: Literal["user", "assistant", "system"]
-    # The refusal beyond the limits is a sentence with the limit in it, so it is not the schema's.
+    # Lower limits are checked elsewhere, with an error message that contains the limit.
     content: Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
 class ChatRequest(BaseModel):
-    """What was said so far, and how it is to be answered. The last message is the user's."""
+    """The messages so far and how to answer them. The last message is the user's."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,31 +45,26 @@ class ChatRequest(BaseModel):
         default=None, description="Another model at the same endpoint than MEMSTATE_LLM_MODEL."
     )
     intent_override: IntentName | None = Field(
-        default=None, description="What the last message wants, if it is not to be found out."
+        default=None, description="The intent of the last message. By default, the model decides."
     )
     intent_turns: int | None = Field(
         default=None,
         ge=1,
         le=64,
-        description="From how many of the last messages the intent is told; MEMSTATE_CHAT_INTENT_TURNS if left out.",
+        description="How many of the last messages determine the intent; default MEMSTATE_CHAT_INTENT_TURNS.",
     )
     max_tool_rounds: int | None = Field(
-        default=None,
-        ge=1,
-        le=256,
-        description="How often tools may be used. No more than MEMSTATE_CHAT_MAX_TOOL_ROUNDS, whatever is asked for.",
+        default=None, ge=1, le=256, description="How often tools may be used, at most MEMSTATE_CHAT_MAX_TOOL_ROUNDS."
     )
-    study: bool = Field(
-        default=True, description="A long message that is to be remembered becomes a job in the background."
-    )
+    study: bool = Field(default=True, description="A long message to remember is studied in a background job.")
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     conversation_id: uuid.UUID | None = Field(
-        default=None, description="Goes on with a conversation that this caller began; else a new one begins."
+        default=None, description="Continues a conversation that this caller started. Without it, a new one starts."
     )
 
     @property
     def last(self) -> str:
-        """The message that is to be answered."""
+        """The message to answer."""
         return self.messages[-1].content
 
     @property
@@ -80,7 +75,7 @@ class ChatRequest(BaseModel):
 
     @property
     def turns(self) -> int:
-        """From how many messages the intent is told."""
+        """How many messages determine the intent."""
         return self.intent_turns or settings.MEMSTATE_CHAT_INTENT_TURNS
 
     @property
@@ -90,14 +85,14 @@ class ChatRequest(BaseModel):
 
 
 def request_check(request: ChatRequest, *, principal: Principal) -> None:
-    """Raise what is wrong with a request before anything is asked or written. No queries.
+    """Check a request before the model is called or anything is written. No queries.
 
-    ``RequestRefused`` if the last message is not the user's, ``ValueRefused`` if it is empty, or too long and cannot be
-    studied, ``NotAllowed`` if it is to be remembered and the key may not write.
+    Raises ``RequestRefused`` if the last message is not the user's, ``ValueRefused`` if it is empty, or too long and
+    cannot be studied, and ``NotAllowed`` if it must be stored and the key may not write.
     """
     if request.messages[-1].role != "user":
         raise RequestRefused(
-            "The last message must be the user's: it is the one that is answered.",
+            "The last message must have the role user, because it is the one that is answered.",
             code=ProblemCode.LAST_MESSAGE_NOT_OF_USER,
         )
     if not request.last.strip():
@@ -110,27 +105,27 @@ def request_check(request: ChatRequest, *, principal: Principal) -> None:
 
 
 def length_check(request: ChatRequest) -> None:
-    """Raise ``ValueRefused`` if the last message is too long to be answered at once. No queries."""
+    """Raise ``ValueRefused`` if the last message is too long to be answered directly. No queries."""
     if len(request.last) > MOST_ANSWERED:
         raise ValueRefused(
-            f"The last message has {len(request.last):,} characters; what is answered at once has {MOST_ANSWERED:,} at "
-            "most. To have a longer text remembered, send it with study: true and intent_override: ingest.",
+            f"The last message has {len(request.last):,} characters; the limit is {MOST_ANSWERED:,}. To store a longer "
+            "text, send it with study: true and intent_override: ingest.",
             code=ProblemCode.TEXT_TOO_LONG,
         )
 
 
 def model_messages(request: ChatRequest) -> list[dict[str, str]]:
-    """Return what is said to the model: the last message, and the newest before it that fit. No queries."""
-    said, left = [], MOST_BEFORE
+    """Return the messages for the model: the last message, and the newest earlier ones that fit. No queries."""
+    earlier, remaining = [], MOST_BEFORE
     *before, last = [each for each in request.messages if each.role != "system" and each.content.strip()]
     for each in reversed(before):
-        left -= len(each.content)
-        if left < 0:
+        remaining -= len(each.content)
+        if remaining < 0:
             break
-        said.append({"role": str(each.role), "content": each.content})
-    return [*reversed(said), {"role": str(last.role), "content": last.content}]
+        earlier.append({"role": str(each.role), "content": each.content})
+    return [*reversed(earlier), {"role": str(last.role), "content": last.content}]
 
 
 def wishes_of(request: ChatRequest) -> str:
-    """Return the system messages of the caller as one text, the newest of it if it is long. No queries."""
+    """Return the system messages of the caller as one text, only its end if it is too long. No queries."""
     return "\n\n".join(each.content for each in request.messages if each.role == "system")[-MOST_WISHES:]

@@ -8,7 +8,7 @@ from memory.core.truncate import text_cut
 # Characters of one text in the arguments. Stored texts are in their topics.
 _MOST_TEXT = 600
 _MOST_LIST = 20
-_MOST_SAID = 300
+_MOST_SUMMARY = 300
 
 
 def call_record(called: ToolCalled) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def call_record(called: ToolCalled) -> dict[str, Any]:
         "ms": round(called.ms, 1),
         "topic_ids": [str(each) for each in called.topic_ids],
         "seen": [str(each) for each in called.seen],
-        "said": call_summary(called)[:_MOST_SAID],
+        "said": call_summary(called)[:_MOST_SUMMARY],
     }
 
 

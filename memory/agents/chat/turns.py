@@ -1,10 +1,10 @@
-"""Turns of a conversation: begun, written down while they happen, closed.
+"""Turns of a conversation: start, log of tool calls, end.
 
-A turn is a row from the moment it is asked, so that two at once cannot take one place, a page can watch it, and what a
-killed process did is on record. It holds ids and short tellings; what tools returned is not kept.
+The row of a turn is created when the message arrives. So two turns cannot have the same place, a page can show the
+progress, and the log survives a killed process. It contains ids and short summaries, but not the results of tools.
 
-A purge marks each turn that may repeat what it erased (``erased``). From then on nothing but the fact of a call is kept
-of the turn, and ``turn_check`` throws away what it would still write.
+A purge marks each turn that may repeat erased text (``erased``). From then on, the log stores only that a tool was
+called, and ``turn_check`` prevents further writes.
 """
 
 import datetime as dt
@@ -27,10 +27,10 @@ from memory.models.locks import lock_missed
 
 Ended = ConversationTurn.Ended
 
-# A turn that works for so much longer than it may has lost its process.
+# A turn that exceeds its time limit by this much has lost its process.
 _LOST_AFTER = dt.timedelta(seconds=60)
-AT_WORK = "The assistant is still at the last message of this conversation; wait for its reply."
-# What is kept of a call that had to do with something erased: that it was made.
+AT_WORK = "The assistant is still answering the last message of this conversation. Wait for its reply."
+# Replaces the members of a logged call whose topics were erased: only the fact of the call is kept.
 _ERASED_CALL = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
 
 _APPEND_CALLS_SQL = """
@@ -43,7 +43,7 @@ UPDATE memory_conversationturn SET erased = true, message = '', reply = '', tool
     FROM jsonb_array_elements(tool_log) WITH ORDINALITY x (e, n)
 ) WHERE id = %(id)s
 """
-# A purge that is at it has the row, and is waited for.
+# Waits for a purge that has locked the row.
 _LOCK_TURN_SQL = "SELECT ended, erased FROM memory_conversationturn WHERE id = %(id)s FOR SHARE"
 _EARLIER_TOPICS_SQL = """
 SELECT DISTINCT i FROM memory_conversationturn t, jsonb_array_elements(t.tool_log) e,
@@ -53,9 +53,9 @@ WHERE t.conversation_id = %(conversation)s AND t.place < %(place)s
 
 
 def turn_begin(conversation: Conversation, *, message: str, model: str, now: dt.datetime) -> ConversationTurn:
-    """Write down that a message has come. One turn at a time: its place is taken with the conversation locked.
+    """Create the turn of a new message, with the conversation locked, because only one turn may run at a time.
 
-    A turn whose process was lost is closed on the way. Six queries. Raises ``Conflict`` while another is at work.
+    Closes an earlier turn whose process was lost. Six queries. Raises ``Conflict`` while another turn is running.
     """
     with transaction.atomic():
         held = turns_hold(conversation.pk, now=now)
@@ -73,11 +73,11 @@ def turn_begin(conversation: Conversation, *, message: str, model: str, now: dt.
 
 
 def turns_hold(conversation_id: uuid.UUID, *, now: dt.datetime) -> Conversation:
-    """Keep turns from beginning until the transaction ends, and return the conversation. Three queries.
+    """Lock the conversation, so that no turn can start until the transaction ends, and return it. Three queries.
 
-    A turn whose process was lost is closed. Raises ``Conflict`` while one is at work.
+    Closes a turn whose process was lost. Raises ``Conflict`` while a turn is running.
     """
-    # Not for its key, so that whatever refers to the conversation can be written meanwhile.
+    # FOR NO KEY UPDATE, so that rows that refer to the conversation can be written meanwhile.
     held = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
     turns_lost_close(now=now, conversation=held)
     if turn_at_work(held, now=now):
@@ -86,41 +86,43 @@ def turns_hold(conversation_id: uuid.UUID, *, now: dt.datetime) -> Conversation:
 
 
 def turn_at_work(conversation: Conversation, *, now: dt.datetime) -> bool:
-    """Tell whether the assistant is at a message of a conversation. One query."""
+    """Return whether the assistant is answering a message of the conversation. One query."""
     rows = ConversationTurn.objects.filter(conversation=conversation, place=conversation.turns, ended=Ended.WORKING)
     return rows.exclude(_lost(now)).exists()
 
 
 def turns_lost_close(*, now: dt.datetime, conversation: Conversation | None = None) -> int:
-    """Close the turns, of one conversation or of all, whose process was lost, and return how many. One query."""
+    """Close the turns whose process was lost, in one conversation or all, and return their number. One query."""
     rows = ConversationTurn.objects.filter(_lost(now))
     return (rows if conversation is None else rows.filter(conversation=conversation)).update(ended=Ended.LOST)
 
 
 def turn_ended(turn: ConversationTurn, *, now: dt.datetime) -> str:
-    """Return how a turn ended, also if it was lost and nobody has closed it yet. No query."""
+    """Return how a turn ended, also if it was lost and is not closed yet. No query."""
     return Ended.LOST if turn.ended == Ended.WORKING and turn.at < _oldest(now) else turn.ended
 
 
 def turn_intend(turn: ConversationTurn, *, intent: str, source: str) -> None:
-    """Write down what the message is taken to want. One query."""
+    """Store the intent of the message. One query."""
     turn.intent, turn.intent_source = intent, source
     turn.save(update_fields=["intent", "intent_source"])
 
 
 def turn_recall(turn: ConversationTurn) -> None:
-    """Wait for purges that are at something which earlier turns have read, so that what these say now may be repeated:
-    whoever purges it later finds this turn. Two queries."""
+    """Wait for running purges of topics that earlier turns have read, so that this turn cannot repeat erased text.
+
+    Later purges find this turn. Two queries.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_EARLIER_TOPICS_SQL, {"conversation": turn.conversation_id, "place": turn.place})
         topics_vanished({uuid.UUID(row[0]) for row in cursor.fetchall()})
 
 
 def turn_check(turn: ConversationTurn) -> None:
-    """Keep a purge from emptying a turn until the transaction ends. One query.
+    """Lock the turn against a purge until the transaction ends. One query.
 
-    Belongs at the end of the transaction in which the turn writes something, when all topics of it are locked, as a
-    purge locks them before turns. Raises ``Conflict`` if the turn was emptied before, or is closed.
+    Call it at the end of the transaction in which the turn writes, after all topics are locked: a purge locks topics
+    before turns. Raises ``Conflict`` if the turn was emptied by a purge or is closed.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_TURN_SQL, {"id": turn.pk})
@@ -138,19 +140,18 @@ def turn_check(turn: ConversationTurn) -> None:
 
 
 class Notes:
-    """The calls of a turn, written down as they are made. What cannot be noted at once, as others hold the rows, is
-    noted with the next call or at the end."""
+    """The log of the tool calls of a turn. If a row is locked, the call is logged with the next one or at the end."""
 
     def __init__(self, turn: ConversationTurn) -> None:
         self.turn = turn
         self._waiting: list[ToolCalled] = []
 
     def heard(self) -> set[uuid.UUID]:
-        """Return the topics of calls that are not on record yet: no purge finds the turn by these."""
+        """Return the topics of calls that are not logged yet, by which a purge cannot find the turn."""
         return {each for called in self._waiting for each in (*called.topic_ids, *called.seen)}
 
     def call(self, called: ToolCalled) -> None:
-        """Note a call. Two queries in a transaction. Raises what the database raises, but for a lock."""
+        """Log a call. Two queries in a transaction. Raises database errors, except lock time-outs."""
         self._waiting.append(called)
         try:
             with transaction.atomic():
@@ -171,10 +172,10 @@ class Notes:
         study_id: uuid.UUID | None = None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Close the turn, once, with the reply. Two queries in a transaction, four with calls to note.
+        """Close the turn with the reply, if it is still open. Two queries in a transaction, four with calls to log.
 
-        If a topic that it had to do with was erased, the reply is not kept: it may repeat it. ``at_end`` is called in
-        the transaction, when the turn is locked, unless others have closed it before.
+        If a topic of the turn was erased, the reply is not stored, because it may repeat the topic. ``at_end`` is
+        called in the transaction, with the turn locked, unless the turn was closed before.
         """
         with transaction.atomic():
             self._write()
@@ -203,5 +204,5 @@ def _lost(now: dt.datetime) -> Q:
 
 
 def _oldest(now: dt.datetime) -> dt.datetime:
-    """Return when the oldest turn began that may still be at work."""
+    """Return the start of the oldest turn that may still be running."""
     return now - dt.timedelta(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS) - _LOST_AFTER

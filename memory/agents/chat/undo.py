@@ -1,9 +1,8 @@
-"""Takes back everything that one conversation wrote, as far as nobody else has built on it since.
+"""Undo of everything that one conversation wrote, except what others have changed since.
 
-No row goes but links: topics that the conversation made are released, by a run that can be taken back itself; values
-that it wrote get what was there before as a new revision; fields that it added say nothing any more, in an empty
-revision. What others have touched since is left and told. So history only grows, and an undo that was a mistake is a
-mistake that can be mended.
+Only links are deleted. Topics that the conversation created are released, by a run that can itself be undone. Changed
+values get the former value as a new revision, and added fields get an empty revision. What others have changed since is
+kept and reported. So history only grows, and an undo can be corrected.
 """
 
 import datetime as dt
@@ -32,7 +31,7 @@ UNLINKED = "unlinked"
 UNDONE = "conversation_undone"
 OUTDATED = "What would be undone has changed since the preview. Nothing was changed; preview it again."
 
-# In the order in which every writer locks: runs, then topics with where they stand, then fields, each by their ids.
+# In the order in which every writer locks: runs, then topics with their vitality, then fields, each by id.
 _LOCK_SQL = (
     "SELECT id FROM memory_forgetrun WHERE id = ANY(%(runs)s) ORDER BY id FOR NO KEY UPDATE",
     """
@@ -72,7 +71,7 @@ WHERE w.id = d.id
 
 
 class UndoPreviewOutdated(Conflict):
-    """What would be taken back is not what was looked at (409)."""
+    """The effect of the undo has changed since the preview (409)."""
 
     code = ProblemCode.PREVIEW_OUTDATED
 
@@ -80,10 +79,10 @@ class UndoPreviewOutdated(Conflict):
 def conversation_undo_preview(
     conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime
 ) -> ConversationUndone:
-    """Return what an undo would take back now, and what not and why. Nothing is changed. At most twelve queries;
-    merges are tried and rolled back, some thirty each, with what they touch locked meanwhile.
+    """Return what an undo would change now, and what it would keep and why. Changes nothing.
 
-    Raises ``NotVisible`` as ``conversation_get`` does.
+    At most twelve queries, and about thirty for each merge, which is undone and rolled back; the affected rows are
+    locked meanwhile. Raises ``NotVisible`` like ``conversation_get``.
     """
     conversation = conversation_get(conversation_id, principal=principal)
     found = _undoable(conversation, now=now)
@@ -94,18 +93,18 @@ def conversation_undo_preview(
 def conversation_undo(
     conversation_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, digest: str | None = None
 ) -> ConversationUndone:
-    """Take back what a conversation and its studies wrote, in one transaction with its journal. Studies that are at
-    work are cancelled first. With the ``digest`` of a look, only if it would look the same now.
+    """Undo the writes of a conversation and its studies, in one transaction with the journal.
 
-    Operators only, whoever led the conversation: to release topics is to forget, which no agent's key can do. About
-    eighty statements, and some thirty more for each merge. Again, it takes back what has come since, and nothing twice.
-    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant is at a message of the
+    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect has changed
+    since. For operators only, even if an agent led the conversation, because releasing topics is forgetting. A second
+    undo affects only later writes. About eighty statements, and about thirty more for each merge. Raises
+    ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of the
     conversation, and ``UndoPreviewOutdated``.
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
     told = "undo of a conversation" + (f": {reason}" if reason else "")
-    # Embedded before anything is locked; what somebody changes in between is embedded again.
+    # Embedded before rows are locked. Values that change in between are embedded again.
     items = [_ingest_item(item, told) for item in _undoable(conversation, now=now).taken_back if item.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
@@ -114,10 +113,10 @@ def conversation_undo(
         _lock(cursor, conversation_id)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
-        found = _taken_apart(cursor, conversation, writes, principal=principal, reason=told, now=now)
+        found = _undo_merges(cursor, conversation, writes, principal=principal, reason=told, now=now)
         found.cancelled = cancelled
         if digest is not None and found.digest != digest:
-            # With that everything is as it was: studies go on, and merges stand.
+            # The rollback restores everything, including cancelled studies and undone merges.
             raise UndoPreviewOutdated(OUTDATED)
         if topics := [item.topic_id for item in found.of("topic")]:
             found.run_id = topics_release(topics, principal=principal, reason=told, now=now).pk
@@ -130,13 +129,16 @@ def conversation_undo(
 
 
 def _undoable(conversation: Conversation, *, now: dt.datetime) -> ConversationUndone:
-    """Return what an undo would do now. What merges have moved shows where they are taken apart, and whether one can
-    be may hang on one above it: so all are tried, and nothing of that stays."""
+    """Return what an undo would do now.
+
+    Merges move fields and links, and whether a merge can be undone may depend on a later one. So all merges are undone
+    and rolled back.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         writes = writes_read(cursor, conversation.pk)
         if any(write.run_id and not write.undone for write in writes):
             writes = _lock(cursor, conversation.pk)
-        found = _taken_apart(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
+        found = _undo_merges(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
         transaction.set_rollback(True)
     return found
 
@@ -147,7 +149,7 @@ def _at_work(conversation: Conversation) -> list[uuid.UUID]:
 
 
 def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt.datetime) -> int:
-    """Cancel what is at work, and return how much that was; what came to its end a moment ago needs no cancelling."""
+    """Cancel the running studies and return their number. Studies that have just ended are skipped."""
     cancelled = 0
     for job_id in _at_work(conversation):
         with suppress(Conflict):
@@ -157,7 +159,7 @@ def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt
 
 
 def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
-    """Lock everything that an undo may touch, and return what was written as it stands then."""
+    """Lock all rows that an undo may change, and return the writes as they are under the lock."""
     writes = writes_read(cursor, conversation_id)
     wanted = {
         "topics": list({write.topic_id for write in writes}),
@@ -168,7 +170,7 @@ def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
     return writes_read(cursor, conversation_id)
 
 
-def _taken_apart(
+def _undo_merges(
     cursor: CursorWrapper,
     conversation: Conversation,
     writes: Sequence[Write],
@@ -177,8 +179,10 @@ def _taken_apart(
     reason: str,
     now: dt.datetime,
 ) -> ConversationUndone:
-    """Undo merges, the last one first, and return that with what is to be done about everything else afterwards. What
-    prevents the undo of one merge is the reason why it is left, and the others go on."""
+    """Undo the merges, the last one first, and return them together with what to do about all other writes.
+
+    If a merge cannot be undone, it is kept with the reason, and the others are still undone.
+    """
     found = merges_of(cursor, writes)
     for item in found.items:
         assert item.run_id is not None
@@ -188,9 +192,9 @@ def _taken_apart(
         except Conflict as problem:
             item.why = problem.sentence
         if not item.why:
-            item.told += "; two topics again"
+            item.told += "; merge undone"
     if found.taken_back:
-        # Topics that were merged stand by themselves again.
+        # Their topics are separate again.
         writes = writes_read(cursor, conversation.pk)
     writes_judge(cursor, conversation, writes, found)
     return found
@@ -223,7 +227,7 @@ def _links_remove(
 def _values_restore(
     found: ConversationUndone, prepared: PreparedItems, told: str, *, principal: Principal, now: dt.datetime
 ) -> None:
-    """Write what was there before as new revisions; what ingest refuses is left."""
+    """Write the former values as new revisions. Values that ingest refuses are kept, with the reason."""
     items = [item for item in found.taken_back if item.former]
     if not items:
         return

@@ -1,8 +1,8 @@
-"""What an undo of a conversation would take back, and what it would leave and why. Nothing here changes anything.
+"""What an undo of a conversation would change, and what it would keep and why. Read-only.
 
-The same judgement serves the page that asks for a yes, the dry run of the API, and the undo itself, which judges again
-what it has locked. The rest is judged with merges taken apart, since they move links and fields: what they have moved
-counts as the conversation's own writing.
+The confirmation page, the dry run of the API and the undo itself use the same functions; the undo calls them again
+after locking. Merges move links and fields, so everything else is examined after the merges have been undone. What a
+merge has moved counts as written by the conversation.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from memory.models import Conversation, ConversationWrite, ForgetRun
 
 What = Literal["topic", "value", "field", "link", "merge"]
 
-# So much of a value is told in a sentence.
+# Characters of a value in a sentence.
 MOST_VALUE = 80
 
 _WRITES_SQL = """
@@ -38,7 +38,8 @@ FROM memory_forgetrun r JOIN memory_forgetaction a ON a.run_id = r.id JOIN memor
 WHERE r.id = ANY(%(runs)s) GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 """
 
-# What others did to topics that the conversation has made. In the moment of its making, everything is its maker's.
+# What others did to topics that the conversation created. Everything with the time of the creation belongs to the
+# creator.
 _CHANGED_BY_OTHERS_SQL = """
 WITH made AS MATERIALIZED (
     SELECT id, created_at FROM memory_topic WHERE id = ANY(%(made)s::uuid[])
@@ -62,14 +63,14 @@ SELECT m.id,
 FROM made m
 """
 _CHANGED_BY_OTHERS = (
-    "Somebody else has written to it since.",
-    "It was edited since.",
-    "Somebody else has linked it since.",
-    "Another topic was merged into it since.",
-    "A field of another topic refers to it since.",
+    "It was written to from outside this conversation.",
+    "It was edited afterwards.",
+    "It was linked from outside this conversation.",
+    "Another topic was merged into it afterwards.",
+    "A field of another topic refers to it.",
 )
 
-# The fields that hold revisions of the conversation, what each says now, and what it said before any of them.
+# The fields with revisions of the conversation, their current value, and their last value from outside of it.
 _VALUES_SQL = """
 WITH ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
 SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM ours),
@@ -90,7 +91,7 @@ LEFT JOIN LATERAL (
 ORDER BY f.topic_id, f.created_at, f.id
 """
 
-# What was there before the conversation began is not its own, whoever wrote it down so.
+# Links older than the conversation are not its own, even if they are logged for it.
 _LINKS_SQL = """
 SELECT l.id, l.source_id, l.target_id, l.kind, one.title, other.title
 FROM memory_link l JOIN memory_topic one ON one.id = l.source_id JOIN memory_topic other ON other.id = l.target_id
@@ -100,7 +101,7 @@ WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.i
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What a field said before, and since when that was true; empty for a field that was not there."""
+    """The former value of a field, with its ``valid_from``; empty for a new field."""
 
     name: str
     value: str = ""
@@ -111,11 +112,12 @@ class Former:
 
 @dataclass(slots=True)
 class UndoItem:
-    """One thing that a conversation wrote: what it is, the topic it is about, what becomes of it in a few words, and
-    why it is left, if it is. ``topic_id`` and ``title`` of a link are those of its source.
+    """One thing that a conversation wrote.
 
-    Two items look alike if these are the same. The rest is what the undo works with: the rows of ConversationWrite that
-    it settles; of a merge its run and its topics, of a value what it was before, of a link its id.
+    ``told`` is the effect of the undo in a few words; ``why`` is the reason if it is kept. ``topic_id`` and ``title``
+    of a link are those of its source. The digest of a preview covers these members. The others are for the undo:
+    ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge, ``former`` to
+    a value, ``link`` to a link.
     """
 
     what: What
@@ -132,11 +134,11 @@ class UndoItem:
 
 @dataclass(slots=True)
 class ConversationUndone:
-    """What an undo did, or would do, in the order in which it does, and the run that undoes the release of its topics,
-    if any was released.
+    """What an undo did or would do, in order. ``run_id`` is the run that released topics, if any.
 
-    ``settled`` are rows of what needs nothing: it says already what it said before, or is gone. ``cancelled`` counts
-    studies that were at work; ``at_work`` if the assistant is at a message, which an undo waits for.
+    ``settled`` are the ids of writes that need no change: the former value is in place, or the row is gone.
+    ``cancelled`` counts the running studies. ``at_work`` is true while the assistant answers a message; an undo is
+    refused then.
     """
 
     items: list[UndoItem] = field(default_factory=list)
@@ -147,31 +149,31 @@ class ConversationUndone:
 
     @property
     def taken_back(self) -> list[UndoItem]:
-        """What is undone."""
+        """The items that are undone."""
         return [item for item in self.items if not item.why]
 
     @property
     def left(self) -> list[UndoItem]:
-        """What is not, each with the reason."""
+        """The items that are kept, each with the reason."""
         return [item for item in self.items if item.why]
 
     def of(self, what: What) -> list[UndoItem]:
-        """Return what is undone of one sort."""
+        """Return the undone items of one type."""
         return [item for item in self.taken_back if item.what == what]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of each sort are undone."""
+        """How many items of each type are undone."""
         return {what: len(self.of(what)) for what in get_args(What)}
 
     @property
     def digest(self) -> str:
-        """The same for two previews of the same: of all that is undone and left, and of studies at work."""
+        """Hash of all items and the number of running studies. Two previews with the same effect have the same hash."""
         return hashlib.sha256(repr([sorted(map(repr, self.items)), self.cancelled]).encode()).hexdigest()[:32]
 
 
 class Write(NamedTuple):
-    """A row of ConversationWrite with where its topic stands."""
+    """A row of ConversationWrite with the state of its topic."""
 
     id: int
     topic_id: uuid.UUID
@@ -191,14 +193,16 @@ Wrote = ConversationWrite.What
 
 
 def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
-    """Return everything that a conversation wrote and that was not erased since, in order. One query."""
+    """Return everything that a conversation wrote, in order, except what was purged. One query."""
     cursor.execute(_WRITES_SQL, {"conversation": conversation_id})
     return [Write(*row) for row in cursor.fetchall()]
 
 
 def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUndone:
-    """Return the merges that are to be undone, the last one first; those that are already are settled. One query, none
-    without a merge. Whether one can be undone shows when it is tried: it may depend on a later one."""
+    """Return the merges to undo, the last one first. Merges that are undone already are settled.
+
+    One query, none without a merge. Whether a merge can be undone is known only after the later ones are undone.
+    """
     found = ConversationUndone()
     by_run: dict[uuid.UUID, list[int]] = {}
     for write in writes:
@@ -216,7 +220,7 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUnd
             found.items.append(
                 UndoItem("merge", topics[0], titles[0], told, writes=rows, run_id=run_id, topics=tuple(topics))
             )
-    # Of what was erased since, no action is left.
+    # The actions of purged topics no longer exist.
     found.settled += [row for rows in by_run.values() for row in rows]
     return found
 
@@ -224,9 +228,8 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUnd
 def writes_judge(
     cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], found: ConversationUndone
 ) -> None:
-    """Add to ``found``, where merges are tried, what is to be done about topics, values and links. Four queries at
-    most."""
-    # Of a merge that stays, what one topic brought into the other is looked for there.
+    """Add the topics, values and links to ``found``, which contains the merges. At most four queries."""
+    # If a merge stays, the values and links of the merged topic are now in the other topic.
     joined = {topic_id for item in found.left for topic_id in item.topics}
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
     wanted: dict[str, Any] = {
@@ -238,7 +241,7 @@ def writes_judge(
     moved = {topic_id for topic_id, write in made.items() if write.merged and topic_id in joined}
     of_made: dict[uuid.UUID, list[int]] = {}
     for write in writes:
-        # What goes with its topic; of one that stays merged, the rest is judged where it stands now.
+        # Writes to a topic that the conversation created are undone with the topic, unless it stays merged.
         if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
             of_made.setdefault(write.topic_id, []).append(write.id)
     _topics_judge(cursor, found, made, of_made, wanted)
@@ -264,16 +267,18 @@ def _topics_judge(
     for topic_id, write in made.items():
         rows = of_made[topic_id]
         if write.released:
-            # Whether by this undo or by another: it is where it would be put.
+            # It is released already, by this undo or otherwise.
             found.settled += rows
             continue
         if write.merged:
             why = "It is merged into another topic."
         elif write.pinned:
-            why = "It is pinned, so somebody wants to keep it."
+            why = "It is pinned."
         else:
             why = touched.get(topic_id, "")
-        found.items.append(UndoItem("topic", topic_id, write.title, "made" if why else "made, and released", why, rows))
+        found.items.append(
+            UndoItem("topic", topic_id, write.title, "created" if why else "created; released", why, rows)
+        )
 
 
 def _values_judge(
@@ -294,18 +299,18 @@ def _values_judge(
         new = before[0] is None
         former = Former(name) if new else Former(name, *before)
         if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref) or topic_id in made:
-            # It says that already, or it goes with the topic that it was merged into.
+            # The former value is in place, or the field is released with the topic it was merged into.
             found.settled += rows
             continue
         if any(each.topic_id != topic_id or each.merged for each in writes if each.topic_id not in moved):
-            told, why = name, "Its topic was merged into another since."
+            told, why = name, "Its topic was merged into another one."
         elif any(each.released for each in writes):
-            told, why = name, "Its topic was released since."
+            told, why = name, "Its topic was released."
         elif not is_ours:
-            told, why = name, "Somebody else has written a newer value since."
+            told, why = name, "It has a newer value from outside this conversation."
         else:
-            again = "says nothing any more" if new else f"“{line_cut(former.value, MOST_VALUE)}” again"
-            told, why = f"{name}: {again}", ""
+            restored = "emptied" if new else f"“{line_cut(former.value, MOST_VALUE)}” restored"
+            told, why = f"{name}: {restored}", ""
         what: What = "field" if any(each.what == Wrote.FIELD for each in writes) else "value"
         found.items.append(UndoItem(what, topic_id, title, told, why, rows, former=former))
 
@@ -324,36 +329,36 @@ def _links_judge(
     for link_id, source, target, kind, title, other in cursor.fetchall():
         row = by_link.pop(link_id)
         if source in made or target in made:
-            # It goes out of sight with the topic, and comes back with it; where that stays, so does its link.
+            # The link is hidden and restored with the topic. If the topic is kept, so is the link.
             found.settled.append(row)
             continue
-        told = f"{kind} → “{other}”; not linked any more"
+        told = f"{kind} → “{other}”; link removed"
         found.items.append(UndoItem("link", source, title, told, writes=[row], link=link_id))
-    # Somebody has removed it, or its other end was erased.
+    # Removed by someone else, or its other topic was purged.
     found.settled += by_link.values()
 
 
-# Of each sort: one, several, and what becomes of them.
+# For each type: singular, plural, and the effect of the undo.
 _TYPE_LABELS = {
     "topic": ("topic", "topics", "released"),
-    "value": ("value", "values", "put back"),
+    "value": ("value", "values", "restored"),
     "field": ("new field", "new fields", "emptied"),
     "link": ("link", "links", "removed"),
-    "merge": ("merge", "merges", "taken apart"),
+    "merge": ("merge", "merges", "undone"),
 }
 
 
 def undo_summary(undone: ConversationUndone, *, done: bool) -> str:
-    """Return it as a sentence or two: ``Taken back: 2 topics are released, 1 value is put back. 1 thing is left.``"""
+    """Return one or two sentences: ``Undone: 2 topics are released, 1 value is restored. 1 change is kept.``"""
     parts = [
         f"{number:,} {_TYPE_LABELS[what][number != 1]} {'is' if number == 1 else 'are'} {_TYPE_LABELS[what][2]}"
         for what, number in undone.counts.items()
         if number
     ]
     left = len(undone.left)
-    rest = "" if not left else " 1 thing is left as it is." if left == 1 else f" {left:,} things are left as they are."
+    kept = "" if not left else " 1 change is kept." if left == 1 else f" {left:,} changes are kept."
     if undone.at_work:
-        rest += f" {AT_WORK}"
+        kept += f" {AT_WORK}"
     if not parts:
-        return f"Nothing is left to take back.{rest}"
-    return f"{'Taken back' if done else 'To be taken back'}: {', '.join(parts)}.{rest}"
+        return f"There is nothing to undo.{kept}"
+    return f"{'Undone' if done else 'To be undone'}: {', '.join(parts)}.{kept}"

@@ -1,4 +1,4 @@
-"""What a conversation has written so far, in numbers and topic by topic, for those who look at it."""
+"""Summary of what a conversation has written so far: counts and topics."""
 
 import uuid
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from django.db import connection
 
 from memory.models import Conversation
 
-# So many topics are named on a page; all are counted.
+# Most topics that are listed on a page. All are counted.
 MOST_NAMED = 12
 
-# A topic that was brought back since is there again.
+# The undo of a topic does not count if the topic was restored since.
 _COUNTS_SQL = """
 SELECT w.what, count(*), count(*) FILTER (
     WHERE w.undone_at IS NOT NULL AND (w.what <> 'topic' OR t.released_at IS NOT NULL OR t.merged_into_id IS NOT NULL)
@@ -30,7 +30,7 @@ GROUP BY t.id ORDER BY max(w.id) DESC LIMIT %(most)s
 
 @dataclass(frozen=True, slots=True)
 class TopicWritten:
-    """A topic that a conversation wrote to: ``made`` if it is its own."""
+    """A topic that a conversation wrote to; ``made`` if the conversation created it."""
 
     topic_id: uuid.UUID
     title: str
@@ -41,8 +41,8 @@ class TopicWritten:
 
 @dataclass(frozen=True, slots=True)
 class ConversationWrites:
-    """What a conversation wrote: how much of each sort of ``ConversationWrite``, how much of it was taken back, and the
-    topics, the latest first; ``topic_count`` counts those that are not named too."""
+    """What a conversation wrote: counts by type of ``ConversationWrite``, how many of these were undone, and the
+    topics, the latest first. ``topic_count`` includes topics that are not listed."""
 
     counts: dict[str, int]
     taken_back: int
@@ -51,32 +51,32 @@ class ConversationWrites:
 
     @property
     def total(self) -> int:
-        """How much in all."""
+        """The number of all writes."""
         return sum(self.counts.values())
 
     @property
     def more(self) -> int:
-        """How many topics are not named."""
+        """How many topics are not listed."""
         return self.topic_count - len(self.topics)
 
     @property
     def values(self) -> int:
-        """Values, of fields that were there and of new ones."""
+        """The number of values, of existing and new fields."""
         return self.counts.get("field", 0) + self.counts.get("version", 0)
 
     @property
     def all_undone(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether all writes were undone."""
         return self.taken_back == self.total
 
 
 def conversation_writes(conversation: Conversation, *, most: int = MOST_NAMED) -> ConversationWrites:
-    """Return what a conversation has written, but for what was erased since, with ``most`` topics. Two queries."""
-    wanted: dict[str, Any] = {"conversation": conversation.pk, "most": most}
+    """Return what a conversation has written, except what was erased, with at most ``most`` topics. Two queries."""
+    parameters: dict[str, Any] = {"conversation": conversation.pk, "most": most}
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS_SQL, wanted)
+        cursor.execute(_COUNTS_SQL, parameters)
         counted = cursor.fetchall()
-        cursor.execute(_TOPICS_SQL, wanted)
+        cursor.execute(_TOPICS_SQL, parameters)
         rows = cursor.fetchall()
     return ConversationWrites(
         {what: count for what, count, _undone in counted},

@@ -1,1 +1,1 @@
-"""Study: a long message becomes topics in the background, first by itself, then among what is known (docs/study.md)."""
+"""Study: turns a long message into topics in the background, then links them with existing ones (docs/study.md)."""

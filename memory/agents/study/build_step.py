@@ -1,7 +1,7 @@
-"""Phase A: one part of the text becomes topics of its session. What a part writes is staged until the part is done.
+"""Phase A: one part of the text becomes topics of the study. The writes of a part are staged until the part is done.
 
-The model sees the topics of its own session and nothing else of the store. Each item is checked at once, on top of what
-is stored and what is staged, by the plan that ingest itself makes; so its answer is true, and nothing is written yet.
+The model sees only the topics of its own study. Each item is planned at once, as by ingest, on top of stored and
+staged items. So the model gets the real result of each call, although nothing is written yet.
 """
 
 import datetime as dt
@@ -29,9 +29,9 @@ from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import StudyJob, Topic
 from memory.policy.effective import policies_current
 
-# So much of what stands before a part is told along with it.
+# Characters of the text before a part that the model gets with it.
 BEFORE_CHARS = 600
-# Of one part; a model that makes more is not taking notes.
+# Limits of one part. A useful set of notes is far smaller.
 MOST_TOPICS = 150
 MOST_WRITES = 600
 _LISTED = 60
@@ -47,7 +47,7 @@ class SessionTopicsArguments(Arguments):
 
 
 class BuildStep:
-    """One part of a text on its way into the store. Four queries to begin."""
+    """The step that turns one part of a text into topics. Four queries at the start."""
 
     phase = Phase.BUILDING
 
@@ -61,17 +61,17 @@ class BuildStep:
         ids = session_ids(job)
         self.known = known_load(changed=ids, read=[job.source_id] if job.source_id else [], lock=False)
         self.policies = policies_current()
-        # In the order in which they were made.
+        # In the order of creation.
         self.order = [each for each in ids if each in self.known.topics]
         self._prepared: PreparedItems | None = None
 
     def empty(self) -> bool:
-        """Tell whether there is nothing to read."""
+        """Return whether the part contains no text."""
         start, end = self.spans[self.at]
         return not self.content[start:end].strip()
 
     def messages(self, mark: str) -> list[Message]:
-        """Return how the dialogue begins."""
+        """Return the first messages of the dialogue."""
         start, end = self.spans[self.at]
         told: dict[str, Any] = {
             "before": self.content[max(0, start - BEFORE_CHARS) : start],
@@ -109,19 +109,19 @@ class BuildStep:
         )
 
     def hold(self) -> bool:
-        """Lock the stored topics that this changes, and the source; return whether the source is still there. One
+        """Lock the source and the stored topics that this step changes; return whether the source still exists. One
         query."""
         ids = [each for each in (self.job.source_id, *self._changed()) if each is not None]
         rows = Topic.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
         return self.job.source_id in set(rows.values_list("pk", flat=True))
 
     def prepare(self) -> None:
-        """Embed what is staged, before any lock."""
+        """Embed the staged items, before any lock."""
         if self.staged:
             self._prepared = ingest_prepare(self.staged, principal=self.principal, now=self.now, defer=False)
 
     def store(self, *, now: dt.datetime) -> dict[str, int]:
-        """Write what is staged, noted for the conversation, and return the counts of it. At most 28 statements."""
+        """Write the staged items, log them for the conversation, and return the counts. At most 28 statements."""
         counts = {"made": self.made - self.offset, "changed": 0, "refused": 0}
         if not self.staged or self._prepared is None:
             return counts
@@ -133,7 +133,7 @@ class BuildStep:
         ]
         writes_note(self.job.conversation_id, pairs, now=now)
         counts["changed"] = len(self._changed())
-        # Somebody has released or erased meanwhile what it was to be written to.
+        # Their topics were released or erased meanwhile.
         counts["refused"] = len(outcomes) - len(pairs)
         return counts
 
@@ -145,8 +145,7 @@ class BuildStep:
     def _write(self, item: IngestItem) -> ItemReply:
         if len(self.staged) >= MOST_WRITES:
             raise ValueRefused(
-                f"This part has written {MOST_WRITES} times; that is all it may. Come to an end.",
-                code=ProblemCode.STEP_LIMIT,
+                f"This part has reached the limit of {MOST_WRITES} writes. Finish now.", code=ProblemCode.STEP_LIMIT
             )
         plan = ingest_plan([item], known=self.known, policies=self.policies, principal=self.principal, now=self.now)
         (outcome,) = plan.outcomes
@@ -158,12 +157,11 @@ class BuildStep:
     def _new(self, asked: NewTopicArguments) -> ToolReply:
         if self.made >= MOST_TOPICS:
             raise ValueRefused(
-                f"This part has made {MOST_TOPICS} topics; that is all it may. Come to an end.",
-                code=ProblemCode.STEP_LIMIT,
+                f"This part has reached the limit of {MOST_TOPICS} topics. Finish now.", code=ProblemCode.STEP_LIMIT
             )
         topic_id = topic_id_of(self.job.id, self.at, self.made)
         item = self._sourced(item_new(asked, topic_id=topic_id, kind=self.job.kind))
-        # What sort of thing it is goes among the categories: the kind tells which text it is from.
+        # The model's kind becomes a category, because the kind of the topic identifies the study.
         categories = list(dict.fromkeys([*item.categories, *([asked.kind] if asked.kind else [])]))
         reply = self._write(item.model_copy(update={"scope": self.job.scope, "categories": categories}))
         self.made += 1
@@ -171,7 +169,7 @@ class BuildStep:
         return ToolReply({"topic_id": str(topic_id), "applied": _told(reply, self.job)}, [topic_id])
 
     def _sourced(self, item: IngestItem) -> IngestItem:
-        """Return a topic with the text it came from, as extraction does it, so that a purge of it finds the text."""
+        """Return the item with a reference to its source, as in extraction, so that a purge of the topic finds it."""
         source = self.job.source_id
         if source is None:
             return item
@@ -184,9 +182,9 @@ class BuildStep:
 
     def _list(self, asked: SessionTopicsArguments) -> ToolReply:
         topics = [topic for each in self.order if (topic := self.known.topics[each]).live]
-        wanted = asked.words.casefold().split()
-        if wanted:
-            scores = {topic.id: _score(topic, wanted) for topic in topics}
+        words = asked.words.casefold().split()
+        if words:
+            scores = {topic.id: _score(topic, words) for topic in topics}
             topics = sorted((each for each in topics if scores[each.id]), key=lambda each: -scores[each.id])
         else:
             topics.reverse()
@@ -197,14 +195,16 @@ class BuildStep:
     def _read(self, asked: TopicArguments) -> ToolReply:
         topic = self.known.topics.get(asked.topic_id)
         if topic is None or topic.id == self.job.source_id:
-            raise ValueRefused(f"This text has made no topic {asked.topic_id}.", code=ProblemCode.TOPIC_NOT_OF_STUDY)
+            raise ValueRefused(
+                f"Topic {asked.topic_id} was not created from this text.", code=ProblemCode.TOPIC_NOT_OF_STUDY
+            )
         return ToolReply(topic_shown(topic, most=_MAX_CHARS, source=self.job.source_id), [topic.id])
 
 
 def topic_shown(
     topic: KnownTopic, *, most: int = _MAX_CHARS_IN_LIST, source: uuid.UUID | None = None
 ) -> dict[str, Any]:
-    """Return a topic as a model is shown it."""
+    """Return a topic in the form for the model."""
     return {
         "topic_id": str(topic.id),
         "title": topic.title,
@@ -219,9 +219,9 @@ def _listed(topic: KnownTopic) -> dict[str, Any]:
     return {"topic_id": str(topic.id), "title": topic.title, "fields": names}
 
 
-def _score(topic: KnownTopic, wanted: list[str]) -> int:
-    title, said = topic.title.casefold(), topic.text().document().casefold()
-    return sum(2 * (word in title) + (word in said) for word in wanted)
+def _score(topic: KnownTopic, words: list[str]) -> int:
+    title, text = topic.title.casefold(), topic.text().document().casefold()
+    return sum(2 * (word in title) + (word in text) for word in words)
 
 
 def _told(reply: ItemReply, job: StudyJob) -> list[str]:

@@ -1,8 +1,8 @@
-"""Phase B: a few topics of the session are put in their place among what the store knows: linked, or merged into it.
+"""Phase B: links a few topics of the study with existing topics, or merges them into these.
 
-The model may read the whole scope. Links lead from a topic of this step; only such a topic can be merged, into any live
-topic of its scope. All of it is staged, and done in one transaction with the count of the step. A topic that has gone
-meanwhile is passed over.
+The model may read the whole scope. It can create links from the topics of this step, and merge these topics into live
+topics of their scope. All changes are staged, then written in one transaction with the progress. Topics that became
+inactive meanwhile are skipped.
 """
 
 import datetime as dt
@@ -36,10 +36,10 @@ from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import ConversationWrite, ForgetRun, StudyJob
 from memory.policy.effective import policies_current
 
-# So many topics are one step: together they fit into one dialogue, and little is lost with it.
+# Topics of one step: they fit into one dialogue, and little work is lost if it fails.
 STEP_TOPICS = 4
 MOST_WRITES = 200
-MERGED_BECAUSE = "A study found that it says the same as a topic that was known."
+MERGED_BECAUSE = "A study found that an existing topic states the same."
 
 
 class MergeArguments(Arguments):
@@ -52,12 +52,12 @@ class MergeArguments(Arguments):
 @dataclass(slots=True)
 class _Staged:
     links: list[IngestItem] = field(default_factory=list)
-    # Which topic goes, and into which.
+    # The merged topic, and the topic it is merged into.
     merges: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
 
 
 class LinkStep:
-    """One step of phase B. Four queries to begin."""
+    """One step of phase B. Four queries at the start."""
 
     phase = Phase.LINKING
 
@@ -68,22 +68,22 @@ class LinkStep:
         self.known = known_load(changed=ids[self.at : self.to], read=[], lock=False)
         self.policies = policies_current()
         self.own = [each for each in ids[self.at : self.to] if self._live(each)]
-        # Told once: a step that goes on finds what it has merged itself gone.
+        # Counted once: if the step continues, topics that it has merged itself are inactive too.
         self.again = rounds_in(job, Phase.LINKING, self.at) > 0
         self.skipped = 0 if self.again else self.to - self.at - len(self.own)
         self.staged = _Staged()
-        # Of which topics the model has seen something.
+        # The topics of which the model has seen something.
         self._seen = set(self.own)
         self._erased = False
         self._prepared: PreparedItems | None = None
         self._vectors: dict[str, Vectors] = {}
 
     def empty(self) -> bool:
-        """Tell whether none of the topics is left."""
+        """Return whether none of the topics is live."""
         return not self.own
 
     def messages(self, mark: str) -> list[Message]:
-        """Return how the dialogue begins."""
+        """Return the first messages of the dialogue."""
         topics = [topic_shown(self.known.topics[each], source=self.job.source_id) for each in self.own]
         words = TOPICS_AGAIN if self.again else TOPICS
         return dialogue_begin(PLACE, [{"role": "user", "content": f"{words}\n{framed(topics, mark)}"}], mark=mark)
@@ -109,8 +109,8 @@ class LinkStep:
         )
 
     def hold(self) -> bool:
-        """Lock all topics of this step before the first is changed, so that nobody waits in a circle, and keep what the
-        model has read from being erased. Four queries."""
+        """Lock all topics of this step before the first change, which prevents deadlocks, and lock the topics that the
+        model has read against a purge. Four queries."""
         targets = {edge.to_topic_id for item in self.staged.links for edge in item.edges}
         changed = {*self.own, *targets, *self.staged.merges.values()}
         self._erased = bool(topics_vanished(self._seen | changed) & self._seen)
@@ -119,18 +119,18 @@ class LinkStep:
         return True
 
     def prepare(self) -> None:
-        """Plan the links and embed what merges will say, before any lock."""
+        """Plan the links and embed the merged texts, before any lock."""
         if self.staged.links:
             self._prepared = ingest_prepare(self.staged.links, principal=self.principal, now=self.now, defer=False)
         for topic_id, into in self.staged.merges.items():
             self._vectors |= merge_vectors(topic_id, into, now=self.now)
 
     def store(self, *, now: dt.datetime) -> dict[str, int]:
-        """Write the links, then merge, noted for the conversation, and return the counts. About forty statements a
-        merge."""
+        """Write the links, then merge, log both for the conversation, and return the counts. About forty statements for
+        each merge."""
         counts = {"links": 0, "merged": 0, "skipped": self.skipped, "refused": 0}
         if self._erased:
-            # The kind of a link is words of the model, who may have them from what was erased meanwhile.
+            # The model may have taken the kind of a link from a text that was erased meanwhile.
             counts["refused"] = len(self.staged.links)
         elif self._prepared is not None:
             outcomes = ingest_apply(self._prepared, principal=self.principal, now=now)
@@ -155,7 +155,7 @@ class LinkStep:
                         vectors=self._vectors,
                     )
                 except Conflict:
-                    # One of the two has gone, or was moved, since the model decided.
+                    # One of the two became inactive or was moved after the model decided.
                     counts["refused"] += 1
                     continue
                 notes.append(self._note(topic_id, run, now=now))
@@ -173,7 +173,7 @@ class LinkStep:
         )
 
     def _watched(self, tool: Tool[Any]) -> Tool[Any]:
-        """Return a tool that reads, with a note of what it has shown."""
+        """Return the tool, extended to remember the topics that it has shown."""
 
         def run(asked: Any) -> ToolReply:
             reply: ToolReply = tool.run(asked)
@@ -187,15 +187,15 @@ class LinkStep:
         return topic is not None and topic.live
 
     def _other(self, topic_id: uuid.UUID) -> KnownTopic:
-        """Return a live topic that the caller sees. One query at the first mention of it."""
+        """Return a live topic that the caller may read. One query for each new topic."""
         if topic_id not in self.known.topics:
             self.known.topics |= known_load(changed=[], read=[topic_id], lock=False).topics
         topic = self.known.topics.get(topic_id)
         if topic is None or not self.principal.sees(topic.scope):
-            raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
+            raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
         if not topic.live:
             raise RequestRefused(
-                f"Topic {topic_id} is forgotten or merged; leave it as it is.", code=ProblemCode.TOPIC_GONE
+                f"Topic {topic_id} is archived, released or merged. Do not change it.", code=ProblemCode.TOPIC_GONE
             )
         return topic
 
@@ -203,17 +203,16 @@ class LinkStep:
         found = next((each for each in self.own if str(each) == str(topic_id)), None)
         if found is None:
             raise RequestRefused(
-                f"Topic {topic_id} is none of those that you were given; only these can be placed.",
+                f"Topic {topic_id} is not one of the given topics. Only these can be linked or merged.",
                 code=ProblemCode.TOPIC_NOT_OF_STUDY,
             )
         if found in self.staged.merges:
             raise RequestRefused(
-                f"Topic {found} is merged already. Link first, and merge last.", code=ProblemCode.TOPIC_GONE
+                f"Topic {found} is merged already. Create links before you merge.", code=ProblemCode.TOPIC_GONE
             )
         if len(self.staged.links) + len(self.staged.merges) >= MOST_WRITES:
             raise RequestRefused(
-                f"This step has written {MOST_WRITES} times; that is all it may. Come to an end.",
-                code=ProblemCode.STEP_LIMIT,
+                f"This step has reached the limit of {MOST_WRITES} writes. Finish now.", code=ProblemCode.STEP_LIMIT
             )
         return found
 
@@ -221,7 +220,7 @@ class LinkStep:
         own = self._own(item.topic_id)
         for edge in item.edges:
             if edge.to_topic_id == own:
-                raise RequestRefused("A topic is not linked to itself.", code=ProblemCode.LINK_TO_ITSELF)
+                raise RequestRefused("A topic cannot be linked to itself.", code=ProblemCode.LINK_TO_ITSELF)
             self._other(edge.to_topic_id)
         plan = ingest_plan([item], known=self.known, policies=self.policies, principal=self.principal, now=self.now)
         (outcome,) = plan.outcomes
@@ -235,18 +234,20 @@ class LinkStep:
         if asked.into_topic_id in self.staged.merges:
             into = self.staged.merges[asked.into_topic_id]
             raise RequestRefused(
-                f"Topic {asked.into_topic_id} is merged into {into}; merge into that one.", code=ProblemCode.TOPIC_GONE
+                f"Topic {asked.into_topic_id} is merged into {into}. Merge into that topic instead.",
+                code=ProblemCode.TOPIC_GONE,
             )
         if own in self.staged.merges.values():
             raise RequestRefused(
-                f"Topic {own} takes in another one, so it stays.", code=ProblemCode.TOPICS_NOT_MERGEABLE
+                f"Another topic is merged into topic {own}, so {own} itself cannot be merged.",
+                code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
         into_topic = self._other(asked.into_topic_id)
         if into_topic.id == own:
             raise RequestRefused("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
         if into_topic.scope != self.job.scope:
             raise RequestRefused(
-                f"Topic {into_topic.id} lives in {into_topic.scope}, and this one in {self.job.scope}.",
+                f"Topic {into_topic.id} is in the scope {into_topic.scope}, but this one is in {self.job.scope}.",
                 code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
         self.staged.merges[own] = into_topic.id

@@ -13,19 +13,19 @@ BUILDING_SHARE = 0.75
 
 # Unusual ends of steps: a sentence for one and for several.
 _ENDED = {
-    "nothing": ("Part {which} has brought no topic.", "{count} parts have brought no topic."),
+    "nothing": ("Part {which} has produced no topic.", "{count} parts have produced no topics."),
     "rounds": (
-        "Part {which} was ended after {rounds} rounds of tools; what was noted until then is kept.",
-        "{count} parts were ended after {rounds} rounds of tools; what was noted until then is kept.",
+        "Part {which} was stopped after {rounds} rounds of tool calls. Its topics so far are kept.",
+        "{count} parts were stopped after {rounds} rounds of tool calls. Their topics so far are kept.",
     ),
     "refused": ("The language model refused part {which}.", "The language model refused {count} parts."),
     "rejected": (
-        "The endpoint of the language model did not take part {which}.",
-        "The endpoint of the language model did not take {count} parts.",
+        "The endpoint of the language model rejected part {which}.",
+        "The endpoint of the language model rejected {count} parts.",
     ),
     "unusable": (
-        "An answer about part {which} could not be used, so that it ended early.",
-        "Answers about {count} parts could not be used, so that they ended early.",
+        "Part {which} ended early, because an answer of the language model was unusable.",
+        "{count} parts ended early, because answers of the language model were unusable.",
     ),
 }
 
@@ -104,7 +104,7 @@ def study_as_json(job: StudyJob) -> StudyOut:
 
 def warning_of(job: StudyJob) -> str:
     """Return sentences about unusual ends of steps; empty if there were none."""
-    said = []
+    sentences = []
     parts: dict[str, list[int]] = {}
     for each in entries_of(job, Phase.BUILDING):
         parts.setdefault(each["ended"], []).append(each["at"] + 1)
@@ -114,20 +114,20 @@ def warning_of(job: StudyJob) -> str:
     for ended, (one, several) in _ENDED.items():
         if which := parts.get(ended):
             words = one if len(which) == 1 else several
-            said.append(words.format(which=which[0], count=len(which), rounds=max(rounds[each] for each in which)))
+            sentences.append(words.format(which=which[0], count=len(which), rounds=max(rounds[each] for each in which)))
     placed = entries_of(job, Phase.LINKING)
     early = Counter(each["ended"] for each in placed)
     if count := sum(early[each] for each in _ENDED if each != "nothing"):
-        said.append(f"{count} of the steps that link topics ended early.")
+        sentences.append(f"{count} of the steps that link topics ended early.")
     if skipped := total(placed, "skipped"):
-        said.append(f"{_topics(skipped)} gone before anything was linked to {'it' if skipped == 1 else 'them'}.")
+        sentences.append(f"{_topics(skipped)} inactive before linking.")
     if refused := total(job.steps, "refused"):
-        said.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible in the end.")
-    return " ".join(said)
+        sentences.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible.")
+    return " ".join(sentences)
 
 
 def _topics(count: int) -> str:
-    return "1 topic had" if count == 1 else f"{count:,} topics had"
+    return "1 topic became" if count == 1 else f"{count:,} topics became"
 
 
 def _progress(job: StudyJob) -> float:

@@ -34,14 +34,13 @@ def open_limit_check(identity: str, *, counting: bool = False) -> None:
     own, most = settings.MEMSTATE_STUDY_MOST_OPEN_PER_KEY, settings.MEMSTATE_STUDY_MOST_OPEN
     if found["own"] >= own:
         raise Conflict(
-            f"{found['own']} of your long texts are being studied already, and {own} may be at once; wait until one is "
-            "done, or cancel one.",
+            f"{found['own']} of your long texts are being studied, and the limit is {own}. Wait until one is done, or "
+            "cancel one.",
             code=ProblemCode.TOO_MANY_STUDIES,
         )
     if found["all"] >= most:
         raise Conflict(
-            f"{found['all']} long texts are being studied already, which is as many as this store takes on at once; "
-            "try again later.",
+            f"{found['all']} long texts are being studied, which is the limit of this store. Try again later.",
             code=ProblemCode.TOO_MANY_STUDIES,
         )
 

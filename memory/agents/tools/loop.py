@@ -1,4 +1,4 @@
-"""The tool loop: the model is asked, what it calls is called and answered, until it has its last word or is stopped."""
+"""The tool loop: asks the model, makes the tool calls that it requests, and repeats until the model answers."""
 
 import json
 import time
@@ -12,19 +12,19 @@ from memory.llm.client import ModelProblem
 from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_bounded, result_message, turn_message
 
 Ended = Literal["done", "rounds", "time", "model"]
-# Calls of one round beyond this are answered with a refusal: no task needs them, and each may write.
+# Further calls of one round are refused: no task needs so many, and each may write.
 MOST_CALLS = 32
-# So many characters of arguments and results are in the log of one loop; of what goes beyond, only the call.
+# Characters of arguments and results in the log of one loop. Later calls are logged without them.
 MOST_LOGGED = 500_000
-_LEFT_OUT = {"left_out": "This log has become too long; the model was told the result."}
-# What is left of the time when a request has used it up.
+_LEFT_OUT = {"left_out": "Left out because the log is too long. The model got the result."}
+# If fewer seconds than this remain after a time-out, the loop has used up its time.
 _MOMENT = 0.1
 
 
 @dataclass(slots=True)
 class LoopEnd:
-    """How a loop ended. ``rounds`` counts the times that tools were used; ``problem`` is why the model was of no more
-    help, if ``ended`` is ``model``. ``reply`` is the model's last word; empty if it did not get to one."""
+    """The result of a loop. ``rounds`` counts the rounds of tool calls. ``problem`` is the failure of the model, if
+    ``ended`` is ``model``. ``reply`` is the last text of the model; empty if there is none."""
 
     reply: str = ""
     rounds: int = 0
@@ -45,13 +45,13 @@ def tool_loop_run(
     tick: Callable[[ToolCalled], None] | None = None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> LoopEnd:
-    """Speak with the model until it calls no more tools, has used them ``most_rounds`` times, or ``seconds`` are over.
+    """Run the dialogue until the model calls no more tools, ``most_rounds`` rounds are done, or ``seconds`` are over.
 
-    ``messages`` grows by what is said. ``tick`` is told each call when it is answered, with what of its result the
-    model is told; ``LoopEnd.log`` holds the same, as far as all of it is no longer than ``MOST_LOGGED``. ``go_on`` is
-    asked before each request and after it, and False ends the loop as time does. Calls of one round are made one after
-    the other, as long as there is time. Costs no queries but those of the tools. Raises what the store raises, and no
-    ``ModelProblem``: what was written is written, so it is told in ``LoopEnd.problem``.
+    The new messages are appended to ``messages``. ``tick`` is called after each tool call, with the result as the model
+    gets it; ``LoopEnd.log`` contains the same, up to ``MOST_LOGGED`` characters. ``go_on`` is called before and after
+    each request; if it returns False, the loop ends as if the time were over. The calls of a round are made one after
+    the other while there is time. Costs the queries of the tools only. Raises the errors of the store, but not
+    ``ModelProblem``, which is in ``LoopEnd.problem``, because tools may have written something.
     """
     until = time.monotonic() + seconds
     specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
@@ -83,7 +83,7 @@ def tool_loop_run(
             if number >= MOST_CALLS:
                 called = _not_made(call.name, f"At most {MOST_CALLS} tools can be called at once")
             elif number and time.monotonic() >= until:
-                called = _not_made(call.name, "The time is over")
+                called = _not_made(call.name, "The time limit was reached")
             else:
                 called = toolbox.call(call.name, call.arguments)
             called = replace(called, result=result_bounded(called.result))
@@ -95,7 +95,7 @@ def tool_loop_run(
 
 
 def _logged(called: ToolCalled, room: int) -> tuple[ToolCalled, int]:
-    """Return a call as the log holds it, and how much room that leaves."""
+    """Return the call for the log, and the remaining number of characters."""
     size = sum(len(json.dumps(each, ensure_ascii=False)) for each in (called.arguments, called.result))
     if size <= room:
         return called, room - size

@@ -1,4 +1,4 @@
-"""Tools that read: query, topic, history, why. They show what the caller's key would be shown, within one scope."""
+"""Tools that read: query, topic, history, why. They return what the caller's key may read, within one scope."""
 
 import datetime as dt
 import uuid
@@ -18,11 +18,11 @@ from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import Candidate, FieldOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
-# Of one text; whoever needs all of it asks for the topic.
+# Characters of one text, in lists and in the tool topic.
 _MAX_CHARS_IN_LIST = 1_000
 _MAX_CHARS = 8_000
 _MOST_NEIGHBORS = 20
-# Of one topic, where many are told, and where it is told alone.
+# Fields of one topic, in lists and in the tool topic.
 _MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
 
 
@@ -51,7 +51,7 @@ class HistoryArguments(Arguments):
 
 
 def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
-    """Return the tools that read in the scope of ``principal``. What a query returns is reinforced, as over HTTP."""
+    """Return the tools that read in the scope of ``principal``. Queries reinforce topics, as over HTTP."""
 
     def query(asked: QueryArguments) -> ToolReply:
         as_of = asked.as_of if asked.as_of is None or asked.as_of.tzinfo else asked.as_of.replace(tzinfo=dt.UTC)

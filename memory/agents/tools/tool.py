@@ -1,8 +1,7 @@
-"""Tool and Toolbox: a function of a room with the schema of its arguments; called with what a model wrote.
+"""Tool and Toolbox: functions that a model can call, with the schemas of their arguments.
 
-Nothing that forgets is a tool, and no box holds more than its maker put in: a call of anything else is answered as
-unknown. Whatever is wrong with a call is an answer to the model and never an exception, except where the store itself
-fails.
+There is no tool that forgets. A toolbox contains only the tools it was created with; calls of other names are refused.
+Errors of a call are returned to the model. Only failures of the store are raised.
 """
 
 import time
@@ -22,21 +21,21 @@ from memory.models.locks import lock_missed
 
 
 class Arguments(BaseModel):
-    """What a tool takes. Members that are not known are refused, so that a model learns of its mistake."""
+    """The arguments of a tool. Unknown members are refused, so that the model gets an error message."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 A = TypeVar("A", bound=Arguments)
 _DEPTH = 12
-# So many things that are wrong with one call are told.
+# Most errors of one call that are reported to the model.
 _MOST_WRONG = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool gives back: anything that JSON can say, the topics that it read or wrote, and others of which
-    something is to be seen in it, such as the title of a neighbor."""
+    """The result of a tool as JSON, the topics that it read or wrote (``topic_ids``), and other topics of which the
+    result contains something, such as the title of a neighbour (``seen``)."""
 
     result: Any
     topic_ids: Sequence[uuid.UUID] = ()
@@ -45,7 +44,7 @@ class ToolReply:
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """A function that may be called by name. ``run`` raises ``MemoryProblem`` for what it refuses."""
+    """A function that the model can call by name. ``run`` raises ``MemoryProblem`` to refuse a call."""
 
     name: str
     description: str
@@ -77,7 +76,7 @@ class ToolCallOut(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """One call and what came of it. ``arguments`` are as the model sent them, or their text if they are no JSON."""
+    """One call and its result. ``arguments`` are as the model sent them, or their text if they are not JSON."""
 
     tool: str
     arguments: Any
@@ -85,9 +84,9 @@ class ToolCalled:
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = field(default_factory=list)
-    # Others of which something was to be seen.
+    # Other topics of which the result contained something.
     seen: list[uuid.UUID] = field(default_factory=list)
-    # Whether the store is another than before.
+    # Whether the call may have changed the store.
     wrote: bool = False
 
     def as_json(self) -> ToolCallOut:
@@ -109,10 +108,10 @@ class Toolbox:
         self.tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> ToolCalled:
-        """Call a tool with arguments as JSON text or as an object, and return what came of it.
+        """Call a tool with arguments as JSON text or as an object, and return the call with its result.
 
-        Costs what the tool costs. Raises nothing for a wrong call, nor where the embedder is away; what the database
-        raises goes on.
+        Costs the queries of the tool. A wrong call or an unavailable embedder is returned as an error; database errors
+        are raised.
         """
         started = time.perf_counter()
         told: Any = arguments
@@ -123,7 +122,7 @@ class Toolbox:
             tool = self.tools.get(name)
             if tool is None:
                 raise ValueRefused(
-                    f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.",
+                    f"Tool {name[:100]!r} does not exist. Tools are: {', '.join(self.tools)}.",
                     code=ProblemCode.TOOL_NOT_FOUND,
                 )
             reply, ok = tool.run(tool.arguments.model_validate(told)), True
@@ -133,14 +132,14 @@ class Toolbox:
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
                 for each in problem.errors()[:_MOST_WRONG]
             ]
-            sentence = "The arguments do not fit. " + "; ".join(wrong)
+            sentence = "The arguments are invalid. " + "; ".join(wrong)
             reply = ToolReply({"error": sentence, "code": validation_code(problem.errors())})
         except MemoryProblem as problem:
             reply = ToolReply({"error": problem.sentence, "code": problem.code})
         except OperationalError as problem:
             if connection.in_atomic_block or not lock_missed(problem):
                 raise
-            sentence = "Others are writing to the same topics; try again."
+            sentence = "The same topics are being changed by another request. Try again."
             reply = ToolReply({"error": sentence, "code": ProblemCode.DATABASE_BUSY})
         ms = (time.perf_counter() - started) * 1000
         topic_ids = list(dict.fromkeys(reply.topic_ids))

@@ -1,6 +1,7 @@
-"""Tools that write: the three placements of ingest, and link. How an item gets into the store is for the maker of the
-box: at once, with a note of the conversation, or staged until a segment is finished. What is written is marked ``llm``
-unless the maker says otherwise.
+"""Tools that write: the three placements of ingest, and link.
+
+The given ``Writer`` decides how an item is stored: at once and logged for the conversation, or staged until a part of a
+text is finished. The provenance of the values is ``llm`` by default.
 """
 
 import uuid
@@ -20,7 +21,7 @@ MOST_FIELDS = 50
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Value = Annotated[str, StringConstraints(max_length=20_000)]
 
-# Takes one item into the store, or raises ``MemoryProblem``.
+# Stores one item, or raises ``MemoryProblem``.
 Writer = Callable[[IngestItem], ItemReply]
 
 
@@ -45,13 +46,13 @@ def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
     return fields
 
 
-# Of two values for one field in one call, the first would be history before anybody has read it.
+# If one call had two values for a field, the first would become history at once.
 Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
 
 
 def _kind_free(kind: str) -> str:
     if kind == SOURCE_KIND or kind.startswith(STUDY_KIND):
-        raise ValueError("this kind is for texts that are studied and what comes of them; choose another")
+        raise ValueError("this kind is reserved for studied texts and their topics; choose another one")
     return kind
 
 
@@ -71,7 +72,7 @@ class NewTopicArguments(Arguments):
 
 def _apart(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
     if topic_id in others:
-        raise ValueError("a topic is not linked to itself")
+        raise ValueError("a topic cannot be linked to itself")
 
 
 class ExtendTopicArguments(Arguments):
@@ -112,7 +113,7 @@ class LinkTopicsArguments(Arguments):
 
 
 def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:
-    """Return the tools that write, each by ``write``; values carry ``provenance``."""
+    """Return the tools that write with ``write``; the values get ``provenance``."""
 
     def new_topic(asked: NewTopicArguments) -> ToolReply:
         return _replied(write(item_new(asked, provenance=provenance)))
@@ -173,14 +174,14 @@ def item_new(
     kind: str | None = None,
     provenance: str = PROVENANCE,
 ) -> IngestItem:
-    """Return a new topic as an item of ingest; ``topic_id`` and ``kind`` where they are not the model's to choose."""
+    """Return a new topic as an item of ingest. ``topic_id`` and ``kind`` are given where the model may not choose."""
     return IngestItem(
         placement="new_topic",
         topic_id=str(topic_id) if topic_id else None,
         title=asked.title,
         summary=asked.summary,
         topic_kind=asked.kind if kind is None else kind,
-        # A topic tells by its first field who wrote it, so one without a field gets its summary as one.
+        # The provenance is stored with fields, so a topic without fields gets its summary as a field.
         fields=_fields(asked.fields, provenance)
         or [IngestField(name="note", value=asked.summary, provenance=provenance)],
         edges=_edges(asked.links),

@@ -10,16 +10,16 @@ from memory.transfer.batches import ERASED_IDS
 
 Ids = set[uuid.UUID]
 
-_THERE = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
-_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s)"
+_THERE_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
+_ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
     """Return those of ``ids`` that are topics, in any scope, and those that a purge has erased. Two queries."""
     with connection.cursor() as cursor:
-        cursor.execute(_THERE, [list(ids)])
+        cursor.execute(_THERE_SQL, [list(ids)])
         there = {row[0] for row in cursor.fetchall()}
-        cursor.execute(_ERASED, [[str(each) for each in ids]])
+        cursor.execute(_ERASED_SQL, [[str(each) for each in ids]])
         return there, {row[0] for row in cursor.fetchall()}
 
 

@@ -154,7 +154,7 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
     again = begun("Remember it.", "k2")
     told = chat_run(again, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: next(listens))
     assert send(agent, "Remember it.", "k2").ok() == json.loads(json_text(told))
-    assert "what it wrote stays" in told["reply"]
+    assert "What was written is kept." in told["reply"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -276,7 +276,7 @@ def test_an_endless_loop_ends_at_the_bound_and_what_it_wrote_is_kept(model: Mode
     assert job.status == "done"
     assert [each["rounds"] for each in job.steps[: job.segments]] == [8] * job.segments
     assert study_as_json(job)["topics"] == 8 * job.segments == Topic.objects.exclude(pk=job.source_id).count()
-    assert f"{job.segments} parts were ended after 8 rounds" in job.warning
+    assert f"{job.segments} parts were stopped after 8 rounds" in job.warning
 
 
 def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
@@ -301,7 +301,7 @@ def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
     assert [topic.title for topic in Topic.objects.filter(kind=job.kind).order_by("created_at", "title")] == [
         f"Topic {number}" for number in range(8)
     ]
-    assert "ended after 8 rounds" in job.warning
+    assert "stopped after 8 rounds" in job.warning
 
 
 def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(model: Model) -> None:
@@ -322,7 +322,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
     assert job.status == "done"
     assert [each["ended"] for each in job.steps[:3]] == ["refused", "nothing", "done"]
     assert "refused part 1" in job.warning
-    assert "Part 2 has brought no topic" in job.warning
+    assert "Part 2 has produced no topic" in job.warning
     answered = next(each.results for each in model.chats if part_of(each) == 3 and rounds_of(each) == 1)
     assert ["error" in each for each in answered] == [True] * 4
 
@@ -339,7 +339,7 @@ def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(mode
     model.answers(lambda asked: rejecting("content policy") if part_of(asked) == 2 else reader(asked))
     job = worked(started(TEXT, scope="/again"))
     assert (job.status, job.steps[1]["ended"]) == ("done", "rejected")
-    assert "did not take part 2" in job.warning
+    assert "rejected part 2" in job.warning
 
 
 def test_a_step_that_breaks_is_tried_again_and_not_for_ever(
@@ -429,7 +429,7 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
     assert (job.status, job.linked) == ("done", len(ids))
     shown = {topic["topic_id"] for each in model.chats for topic in each.data}
     assert shown == {str(each) for each in ids[2:]}
-    assert "2 topics had gone" in job.warning
+    assert "2 topics became inactive" in job.warning
     assert "no longer possible" in job.warning
     (write,) = ConversationWrite.objects.filter(what="merged")
     assert str(write.topic_id) == str(ids[2])

@@ -126,7 +126,7 @@ def test_calls_for_which_there_is_no_time_are_not_made(model: Model):
 
     end = loop(box(run), seconds=0.9)
     assert ([each.ok for each in end.log], end.ended) == ([True, False, False], "time")
-    assert end.log[1].result == {"error": "The time is over; this one was not called."}
+    assert end.log[1].result == {"error": "The time limit was reached; this one was not called."}
 
 
 def test_the_log_of_a_loop_is_bounded(model: Model, monkeypatch: pytest.MonkeyPatch):
