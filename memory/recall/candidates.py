@@ -51,7 +51,7 @@ class Ranked:
 
 
 def candidates_rank(
-    vector: Vectors, probe: Probe, wanted: CandidateFilter, *, limit: int, knobs: Knobs, model: str, now: dt.datetime
+    vector: Vectors, probe: Probe, filters: CandidateFilter, *, limit: int, knobs: Knobs, model: str, now: dt.datetime
 ) -> list[Ranked]:
     """Return the best ``limit`` topics for a question, best first. One query.
 
@@ -66,7 +66,7 @@ def candidates_rank(
         "q": vector_text(vector),
         # After a change to a model of another width, no stored vector is comparable until ``reembed`` has run.
         "model": model if comparable else "",
-        **wanted.parameters(),
+        **filters.parameters(),
         "words": [_tsquery(word) for word in words],
         "idf": weights,
         "rare": [word in rare for word in words],
@@ -80,7 +80,7 @@ def candidates_rank(
         "now": now,
     }
     pool = max(knobs.recall_candidates, limit)
-    sql = _statement(probe.small, wanted, pool=pool, limit=limit, comparable=comparable, decay=_decay(knobs))
+    sql = _statement(probe.small, filters, pool=pool, limit=limit, comparable=comparable, decay=_decay(knobs))
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
 
@@ -155,11 +155,11 @@ def question_sql(vectors: str) -> str:
 
 
 def _statement(
-    small: bool, wanted: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None
+    small: bool, filters: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None
 ) -> str:
-    vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
-    vector_join, vector_topics = wanted.joined_sql("v")
-    document_join, document_topics = wanted.joined_sql("d")
+    vectors, documents = filters.within_sql("v"), filters.within_sql("d")
+    vector_join, vector_topics = filters.joined_sql("v")
+    document_join, document_topics = filters.joined_sql("d")
     # A small scope counts its own words; for a large one the probe has counted them. The "+ 0" keeps the planner from
     # using the vector index for a handful of rows.
     order = (

@@ -58,7 +58,7 @@ JOIN memory_vitality v ON v.topic_id = t.id
 """
 
 
-def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> TopicPage:
+def topics_list(filters: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> TopicPage:
     """Return topics, newest first. One query.
 
     Its cost depends on the page and not on the store for one scope, all scopes or a rung. A filter by kind, text or
@@ -66,7 +66,7 @@ def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now:
 
     Raises ``ValueRefused`` for an unknown rung or an invalid cursor.
     """
-    conditions, parameters = _conditions(wanted, now)
+    conditions, parameters = _conditions(filters, now)
     if cursor is not None:
         conditions.append("(t.created_at, t.id) < (%(at)s, %(id)s)")
         parameters["at"], parameters["id"] = cursor_parse(cursor, cursor_time, uuid.UUID)
@@ -211,30 +211,30 @@ def field_history(
     return {"items": rows[:limit], "next": str(rows[limit - 1]["seq"]) if len(rows) > limit else None}
 
 
-def _conditions(wanted: TopicListFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
+def _conditions(filters: TopicListFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-    if wanted.rung is None:
+    if filters.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
-    elif wanted.rung not in (*RUNGS, "any"):
+    elif filters.rung not in (*RUNGS, "any"):
         raise ValueRefused(
-            f"Rung {wanted.rung!r} does not exist. Use one of {', '.join(RUNGS)}, or any for all of them.",
+            f"Rung {filters.rung!r} does not exist. Use one of {', '.join(RUNGS)}, or any for all of them.",
             code=ProblemCode.UNKNOWN_CHOICE,
         )
     predicate = predicate_from_fields(
-        scope=wanted.scope,
-        kinds=None if wanted.kind is None else [wanted.kind],
-        rung=None if wanted.rung == "any" else wanted.rung,
-        pinned=wanted.pinned,
+        scope=filters.scope,
+        kinds=None if filters.kind is None else [filters.kind],
+        rung=None if filters.rung == "any" else filters.rung,
+        pinned=filters.pinned,
     )
     bound = Bound()
     conditions.append(predicate_sql(predicate, now="%(now)s::timestamptz", bind=bound.bind, narrow=False).sql)
     parameters = {**bound.values, "now": now}
-    if wanted.text:
+    if filters.text:
         conditions.append(
             "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "
             "AND d.document @@ websearch_to_tsquery(%(config)s::regconfig, %(text)s))"
         )
-        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": wanted.text}
+        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": filters.text}
     return conditions, parameters
 
 

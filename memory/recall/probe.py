@@ -89,7 +89,7 @@ class Probe:
     width: int
 
 
-def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
+def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
     """Return the words of a question, and whether few topics may answer it. One statement.
 
     The count stops at ``exact_below``, so its cost does not grow with the store, unless a filter on kinds, categories
@@ -100,10 +100,10 @@ def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candida
     kept (they do not depend on the parameters), and the commit does not wait for the disk. A query only writes its
     access row: a crash may lose those of the last fraction of a second.
     """
-    join, topics = wanted.joined_sql("d")
-    within = wanted.within_sql("d")
+    join, topics = filters.joined_sql("d")
+    within = filters.within_sql("d")
     sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MOST_COUNTED)
-    of_store = wanted.scope == ROOT
+    of_store = filters.scope == ROOT
     sql = _PROBE_SQL.format(
         join=join,
         within=within,
@@ -114,7 +114,7 @@ def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candida
         most=MAX_SCAN_TUPLES,
     )
     parameters = {
-        **wanted.parameters(),
+        **filters.parameters(),
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         "q": q,

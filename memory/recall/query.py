@@ -93,7 +93,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
 
 
 def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.datetime) -> dict[uuid.UUID, Ranked]:
-    wanted = CandidateFilter(
+    filters = CandidateFilter(
         scope=scope,
         kinds=request.kinds,
         categories=request.categories,
@@ -101,9 +101,9 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.
         as_of=request.as_of,
         include_archived=request.include_archived,
     )
-    probe = question_probe(request.q, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
+    probe = question_probe(request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     found = candidates_rank(
-        vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name, now=now
+        vector, probe, filters, limit=request.top_k, knobs=knobs, model=embedder_get().model_name, now=now
     )
     return {candidate.topic_id: candidate for candidate in found}
 

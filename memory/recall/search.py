@@ -268,12 +268,12 @@ def question_filter(search: TopicSearch, state: str, *, now: dt.datetime) -> Can
 
 
 def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
-    wanted = question_filter(search, state, now=now)
+    filters = question_filter(search, state, now=now)
     probe = question_probe(
-        search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+        search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
     )
     return candidates_rank(
-        vector, probe, wanted, limit=SHOWN[state], knobs=knobs, model=embedder_get().model_name, now=now
+        vector, probe, filters, limit=SHOWN[state], knobs=knobs, model=embedder_get().model_name, now=now
     )
 
 

@@ -161,12 +161,12 @@ def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt
 def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
     """Lock all rows that an undo may change, and return the writes as they are under the lock."""
     writes = writes_read(cursor, conversation_id)
-    wanted = {
+    parameters = {
         "topics": list({write.topic_id for write in writes}),
         "runs": list({write.run_id for write in writes if write.run_id}),
     }
     for statement in _LOCK_SQL:
-        cursor.execute(statement, wanted)
+        cursor.execute(statement, parameters)
     return writes_read(cursor, conversation_id)
 
 
@@ -231,8 +231,8 @@ def _values_restore(
     items = [item for item in found.taken_back if item.former]
     if not items:
         return
-    wanted = PreparedItems([_ingest_item(item, told) for item in items], prepared.vectors, prepared.policies)
-    for item, outcome in zip(items, ingest_apply(wanted, principal=principal, now=now), strict=True):
+    former_items = PreparedItems([_ingest_item(item, told) for item in items], prepared.vectors, prepared.policies)
+    for item, outcome in zip(items, ingest_apply(former_items, principal=principal, now=now), strict=True):
         if isinstance(outcome, MemoryProblem):
             item.why = outcome.sentence
 

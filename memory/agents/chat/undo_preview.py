@@ -232,7 +232,7 @@ def writes_judge(
     # If a merge stays, the values and links of the merged topic are now in the other topic.
     joined = {topic_id for item in found.left for topic_id in item.topics}
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "made": list(made),
         "since": conversation.created_at,
         "revisions": [write.revision_id for write in writes if write.revision_id],
@@ -244,10 +244,10 @@ def writes_judge(
         # Writes to a topic that the conversation created are undone with the topic, unless it stays merged.
         if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
             of_made.setdefault(write.topic_id, []).append(write.id)
-    _topics_judge(cursor, found, made, of_made, wanted)
+    _topics_judge(cursor, found, made, of_made, parameters)
     rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
-    _values_judge(cursor, found, rest, wanted, moved)
-    _links_judge(cursor, found, rest, wanted, made)
+    _values_judge(cursor, found, rest, parameters, moved)
+    _links_judge(cursor, found, rest, parameters, made)
 
 
 def _topics_judge(
@@ -255,11 +255,11 @@ def _topics_judge(
     found: ConversationUndone,
     made: Mapping[uuid.UUID, Write],
     of_made: Mapping[uuid.UUID, list[int]],
-    wanted: dict[str, Any],
+    parameters: dict[str, Any],
 ) -> None:
     touched: dict[uuid.UUID, str] = {}
     if any(not write.released for write in made.values()):
-        cursor.execute(_CHANGED_BY_OTHERS_SQL, wanted)
+        cursor.execute(_CHANGED_BY_OTHERS_SQL, parameters)
         touched = {
             row[0]: " ".join(words for words, so in zip(_CHANGED_BY_OTHERS, row[1:], strict=True) if so)
             for row in cursor.fetchall()
@@ -285,13 +285,13 @@ def _values_judge(
     cursor: CursorWrapper,
     found: ConversationUndone,
     rest: Sequence[Write],
-    wanted: dict[str, Any],
+    parameters: dict[str, Any],
     moved: Collection[uuid.UUID],
 ) -> None:
-    by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
+    by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, parameters["made"]
     if not by_revision:
         return
-    cursor.execute(_VALUES_SQL, {**wanted, "wanted": list(by_revision)})
+    cursor.execute(_VALUES_SQL, {**parameters, "wanted": list(by_revision)})
     for row in cursor.fetchall():
         written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
@@ -319,13 +319,13 @@ def _links_judge(
     cursor: CursorWrapper,
     found: ConversationUndone,
     rest: Sequence[Write],
-    wanted: dict[str, Any],
+    parameters: dict[str, Any],
     made: Collection[uuid.UUID],
 ) -> None:
     by_link = {write.link_id: write.id for write in rest if write.link_id}
     if not by_link:
         return
-    cursor.execute(_LINKS_SQL, {"links": list(by_link), "since": wanted["since"]})
+    cursor.execute(_LINKS_SQL, {"links": list(by_link), "since": parameters["since"]})
     for link_id, source, target, kind, title, other in cursor.fetchall():
         row = by_link.pop(link_id)
         if source in made or target in made:

@@ -157,8 +157,8 @@ def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
 
 
 def _plain(revision: Mapping[str, object]) -> dict[str, Any]:
-    wanted = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
-    plain = {name: revision[name] for name in wanted if revision.get(name) not in (None, "")}
+    members = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
+    plain = {name: revision[name] for name in members if revision.get(name) not in (None, "")}
     return {
         name: value.isoformat() if isinstance(value, dt.datetime) else _cut(value, _MAX_CHARS_IN_LIST)
         for name, value in plain.items()
