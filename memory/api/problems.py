@@ -198,7 +198,7 @@ def problems_register(api: NinjaAPI) -> None:
         return on_problem(request, validation_problem(problem.errors))
 
     def on_http(request: HttpRequest, problem: HttpError) -> HttpResponse:
-        # Ninja wraps what the body parser raises; the sentence is in what it wrapped.
+        # Ninja wraps the body parser's exception; the error message is in the wrapped one.
         if isinstance(problem.__cause__, MemoryProblem):
             return on_problem(request, problem.__cause__)
         if isinstance(problem.__cause__, RequestDataTooBig):

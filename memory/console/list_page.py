@@ -109,7 +109,7 @@ class ListPage(Generic[FilterT, Item]):
         self, request: ConsoleRequest, *, form: FilterForm[FilterT] | None = None, **arguments: Any
     ) -> dict[str, Any]:
         """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, and where
-        the count and the exports are found. ``form`` takes the place of the form of the list. Costs what ``fetch``
+        the count and the exports are found. ``form``, if given, replaces the list's own form. Costs what ``fetch``
         and ``more`` do."""
         asked = self._asked(request, arguments, form=form)
         rows, following = self.fetch(asked, request.GET.get("cursor"), self.limit)

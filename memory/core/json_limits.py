@@ -71,7 +71,7 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
     def finite(digits: str) -> float:
         number = float(digits)
         if math.isinf(number):
-            raise ValueRefused(f"{what} contains a number too large to be finite.", code=ProblemCode.NUMBER_NOT_FINITE)
+            raise ValueRefused(f"{what} contains a number that is out of range.", code=ProblemCode.NUMBER_NOT_FINITE)
         return number
 
     try:

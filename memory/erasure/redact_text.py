@@ -124,7 +124,10 @@ def passage_weight(passage: Passage) -> Weight:
 
 
 def names_of(title: str) -> set[Passage]:
-    """Return the words of a title that may be names: capitalized, or in a script without capitals."""
+    """Return the words of a title that may be names: longer ones with a capital letter, without common words.
+
+    Words in scripts without capitals are not returned.
+    """
     return {
         (word,)
         for word, start, end in words_of(title)

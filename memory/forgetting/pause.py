@@ -42,7 +42,7 @@ def pause_start(
     if until is not None and until <= now:
         raise ValueRefused("until must be in the future.", code=ProblemCode.INVALID_PERIOD)
     with transaction.atomic():
-        # A pause that has run out keeps its place among those not lifted until another one begins.
+        # An expired pause is marked as lifted only when the next one starts.
         ForgetPause.objects.filter(scope=scope, lifted_at__isnull=True, until__lte=now).update(lifted_at=now)
         pause, made = ForgetPause.objects.get_or_create(
             scope=scope,

@@ -74,7 +74,7 @@ def backtest(
 
 
 def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -> BacktestReply:
-    """Return a backtest before its first run."""
+    """Return an empty backtest reply, with all counts but ``topics`` at zero."""
     outcome: BacktestOutcome = {"archived": 0.0, "used_afterwards": 0.0, "missed_retrievals": 0.0, "saved": 0.0}
     return {
         "scope": scope,

@@ -194,7 +194,7 @@ def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     try:
         return rules_ordered(rules)
     except ValueRefused:
-        # A save refuses such rules, but a preview must still be shown.
+        # These rules cannot be ordered. Saving refuses them, but a preview must still work.
         return rules
 
 

@@ -6,7 +6,8 @@ The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over 
   subtracted first: embedding models give all texts much in common, which does not distinguish topics.
 * Words is BM25 on the presence of words. A word counts fully in the topic itself, half where it stands in a linked
   topic, a quarter two links away, *before* BM25 saturates: the words of a conversation belong to each of its turns,
-  but repeating a word three times does not count three times. A topic with many links divides that weight among them.
+  but repeating a word three times does not count three times. The weights of all linked topics together
+  are at most those of two.
 
 With ``ranking_decay`` the score is multiplied by a factor for the time since the last use. Off by default, at no cost.
 

@@ -118,7 +118,10 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
 
 
 def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ImportJob:
-    """Stop an import, or give up a checked file; what it has imported stays. Raises as ``job_cancel``."""
+    """Cancel a running import, or discard a file that was only checked. What is already imported stays.
+
+    Raises as ``job_cancel``.
+    """
     with transaction.atomic():
         job = job_cancel(ImportJob, job_id, principal=principal, now=now)
         half_lives_stray_check(now=now)

@@ -58,8 +58,8 @@ def import_release(
     job_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, expected: int | None = None
 ) -> RevertStep:
     """Release topics that an import has brought, ``MOST_AT_ONCE`` at most, in one transaction; call it again for the
-    remainder. ``expected`` is the number that the preview showed (``RevertPreview.next``). The statements of a change
-    by hand.
+    remainder. ``expected`` is the number that the preview showed (``RevertPreview.next``). Runs a few SQL statements
+    more than a manual change, however many topics.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import is not at its end, or if it would be another
     number than ``expected``.

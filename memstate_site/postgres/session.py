@@ -24,10 +24,10 @@ USE_FILE = "database.use"
 def server_session(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
     """The address of the data folder's server, started for the duration if it does not run.
 
-    Several commands may share a server that one of them started; the one that started it stops it, and waits with that
-    until the others are done. A command that runs for hours does not ``start`` a server, because ``manage.py up`` could
-    not start meanwhile, and without a worker the store forgets nothing. It raises ``PostgresError`` if no server is
-    running.
+    Several commands may share a server. The command that started it stops it once the others are done.
+
+    Pass ``start=False`` in long-running commands: a server they started would block ``manage.py up``, and with it the
+    worker that does the forgetting. With ``start=False``, raises ``PostgresError`` if no server is running.
     """
     folder = folder or data_folder_ensure()
     address = _running_address(folder)

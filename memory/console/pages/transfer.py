@@ -323,7 +323,10 @@ def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def _brings(report: ImportReport | None) -> dict[str, Any] | None:
-    """Return the number of topics that a check has found, or of other lines without topics."""
+    """Return how many topics the checked file would import; if it has none, how many lines of another sort.
+
+    Return None if it would import nothing.
+    """
     if report is None or not report.total(BROUGHT):
         return None
     sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")

@@ -59,7 +59,7 @@ def paths_find(view: TextView) -> None:
 
 
 def files_find(view: TextView) -> None:
-    """Add paths that begin in the middle and names of files: ``src/app/main.py``, ``report.pdf``."""
+    """Add relative paths and file names, such as ``src/app/main.py`` and ``report.pdf``."""
     if "/" in view.text:
         for match in _RELATIVE.finditer(view.text):
             name = match[1].rstrip(".+-")
