@@ -250,7 +250,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "console:sign_in"
 LOGIN_REDIRECT_URL = "console:overview"
 
-# Name and address together: a guesser is stopped without locking out everyone behind the same proxy.
+# Name and address together, so that guesses at one name lock nobody else out at once.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
 # Guesses over many names are stopped by a second lock, of the address alone.

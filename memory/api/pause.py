@@ -81,7 +81,7 @@ def pause_list(request: HttpRequest) -> HttpResponse:
     response={200: PauseOut, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
-    """Stop all forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
+    """Stop automatic forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
 
     A run at work there stops after its batch. What it has done stays, and can be undone.
     """

@@ -36,6 +36,15 @@ SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
     retrieval_count = s.retrieval_count + p.retrieval_count,
     last_retrieved_at = greatest(s.last_retrieved_at, p.last_retrieved_at)
 """
+# The survivor is pinned if one of the two was; the pin stays an agent's only if no operator or rule pinned either.
+_PIN_SQL = """
+UPDATE memory_vitality s
+SET pinned = true, pin_reason = CASE WHEN s.pinned THEN s.pin_reason ELSE l.pin_reason END,
+    pinned_by_agent = l.pinned_by_agent AND (s.pinned_by_agent OR NOT s.pinned)
+FROM memory_vitality l
+WHERE s.topic_id = %(survivor)s AND l.topic_id = %(loser)s AND l.pinned
+"""
+
 _VITALITY_SQL = f"""
 WITH p AS (
     SELECT s.topic_id AS id, {_MORE} AS more, l.* FROM memory_vitality s, memory_vitality l
@@ -190,8 +199,8 @@ def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principa
         cursor.execute("UPDATE memory_vitality SET fade_floor = fade WHERE topic_id = %s", [survivor.id])
     if plan.rung < Rung.DETACHED:
         state_changes.fields_attach(cursor, [survivor.id])
-    if loser.pinned and not survivor.pinned:
-        state_changes.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
+    if loser.pinned:
+        cursor.execute(_PIN_SQL, wanted)
     if plan.categories != survivor.categories:
         TopicEdit.objects.create(
             topic_id=survivor.id, at=now, before={"categories": survivor.categories}, actor=principal.actor

@@ -158,7 +158,7 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
     conflicts = [
         (each.topic_id, why)
         for each in actions
-        if (why := _why_not(each, left[str(each.topic_id)], print_now[str(each.topic_id)]))
+        if (why := _why_not(each, left.get(str(each.topic_id), {}), print_now[str(each.topic_id)]))
     ]
     if conflicts:
         return conflicts
@@ -187,4 +187,4 @@ def _why_not(action: LockedAction, left: Mapping[str, str], print_now: Mapping[s
     left_out = (*USE, *_KEYS)
     if {k: v for k, v in after.items() if k not in left_out} != {k: v for k, v in present.items() if k not in left_out}:
         return drift_words({**present, **{k: v for k, v in after.items() if k not in USE}}, present)
-    return next((words for part, words in _CHANGED_WORDS.items() if left[part] != print_now[part]), "")
+    return next((words for part, words in _CHANGED_WORDS.items() if left.get(part) != print_now[part]), "")

@@ -1,5 +1,7 @@
 """The brake: while forgetting is paused in a scope, no run, event or rule forgets there.
 
+Changes by hand, forgetting on command, purges and merges of duplicates go on.
+
 A pause holds for the scope and everything below it. Plans can still be made and looked at; previews show what a run
 would do without the pause.
 """
@@ -8,12 +10,17 @@ import datetime as dt
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
 from memory.models import AuditEvent, ForgetPause
+from memory.models.locks import Lock, lock_wait
+
+# A pause ends within this, or is lifted.
+LONGEST = dt.timedelta(days=3660)
 
 
 def pauses_active(now: dt.datetime, scope: str | None = None) -> list[ForgetPause]:
@@ -39,9 +46,14 @@ def pause_start(
     principal.require("operator")
     if not reason.strip():
         raise ValueRefused("A reason is required.", code=ProblemCode.REASON_MISSING)
-    if until is not None and until <= now:
-        raise ValueRefused("until must be in the future.", code=ProblemCode.INVALID_PERIOD)
+    if until is not None and not now < until <= now + LONGEST:
+        raise ValueRefused(
+            f"until must be in the future, and within {LONGEST.days:,} days.", code=ProblemCode.INVALID_PERIOD
+        )
     with transaction.atomic():
+        # Runs are planned under this lock: a plan leaves this pause out, or was made before it and is stopped by it.
+        lock_wait(Lock.PLAN_RUN)
+        now = max(now, timezone.now())
         # An expired pause is marked as lifted only when the next one starts.
         ForgetPause.objects.filter(scope=scope, lifted_at__isnull=True, until__lte=now).update(lifted_at=now)
         pause, made = ForgetPause.objects.get_or_create(

@@ -193,8 +193,8 @@ class _Placing:
     def _types_check(self) -> None:
         topic_id = _topic_id(self.item) if self.item.placement != "new_topic" else None
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
-        if topic is not None and not self.principal.sees(topic.scope):
-            # The answer must not tell what types its fields have.
+        if self.item.placement != "new_topic" and (topic is None or not self.principal.sees(topic.scope)):
+            # Refused later, with one answer for a topic that does not exist and one that lies outside the scope.
             return
         types = {name: field.field_type for name, field in topic.fields.items()} if topic is not None else {}
         for entry in self.item.fields:
@@ -411,7 +411,8 @@ class _Placing:
 
     def _touch(self, topic: KnownTopic) -> None:
         topic.categories = sorted({*topic.categories, *self.item.categories})
-        self.plan.touched[topic.id] = (topic.categories, self.at, self.used_at)
+        _categories, at, used_at = self.plan.touched.get(topic.id, (None, self.at, self.used_at))
+        self.plan.touched[topic.id] = (topic.categories, max(at, self.at), max(used_at, self.used_at))
         if self.item.pinned and not topic.pinned:
             topic.pinned = True
             self.plan.pins.append(topic.id)

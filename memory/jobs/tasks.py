@@ -20,6 +20,7 @@ from memory.agents.chat.turns import turns_lost_close
 from memory.agents.study.queue import studies_stalled, study_turn
 from memory.agents.study.work import study_work, turn_seconds
 from memory.core.callbacks import Enqueue
+from memory.core.errors import ValueRefused
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
@@ -272,9 +273,14 @@ def schedules_ensure() -> None:
 def _next_runs_cap(*, now: dt.datetime) -> None:
     """Bring forward what a clock that was ahead has put too far into the future. One query, two if there is any."""
     late = []
-    for schedule in Schedule.objects.filter(func__in=TASKS, next_run__gt=now):
+    kinds = (Schedule.CRON, Schedule.MINUTES)
+    for schedule in Schedule.objects.filter(func__in=TASKS, next_run__gt=now, schedule_type__in=kinds):
         if schedule.schedule_type == Schedule.CRON:
-            latest = cron_next(schedule.cron, now=now)
+            try:
+                latest = cron_next(schedule.cron, now=now)
+            except ValueRefused:
+                # A cron line from the admin that never fires must not keep the store from starting.
+                continue
         else:
             latest = now + dt.timedelta(minutes=schedule.minutes or 0)
         if schedule.next_run > latest:

@@ -16,7 +16,7 @@ from memory.policy.snapshot import Policies
 ROWS_PER_FOLD = 1000
 
 _CLAIM_SQL = """
-SELECT id, at, actor, query_hash, scope FROM memory_accesslog
+SELECT id, at, actor, query_hash, scope, counted IS FALSE FROM memory_accesslog
 WHERE folded_at IS NULL ORDER BY id LIMIT %s FOR UPDATE
 """
 
@@ -157,9 +157,16 @@ def accesses_fold(*, now: dt.datetime) -> int:
         if not lock_try(Lock.FOLD_ACCESSES):
             return 0
         cursor.execute(_CLAIM_SQL, [ROWS_PER_FOLD])
-        rows = cursor.fetchall()
-        if not rows:
+        claimed = cursor.fetchall()
+        if not claimed:
             return 0
+        # A look at the past is no use: its row is only checked for purged topics.
+        rows = [row[:5] for row in claimed if not row[5]]
+        ids = [row[0] for row in claimed]
+        if not rows:
+            cursor.execute(_DISOWN_SQL, [ids])
+            cursor.execute(_MARK_SQL, {"now": now, "counted": [], "ids": ids})
+            return len(claimed)
         policies = policies_current()
         windows = {scope: policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows}
         earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=max(windows.values()))
@@ -191,11 +198,10 @@ def accesses_fold(*, now: dt.datetime) -> int:
         }
         cursor.execute(_FOLD_TOPICS, parameters)
         cursor.execute(_FOLD_FIELDS, parameters)
-        ids = [row[0] for row in rows]
         cursor.execute(_DISOWN_SQL, [ids])
         cursor.execute(_MARK_SQL, {"now": now, "counted": counted, "ids": ids})
-        cursor.execute(_WAKE_UPS_SQL, {"now": now, "ids": ids})
-        return len(rows)
+        cursor.execute(_WAKE_UPS_SQL, {"now": now, "ids": [row[0] for row in rows]})
+        return len(claimed)
 
 
 def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict[int, float]:

@@ -52,7 +52,7 @@ def retrieval_record(
         list(field_ids),
         knobs.query_salience_bump,
         knobs.query_field_salience_bump,
-        None if counts else now,
+        None,
         None if counts else False,
     ]
     rows_prepared(_APPEND_SQL, row)

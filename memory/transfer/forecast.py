@@ -16,8 +16,8 @@ _SCOPES = 10
 class Forecast:
     """Counts the new topics of an import by scope, and those that a scheduled run would archive or release.
 
-    It goes by the policies in force and makes no query. Soft limits, and what rules ask about texts, are not
-    considered, so it counts rather too many than too few.
+    It goes by the policies in force and makes no query. Soft limits are not considered, and conditions on
+    texts count as not met.
     """
 
     def __init__(self, policies: Policies, now: dt.datetime) -> None:

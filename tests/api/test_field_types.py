@@ -56,3 +56,8 @@ def test_a_new_field_without_a_type_takes_text_alone(agent: Caller, machine: str
     fields = [{"name": "disks", "value": 4}]
     answer = agent.post("/v1/ingest", {"placement": "extend_topic", "topic_id": machine, "fields": fields})
     assert (answer.status, answer.code) == (422, "invalid-field-value")
+
+
+def test_a_foreign_topic_answers_like_an_unknown_one(alice: Caller, machine: str):
+    answers = [version(alice, topic_id, 5) for topic_id in (machine, "00000000-0000-4000-8000-000000000001")]
+    assert [answer.status for answer in answers] == [404, 404]

@@ -142,3 +142,10 @@ def test_the_command_pauses_lists_and_resumes(operator: Caller, capsys: pytest.C
     assert "a drill" in capsys.readouterr().out
     call_command("forget", "/shop", "--resume")
     assert pauses_active(timezone.now()) == []
+
+
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59-12:00", "2199-01-01T00:00:00Z"])
+def test_a_pause_without_end_in_sight_is_refused(operator: Caller, until: str):
+    answer = pause(operator, until=until)
+    assert (answer.status, answer.code) == (422, "invalid-period")
+    assert operator.get("/v1/pause").ok() == {"items": []}

@@ -35,7 +35,7 @@ def pause(request: ConsoleRequest) -> HttpResponse:
         return show(request, "pause.html", {"form": form, **context})
     if "lift" in request.POST:
         scope = request.POST["lift"]
-        pause_lift(scope, reason=request.POST.get("reason", ""), principal=request.principal, now=now)
+        pause_lift(scope, reason=request.POST.get("reason", "")[:500], principal=request.principal, now=now)
         messages.success(request, f"Forgetting goes on in {scope}.")
         return go(request, "console:runs")
     form = PauseForm(request.POST)
