@@ -20,7 +20,7 @@ import memory
 
 SIGNS = 20_000
 # A linear expression takes milliseconds; a quadratic one takes seconds.
-SECONDS = 0.5
+SECONDS = 1.0
 
 # Expressions that read nothing a stranger or a store holds, with the reason.
 SPARED: dict[str, str] = {}
@@ -181,7 +181,8 @@ def slow(pattern: re.Pattern[str], *, searched: bool = True) -> list[tuple[str, 
         # A fifth of the text takes a twenty-fifth of quadratic time.
         if _seconds(pattern, text[: SIGNS // 5], searched) < SECONDS / 25:
             continue
-        if (spent := _seconds(pattern, text, searched)) > SECONDS:
+        # The best of three: another process may take the same core.
+        if (spent := min(_seconds(pattern, text, searched) for _time in range(3))) > SECONDS:
             found.append((piece, spent))
             if len(found) == 3:
                 break
