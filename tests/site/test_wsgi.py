@@ -1,16 +1,25 @@
 """What is refused before Django sees it."""
 
+import importlib
+from typing import Any
+
 import pytest
 
-from memstate_site.wsgi import application
 from tests.cast import Caller
 
 
+@pytest.fixture
+def application(monkeypatch: pytest.MonkeyPatch) -> Any:
+    # The module says in the environment that this is a web process, which processes of later tests would inherit.
+    monkeypatch.setenv("MEMSTATE_PROCESS", "command")
+    return importlib.import_module("memstate_site.wsgi").application
+
+
 @pytest.mark.parametrize("path", ["/livez", "/static/console.css", "/v1/topics"])
-def test_http_1_1_needs_a_host(path: str) -> None:
+def test_http_1_1_needs_a_host(application: Any, path: str) -> None:
     statuses: list[str] = []
     environ = {"SERVER_PROTOCOL": "HTTP/1.1", "PATH_INFO": path, "REQUEST_METHOD": "GET", "SERVER_NAME": "127.0.0.1"}
-    application(environ, lambda status, _headers, *_more: statuses.append(status))  # type: ignore[arg-type]
+    application(environ, lambda status, _headers, *_more: statuses.append(status))
     assert statuses == ["400 Bad Request"]
 
 
