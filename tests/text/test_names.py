@@ -153,7 +153,8 @@ def test_no_name_is_found_inside_of_a_longer_word(word: str, before: str, after:
     assume(before or after)
     longer = before + word + after
     assert not mentions(longer, word)
-    assert not mentions(f"Is {longer} there?", word)
+    # Without other words, since one of them could be the name itself.
+    assert not mentions(f"({longer})?", word)
     # It is found as itself, wherever it stands.
     assert mentions(f"{frame} {longer} {frame}", longer)
 
