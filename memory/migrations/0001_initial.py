@@ -93,6 +93,9 @@ class Migration(migrations.Migration):
                 'constraints': [
                     models.UniqueConstraint(fields=('topic', 'name'), name='field_unique_name'),
                 ],
+                'indexes': [
+                    models.Index(models.expressions.CombinedExpression(models.F('last_seq'), '-', models.F('cold_through')), condition=models.Q(('last_seq__gt', 1)), name='field_warm'),
+                ],
             },
         ),
         migrations.CreateModel(
