@@ -86,7 +86,9 @@ WHERE false
 
 # A join, because the planner assumes that a range between two columns is narrow. With constants it multiplies the
 # selectivities as if rung and key were independent, and scans the whole table instead of the index.
-_IN_RANGE = "v.rung = r.rung AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
+_IN_RANGE = (
+    "v.rung = r.rung AND NOT v.wall AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
+)
 
 
 def _ranges_sql(judge: Judge) -> str:

@@ -74,7 +74,7 @@ def test_a_detached_topic_leaves_its_neighbours_and_hides_its_faded_fields(agent
 
     def neighbours(topic_id: str) -> list[str]:
         (bundle,) = operator.query("?", stages=["structural"], topic_ids=[topic_id])["candidates"]
-        return [each["topic_id"] for each in bundle["neighbors"]]
+        return list({each["topic_id"] for each in bundle["neighbors"]})
 
     Field.objects.filter(name="price").update(salience=0.119)
     Field.objects.filter(name="kind").update(salience=0.121)
