@@ -27,9 +27,7 @@ class Field(Fading):
         indexes = [
             # The fields of summarized topics that have grown, to fold again. Most fields have one revision only.
             models.Index(
-                models.F("last_seq") - models.F("cold_through"),
-                name="field_warm",
-                condition=models.Q(last_seq__gt=1),
+                models.F("last_seq") - models.F("cold_through"), name="field_warm", condition=models.Q(last_seq__gt=1)
             )
         ]
 
