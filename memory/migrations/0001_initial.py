@@ -137,6 +137,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=200)),
                 ('role', models.CharField(choices=[('reader', 'Reader'), ('agent', 'Agent'), ('operator', 'Operator')], max_length=20)),
                 ('scope', models.CharField(default='/', help_text='Nothing outside this path is visible or writable.', max_length=500)),
+                ('may_forget', models.BooleanField(default=False, help_text='An agent with this key may release topics, within agent_forget_share.')),
                 ('prefix', models.CharField(help_text='The first characters, which distinguish keys for people.', max_length=20)),
                 ('secret_hash', models.CharField(max_length=64)),
                 ('created_at', models.DateTimeField()),
