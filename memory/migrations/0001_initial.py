@@ -655,7 +655,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
                 ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
                 ('file', models.TextField(blank=True, default='', help_text='Path at which the worker reads the file.')),
-                ('source', models.CharField(help_text='The format of the file: memstate, mem0 or chat.', max_length=20)),
+                ('source', models.CharField(help_text='The format of the file, such as memstate or mem0.', max_length=20)),
                 ('scope', models.CharField(blank=True, default='', help_text="The target scope for files of other systems.", max_length=500)),
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('working', 'Working'), ('done', 'Done'), ('cancelled', 'Cancelled'), ('failed', 'Failed')], default='working', max_length=20)),
                 ('lines', models.PositiveBigIntegerField(default=0, help_text='Lines of the file.')),
