@@ -23,7 +23,8 @@ def test_a_reader_that_ends_early_is_no_traceback():
     with subprocess.Popen(
         [sys.executable, "manage.py", "help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as command:
-        assert command.stdout is not None and command.stderr is not None
+        assert command.stdout is not None
+        assert command.stderr is not None
         command.stdout.close()
         assert b"Traceback" not in command.stderr.read()
     assert command.returncode == 1
