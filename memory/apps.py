@@ -14,16 +14,7 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Create the schedules after migrations, however the store is started, and register what higher layers
-        do in runs."""
-        from memory.duplicates.unmerge import merge_undo
-        from memory.forgetting.compaction import COMPACTED, COMPACTORS
-        from memory.forgetting.manual_runs import MERGED
-        from memory.forgetting.undo import TOGETHER
-        from memory.ingest.compaction import TopicCompactor
-
-        TOGETHER[MERGED] = merge_undo
-        COMPACTORS[COMPACTED] = TopicCompactor()
+        """Create the schedules after migrations, however the store is started."""
         post_migrate.connect(_schedules_make, sender=self)
 
 

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
-from memory.forgetting.compaction import COMPACTED, COMPACTORS, LEAST_GROUP, MOST_GROUP, TOO_FEW, Made, made_write
+from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, MOST_GROUP, TOO_FEW, Made, compactor_get, made_write
 from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
@@ -182,7 +182,7 @@ def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime
     topics = None
     if grouped:
         run = ForgetRun.objects.get(pk=run_id)
-        topics = COMPACTORS[COMPACTED].prepare(_by_group(grouped), run=run, until=until, now=now)
+        topics = compactor_get().prepare(_by_group(grouped), run=run, until=until, now=now)
     return _Ahead({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
 
 
@@ -214,7 +214,7 @@ def _compact(
     if not groups:
         return
     members = {number: [each.topic_id for each in of_group] for number, of_group in groups.items()}
-    topics = COMPACTORS[COMPACTED].write(members, prepared, run=run, now=now)
+    topics = compactor_get().write(members, prepared, run=run, now=now)
     for number, of_group in groups.items():
         for action in of_group:
             action.done["into"] = str(topics[number])

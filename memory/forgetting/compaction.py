@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 from django.db.backends.utils import CursorWrapper
+from django.utils.module_loading import import_string
 
 from memory.core.rules import COMPACT, RELEASED
 from memory.forgetting.judge import RulesSql
@@ -56,7 +57,7 @@ Groups = Mapping[int, Sequence[uuid.UUID]]
 
 
 class Compactor(Protocol):
-    """Writes the topics that a run makes of groups. Writing belongs to a higher layer; ``memory.apps`` registers it."""
+    """Writes the topics that a run makes of groups. It is imported by name: writing belongs to a higher layer."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> Any:
         """Return the topics to write for these groups of sources. A model is asked until ``until`` (monotonic clock).
@@ -66,7 +67,10 @@ class Compactor(Protocol):
         """Write one topic for each group, whose sources are locked and unchanged, and return the ids."""
 
 
-COMPACTORS: dict[str, Compactor] = {}
+def compactor_get() -> Compactor:
+    """Return what writes compacted topics."""
+    compactor: Compactor = import_string("memory.ingest.compaction.TopicCompactor")()
+    return compactor
 
 
 def compacts_on(policy: EffectivePolicy, event: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from memory.embedding.instant import InstantEmbedder
 from memory.models import ForgetAction, ForgetRun, Link, Topic
-from tests.cast import Caller, Clock, store_rows, worker_turn
+from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
 
 RADAR = [
@@ -97,7 +97,6 @@ def test_undo_is_identity_and_hides_the_compacted_topic(agent: Caller, operator:
     assert (undone["restored"], undone["conflicts"]) == (4, [])
     after = dump(*JOURNALS, "memory_accesslog")
     for table in ("memory_topic", "memory_vitality", "memory_topicvector", "memory_topicdocument", "memory_field"):
-        assert {row for row in before[table]} <= {row for row in after[table]}, table
         assert not [row for row in before[table] if row not in after[table]]
     # Nothing is lost: it can still be looked at.
     assert operator.topic(compacted)["released_at"]
