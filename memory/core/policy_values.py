@@ -113,6 +113,13 @@ class Knobs:
     query_field_salience_bump: float = _number(
         0.1, "salience", "added to the salience of each field a query returns", 0, 10
     )
+    reinforce_min_relevance: float = _number(
+        0.3,
+        "salience",
+        "relevance from which a retrieval adds the bump times the relevance, and below it nothing; 0: always the bump",
+        0,
+        1,
+    )
     field_salience_max: float = _number(
         10.0, "salience", "highest salience that use can give a topic or field", 0.1, 1000
     )
