@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
 from memory.models.prepared import rows_prepared
-from memory.recall.filters import topic_conditions
+from memory.recall.filters import rung_below_sql, topic_conditions
 from memory.recall.replies import Candidate
 
 MAX_NEIGHBORS = 50
@@ -88,7 +88,7 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candi
     """Return one bundle for each of ``ids`` that is visible, in their order. One query.
 
     Visible are topics within ``options.scope`` that are neither released nor merged, and archived ones only if asked
-    for; with ``as_of``, only those that existed then.
+    for; with ``as_of``, those that existed then, and those that were archived after it too.
     """
     if not ids:
         return []
@@ -131,7 +131,7 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candi
 def _visible(options: BundleOptions) -> str:
     conditions = topic_conditions(kinds=options.kinds, categories=options.categories, as_of=options.as_of)
     if not options.include_archived:
-        conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+        conditions.append(rung_below_sql("t", Rung.ARCHIVED, as_of=options.as_of))
     if options.scope != "/":
         conditions.append("(s.path = %(scope)s::text OR starts_with(s.path, %(below)s::text))")
     return " AND ".join(conditions)
@@ -140,15 +140,20 @@ def _visible(options: BundleOptions) -> str:
 def _fields_sql(options: BundleOptions) -> str:
     cold = "" if options.include_cold else "AND r.seq > f.cold_through"
     until = "" if options.as_of is None else "AND r.recorded_at <= %(as_of)s::timestamptz"
-    history = "'[]'::jsonb"
+    history = f"jsonb_build_array({_REVISION})"
     if options.history:
         history = f"""
             (SELECT coalesce(jsonb_agg({_REVISION} ORDER BY r.seq), '[]') FROM memory_revision r
              WHERE r.field_id = f.id {cold} {until})"""
     # The current revision by its number; at a past time, the last one recorded until then.
     current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
-    # A field requested by name is shown even if it is detached.
-    chosen = "AND f.name = ANY(%(names)s::text[])" if options.field_names is not None else "AND NOT f.detached"
+    chosen = "AND NOT f.detached"
+    if options.field_names is not None:
+        # A field requested by name is shown even if it is detached.
+        chosen = "AND f.name = ANY(%(names)s::text[])"
+    elif options.as_of is not None:
+        # It may not have been detached then.
+        chosen = ""
     reference = "r.ref_topic_id"
     if options.caller != "/":
         seen = scope_within_sql("rt.scope_id", scope="caller", below="caller_below")
@@ -166,7 +171,8 @@ def _fields_sql(options: BundleOptions) -> str:
 
 
 def _neighbors_sql(options: BundleOptions) -> str:
-    """Return the common table expressions that follow links: ``nearest`` holds each neighbour once per topic.
+    """Return the common table expressions that follow links: ``nearest`` holds the links on which each neighbour of a
+    topic is reached first.
 
     Breadth first, in both directions. A topic is visited once per root, kind and depth, and depth is bounded, so cycles
     end. Detached and archived topics, and those the caller does not see, are not visited.
@@ -176,7 +182,8 @@ def _neighbors_sql(options: BundleOptions) -> str:
     existed = "" if options.as_of is None else "AND n.created_at <= %(as_of)s::timestamptz"
     # Checked before the LIMIT, so that archived neighbours do not take the place of live ones.
     entered = (
-        f"n.rung < {int(Rung.DETACHED)} AND n.released_at IS NULL AND n.merged_into_id IS NULL AND {seen} {existed}"
+        f"{rung_below_sql('n', Rung.DETACHED, as_of=options.as_of)} "
+        f"AND n.released_at IS NULL AND n.merged_into_id IS NULL AND {seen} {existed}"
     )
     return f"""
 , reached (root, topic_id, kind, direction, steps) AS (
@@ -195,20 +202,21 @@ def _neighbors_sql(options: BundleOptions) -> str:
     ) next
     WHERE from_here.steps < %(depth)s::int AND next.topic_id <> from_here.root
 ), nearest AS (
-    SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps
-    FROM reached WHERE steps > 0
-    ORDER BY root, topic_id, steps, direction DESC, kind
+    SELECT root, topic_id, kind, direction, steps
+    FROM (SELECT *, min(steps) OVER (PARTITION BY root, topic_id) AS least FROM reached WHERE steps > 0) x
+    WHERE steps = least
 )
 """
 
 
 def _neighbors_of_sql(options: BundleOptions) -> str:
     return f"""
-(SELECT jsonb_agg(to_jsonb(x) ORDER BY x.depth, x.title, x.topic_id)
- FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_member_sql("n", "title", options)} AS title,
-              {_member_sql("n", "summary", options)} AS summary, {_member_sql("n", "kind", options)} AS topic_kind
-       FROM nearest e JOIN memory_topic n ON n.id = e.topic_id
-       WHERE e.root = b.id ORDER BY e.steps, 5 LIMIT {MAX_NEIGHBORS}) x)
+(SELECT jsonb_agg(to_jsonb(x) - 'place' ORDER BY x.place, x.direction DESC, x.kind)
+ FROM (SELECT y.*, dense_rank() OVER (ORDER BY y.depth, y.title, y.topic_id) AS place
+       FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_member_sql("n", "title", options)} AS title,
+                    {_member_sql("n", "summary", options)} AS summary, {_member_sql("n", "kind", options)} AS topic_kind
+             FROM nearest e JOIN memory_topic n ON n.id = e.topic_id WHERE e.root = b.id) y) x
+ WHERE x.place <= {MAX_NEIGHBORS})
 """
 
 

@@ -185,6 +185,20 @@ def _statement(
     vectors, documents = filters.within_sql("v"), filters.within_sql("d")
     vector_join, vector_topics = filters.joined_sql("v")
     document_join, document_topics = filters.joined_sql("d")
+    # What was archived after ``as_of`` is in no index of recall, so it is compared row by row, beside what is live.
+    since, since_by_meaning, since_by_word = "", "", ""
+    seen_vectors, seen_documents = vectors, documents
+    if filters.since:
+        since = f"since AS MATERIALIZED ({filters.since_sql()}), "
+        since_by_meaning = f"""UNION ALL (
+        SELECT v.topic_id FROM since JOIN memory_topicvector v USING (topic_id)
+        WHERE v.model = %(model)s::text AND v.embedding IS NOT NULL
+        ORDER BY (v.embedding <#> (SELECT vector FROM question)) + 0 LIMIT {pool if comparable else 0:d})"""
+        since_by_word = f"""UNION ALL
+    SELECT d.topic_id, w.place, d.length FROM since JOIN memory_topicdocument d USING (topic_id)
+    JOIN words w ON d.document @@ w.word {"" if small else "AND w.rare"}"""
+        seen_vectors = f"({vectors} OR v.topic_id IN (SELECT topic_id FROM since))"
+        seen_documents = f"({documents} OR d.topic_id IN (SELECT topic_id FROM since))"
     # A small scope counts its own words; for a large one the probe has counted them. The "+ 0" keeps the planner from
     # using the vector index for a handful of rows.
     order = (
@@ -197,7 +211,7 @@ def _statement(
     SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
     WHERE d.document @@ (%(any_word)s::text)::tsquery AND {documents} {document_topics}
 ), hits AS MATERIALIZED (
-    SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word
+    SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word {since_by_word}
 )"""
         if small
         else f"""hits AS MATERIALIZED (
@@ -205,7 +219,7 @@ def _statement(
         SELECT d.topic_id, d.length FROM memory_topicdocument d {document_join}
         WHERE d.document @@ w.word AND {documents} {document_topics}
     ) x
-    WHERE w.rare
+    WHERE w.rare {since_by_word}
 )"""
     )
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
@@ -218,7 +232,7 @@ def _statement(
     )
     counts = (
         f"""
-    , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {documents})
+    , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {seen_documents})
     , c AS (SELECT place, count(*)::float8 AS documents FROM hits GROUP BY place)
     , terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w JOIN c USING (place) CROSS JOIN n)
     """
@@ -228,14 +242,14 @@ def _statement(
     used = "" if decay is None else "JOIN memory_vitality used ON used.topic_id = p.topic_id"
     score = "meaning + words" if decay is None else "(meaning + words) * decay"
     return f"""
-WITH {question_sql(vectors)}, words AS MATERIALIZED (
+WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     SELECT place, word::tsquery AS word, idf, known, rare
     FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[])
         WITH ORDINALITY AS w (word, idf, known, rare, place)
 ), by_meaning AS MATERIALIZED (
-    SELECT v.topic_id FROM memory_topicvector v {vector_join}
-    WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
-    ORDER BY {order} LIMIT {pool if comparable else 0:d}
+    (SELECT v.topic_id FROM memory_topicvector v {vector_join}
+     WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
+     ORDER BY {order} LIMIT {pool if comparable else 0:d}) {since_by_meaning}
 ), {hits}{counts}
 , by_word AS MATERIALIZED (
     SELECT h.topic_id FROM hits h JOIN terms USING (place)
@@ -251,7 +265,7 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
            CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.vector) END AS meaning,
            CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.asked) END AS similarity
     FROM (SELECT topic_id FROM core UNION SELECT topic_id FROM core_links) p
-    JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {vectors}
+    JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {seen_vectors}
     {vector_join}
     CROSS JOIN question
     WHERE true {vector_topics}
@@ -276,7 +290,7 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
     SELECT for_id, topic_id, max(share) AS share FROM near WHERE share > 0 GROUP BY for_id, topic_id
 ), speaking AS MATERIALIZED (
     SELECT d.topic_id, d.document, d.length FROM (SELECT DISTINCT topic_id FROM lent) x
-    JOIN memory_topicdocument d ON d.topic_id = x.topic_id AND {documents}
+    JOIN memory_topicdocument d ON d.topic_id = x.topic_id AND {seen_documents}
 ), said AS MATERIALIZED (
     SELECT s.topic_id, terms.place, terms.idf FROM speaking s JOIN terms ON s.document @@ terms.word
 ), sizes AS MATERIALIZED (

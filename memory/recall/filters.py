@@ -6,7 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory.models import Rung
 from memory.models.expressions import scope_within_sql
+
+
+def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
+    """Return the condition that ``row``, an alias of Topic, is above ``rung`` on the ladder now, or was at ``as_of``.
+
+    The first entry of the journal after that time has the rung of then.
+    """
+    now = f"{row}.rung < {int(rung)}"
+    if as_of is None:
+        return now
+    return f"""({now} OR (
+        SELECT fa.from_rung FROM memory_forgetaction fa
+        WHERE fa.topic_id = {row}.id AND fa.at > %(as_of)s::timestamptz AND fa.state NOT IN ('planned', 'skipped')
+        ORDER BY fa.at, fa.id LIMIT 1
+    ) < {int(rung)})"""
 
 
 def topic_conditions(
@@ -57,6 +73,11 @@ class CandidateFilter:
             or self.extra is not None
         )
 
+    @property
+    def since(self) -> bool:
+        """Whether topics take part that were archived after ``as_of``."""
+        return self.as_of is not None and not (self.include_archived or self.only_archived)
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the conditions."""
         return {
@@ -78,13 +99,29 @@ class CandidateFilter:
             conditions.append(f"{row}.live")
         return " AND ".join(conditions) or "true"
 
+    def since_sql(self) -> str:
+        """Return the query for the topics that were archived after ``as_of`` and meet the other conditions.
+
+        It reads the journal of what was archived since, and no index of recall.
+        """
+        conditions = self._on_topic_sql() + ([] if self.scope == "/" else [scope_within_sql("t.scope_id")])
+        return f"""
+            SELECT DISTINCT t.id AS topic_id FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id
+            WHERE a.action = 'archived' AND a.at > %(as_of)s::timestamptz AND t.rung = {int(Rung.ARCHIVED)}
+              AND {rung_below_sql("t", Rung.ARCHIVED, as_of=self.as_of)}
+              AND {" AND ".join(conditions)}"""
+
+    def _on_topic_sql(self) -> list[str]:
+        conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)
+        if self.topic_ids is not None:
+            conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
+        return conditions
+
     def joined_sql(self, row: str) -> tuple[str, str]:
         """Return a join to the topic's row and the conditions on it; both are empty if they are not needed."""
         if not self.on_topic:
             return "", ""
-        conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)
-        if self.topic_ids is not None:
-            conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
+        conditions = self._on_topic_sql()
         join = f"JOIN memory_topic t ON t.id = {row}.topic_id"
         if self.extra is not None:
             join += f" JOIN memory_vitality lv ON lv.topic_id = {row}.topic_id"

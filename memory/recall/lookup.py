@@ -296,13 +296,14 @@ def _field(
     *current: Any,
 ) -> DetailField:
     """Return a row of ``_DETAIL_FIELDS_SQL`` as a reply, as ``principal`` sees it."""
+    revision = _revision(*current)
     return {
         "id": str(field_id),
         "name": name,
         "field_type": field_type,
         "ref_topic_id": str(ref) if ref_scope and principal.sees(ref_scope) else None,
-        "current": _revision(*current),
-        "history": [],
+        "current": revision,
+        "history": [revision],
         "summary": json.loads(summary) if summary else None,
         "revisions": last_seq,
         "cold_revisions": cold_through,

@@ -33,7 +33,7 @@ class FieldSummaryOut(TypedDict):
 
 
 class FieldOut(TypedDict):
-    """A field with its current revision; ``history`` is oldest first."""
+    """A field with its current revision. ``history`` is oldest first; if not requested, it holds the current one."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class FieldOut(TypedDict):
 
 
 class NeighborOut(TypedDict):
-    """A topic reached through links."""
+    """A link on which a topic is reached. A topic reached on two links is listed twice."""
 
     topic_id: str
     kind: str

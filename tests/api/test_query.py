@@ -132,7 +132,8 @@ def link(agent: Caller, source: str, target: str, kind: str = "follows") -> None
 
 def neighbors(agent: Caller, topic_id: str, **asked: Any) -> dict[str, int]:
     (bundle,) = agent.query("?", stages=["structural"], topic_ids=[topic_id], **asked)["candidates"]
-    assert len({each["topic_id"] for each in bundle["neighbors"]}) == len(bundle["neighbors"])
+    links = [(each["topic_id"], each["kind"], each["direction"]) for each in bundle["neighbors"]]
+    assert len(set(links)) == len(links)
     return {each["topic_id"]: each["depth"] for each in bundle["neighbors"]}
 
 
@@ -157,6 +158,21 @@ def test_the_direction_and_kind_of_a_link_are_told(agent: Caller):
     assert told == {b: ("part_of", "out"), c: ("mentions", "in")}
 
 
+def test_every_link_is_told(agent: Caller):
+    a, b, c = (agent.remember(name) for name in "abc")
+    for source, target, kind in ((a, b, "owns"), (a, b, "depends_on"), (b, a, "serves"), (b, c, "knows"), (b, c, "on")):
+        link(agent, source, target, kind)
+
+    def told(depth: int) -> list[tuple[str, str, str, int]]:
+        (bundle,) = agent.query("?", stages=["structural"], topic_ids=[a], depth=depth)["candidates"]
+        return [(each["topic_id"], each["kind"], each["direction"], each["depth"]) for each in bundle["neighbors"]]
+
+    near = [(b, "depends_on", "out", 1), (b, "owns", "out", 1), (b, "serves", "in", 1)]
+    assert told(1) == near
+    assert told(2) == [*near, (c, "knows", "out", 2), (c, "on", "out", 2)]
+    assert told(3) == told(2)
+
+
 def test_cycles_end(agent: Caller):
     a, b, c = (agent.remember(name) for name in "abc")
     for source, target in ((a, b), (b, c), (c, a), (a, a), (b, a)):
@@ -174,6 +190,17 @@ def test_a_topic_with_very_many_links_answers_with_a_bounded_number(agent: Calle
     agent.post("/v1/ingest/batch", items).ok()
     assert len(neighbors(agent, hub)) == 50
     assert len(neighbors(agent, hub, depth=3)) == 50
+
+
+def test_the_limit_counts_neighbours_and_not_links(agent: Caller):
+    hub = agent.remember("Hub")
+    spokes = [agent.remember(f"Spoke {number}") for number in range(50)]
+    agent.ingest("extend_topic", topic_id=hub, edges=[{"to_topic_id": each, "kind": "has"} for each in spokes])
+    for each in spokes:
+        link(agent, each, hub, "on")
+    (bundle,) = agent.query("?", stages=["structural"], topic_ids=[hub])["candidates"]
+    assert {each["topic_id"] for each in bundle["neighbors"]} == set(spokes)
+    assert len(bundle["neighbors"]) == 100
 
 
 def test_a_linked_topic_lends_its_words(agent: Caller):
@@ -231,6 +258,57 @@ def test_as_of_knows_no_links_made_later(agent: Caller, clock: Clock):
     then = (start + dt.timedelta(days=5)).isoformat()
     assert neighbors(agent, a, as_of=then) == {}
     assert neighbors(agent, a) == {b: 1}
+
+
+def test_as_of_shows_what_was_archived_since(agent: Caller, operator: Caller, clock: Clock):
+    clock.stop()
+    mara, tea = agent.remember("Mara", values={"city": "Leipzig"}), agent.remember("Tea")
+    link(agent, mara, tea)
+    before = clock.forward(days=1)
+    clock.forward(days=1)
+    operator.post(f"/v1/topics/{tea}/archive").ok()
+    after = clock.forward(days=1)
+    clock.forward(days=1)
+    for topic_id in (mara, tea):
+        operator.post(f"/v1/topics/{topic_id}/{'archive' if topic_id == mara else 'restore'}").ok()
+    operator.post(f"/v1/topics/{tea}/archive").ok()
+    clock.forward(days=1)
+    assert agent.found("Mara Tea") == []
+    for asked in ({}, {"stages": ["structural"], "topic_ids": [mara, tea]}, {"scope": "/"}, {"kinds": [""]}):
+        assert set(agent.found("Mara Tea", as_of=before.isoformat(), **asked)) == {mara, tea}
+        assert agent.found("Mara Tea", as_of=after.isoformat(), **asked) == [mara]
+        assert agent.found("Mara Tea", as_of=clock.now.isoformat(), **asked) == []
+    assert neighbors(agent, mara, as_of=before.isoformat()) == {tea: 1}
+    assert neighbors(agent, mara, as_of=after.isoformat()) == {}
+
+
+def test_as_of_shows_what_was_archived_since_in_a_large_scope(
+    agent: Caller, operator: Caller, clock: Clock, settings: Any
+):
+    settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "recall_exact_below": 1}
+    clock.stop()
+    tea, kept = agent.remember("Green tea"), agent.remember("Black tea")
+    others = {agent.remember(f"Chair {number}") for number in range(5)}
+    worker_turn()
+    then = clock.forward(days=1)
+    clock.forward(days=1)
+    operator.post(f"/v1/topics/{tea}/archive").ok()
+    assert agent.found("green tea", as_of=then.isoformat())[0] == tea
+    assert set(agent.found("green tea", as_of=then.isoformat())) == {tea, kept, *others}
+    assert tea not in agent.found("green tea")
+
+
+def test_as_of_does_not_show_what_was_released_or_purged_since(agent: Caller, operator: Caller, clock: Clock):
+    clock.stop()
+    released, purged, archived = (agent.remember(f"Tea {number}") for number in range(3))
+    then = clock.forward(days=1)
+    clock.forward(days=1)
+    operator.post("/v1/forget", {"verb": "release", "filter": {"ids": [released]}, "dry_run": False}).ok()
+    for topic_id in (purged, archived):
+        operator.post(f"/v1/topics/{topic_id}/archive").ok()
+    operator.delete(f"/v1/topics/{purged}").ok()
+    assert operator.topic(released)["released_at"]
+    assert agent.found("Tea", as_of=then.isoformat()) == [archived]
 
 
 def test_valid_from_is_told_but_does_not_move_as_of(agent: Caller, clock: Clock):

@@ -280,7 +280,7 @@ def test_every_subset_of_stages_answers_in_the_documented_shape(
         assert [revision["value"] for revision in city["history"]] == ["Leipzig", "Berlin"]
         assert [revision["id"] for revision in city["history"]] == [mara["first"]["city"], mara["changed"]["city"]]
     else:
-        assert city["history"] == []
+        assert city["history"] == [city["current"]]
 
     if "structural" in stages:
         (neighbor,) = candidate["neighbors"]
@@ -297,7 +297,7 @@ def test_all_stages_without_explain_are_the_default(client: PublishedClient, mar
     candidate = next(found for found in plain["candidates"] if found["topic_id"] == mara["id"])
     assert candidate["neighbors"]
     assert "similarity" in candidate
-    assert all(entry["history"] == [] for entry in candidate["fields"])
+    assert all(entry["history"] == [entry["current"]] for entry in candidate["fields"])
 
 
 def test_eight_candidates_are_the_default(client: PublishedClient):

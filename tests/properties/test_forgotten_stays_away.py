@@ -51,13 +51,15 @@ def cast(lasting: None) -> Cast:
 
 
 # Before the others, since it asks without a scope, and their store lasts.
-def test_as_of_a_moment_before_they_went_does_not_bring_them_back(cast: Cast, clock: Any) -> None:
+def test_as_of_a_moment_before_it_was_released_does_not_bring_it_back(cast: Cast, clock: Any) -> None:
     clock.stop()
     topic_id = cast.agent.remember(WORDS)
     moment = clock.forward(days=1).isoformat()
     assert cast.agent.found(WORDS, as_of=moment) == [topic_id]
     clock.forward(days=1)
-    cast.operator.post(f"/v1/topics/{topic_id}/archive", {}).ok()
+    cast.operator.post(
+        "/v1/forget", {"verb": "release", "filter": {"ids": [topic_id]}, "dry_run": False, "reason": "test"}
+    ).ok()
     assert cast.agent.found(WORDS, as_of=moment) == []
     assert cast.agent.found("", stages=[], topic_ids=[topic_id], as_of=moment) == []
 
