@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from typing import Annotated, Literal, NotRequired, get_args
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
 from memory.core.replies import TypedDict, doc, one_of
+from memory.core.requests import RequestModel
 from memory.ingest.items import Category, LongText, ShortText
 
 Verb = Literal["release", "purge"]
@@ -16,7 +17,7 @@ _FOUND_BY = ("identifier", "name", "meaning")
 Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
-class FilterIn(BaseModel, extra="forbid"):
+class FilterIn(RequestModel):
     """Conditions that all topics must meet. Omitted members do not filter."""
 
     scope: ScopeText | None = None
@@ -28,7 +29,7 @@ class FilterIn(BaseModel, extra="forbid"):
     ids: list[uuid.UUID] | None = Field(default=None, max_length=10_000)
 
 
-class ForgetRequest(BaseModel, extra="forbid"):
+class ForgetRequest(RequestModel):
     """A command to forget. With ``token`` exactly the list that a dry run returned is executed."""
 
     verb: Verb
@@ -72,7 +73,7 @@ class ForgetReply(TypedDict):
     receipt_id: NotRequired[str | None]
 
 
-class SupersedeRequest(BaseModel, extra="forbid"):
+class SupersedeRequest(RequestModel):
     """A fact and the text that replaces it."""
 
     old_query: Request
