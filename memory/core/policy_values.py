@@ -109,6 +109,9 @@ class Knobs:
     max_archive_share: float = _number(
         0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
+    agent_forget_share: float = _number(
+        0.05, "runs", "share of the live topics that keys which may forget may release in 24 hours", 0, 1
+    )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
     query_field_salience_bump: float = _number(

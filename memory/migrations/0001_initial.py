@@ -76,8 +76,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('salience', models.FloatField(default=1.0, help_text='Salience at the last reinforcement.')),
                 ('reinforced_at', models.DateTimeField(help_text='When salience was last written: by creation, retrieval or edit.')),
+                ('idle_before', models.FloatField(db_default=0.0, default=0.0, help_text='Seconds of idle days of the partition before reinforced_at.')),
+                ('wall', models.BooleanField(db_default=False, default=False, help_text='The fade key is in wall time; else in the time of the partition.')),
                 ('half_life', models.FloatField(help_text='Seconds.')),
-                ('fade', models.FloatField(help_text='Epoch in seconds at which salience passes 1.')),
+                ('fade', models.FloatField(help_text='Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.')),
                 ('fade_floor', models.FloatField(help_text='Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of this row change no indexed column and stay in place (HOT).')),
                 ('retrieval_count', models.PositiveIntegerField(default=0)),
                 ('last_retrieved_at', models.DateTimeField(blank=True, null=True)),
@@ -92,6 +94,9 @@ class Migration(migrations.Migration):
             options={
                 'constraints': [
                     models.UniqueConstraint(fields=('topic', 'name'), name='field_unique_name'),
+                ],
+                'indexes': [
+                    models.Index(models.expressions.CombinedExpression(models.F('last_seq'), '-', models.F('cold_through')), condition=models.Q(('last_seq__gt', 1)), name='field_warm'),
                 ],
             },
         ),
@@ -137,6 +142,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=200)),
                 ('role', models.CharField(choices=[('reader', 'Reader'), ('agent', 'Agent'), ('operator', 'Operator')], max_length=20)),
                 ('scope', models.CharField(default='/', help_text='Nothing outside this path is visible or writable.', max_length=500)),
+                ('may_forget', models.BooleanField(default=False, help_text='An agent with this key may release topics, within agent_forget_share.')),
                 ('prefix', models.CharField(help_text='The first characters, which distinguish keys for people.', max_length=20)),
                 ('secret_hash', models.CharField(max_length=64)),
                 ('created_at', models.DateTimeField()),
@@ -318,8 +324,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('salience', models.FloatField(default=1.0, help_text='Salience at the last reinforcement.')),
                 ('reinforced_at', models.DateTimeField(help_text='When salience was last written: by creation, retrieval or edit.')),
+                ('idle_before', models.FloatField(db_default=0.0, default=0.0, help_text='Seconds of idle days of the partition before reinforced_at.')),
+                ('wall', models.BooleanField(db_default=False, default=False, help_text='The fade key is in wall time; else in the time of the partition.')),
                 ('half_life', models.FloatField(help_text='Seconds.')),
-                ('fade', models.FloatField(help_text='Epoch in seconds at which salience passes 1.')),
+                ('fade', models.FloatField(help_text='Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.')),
                 ('fade_floor', models.FloatField(help_text='Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of this row change no indexed column and stay in place (HOT).')),
                 ('retrieval_count', models.PositiveIntegerField(default=0)),
                 ('last_retrieved_at', models.DateTimeField(blank=True, null=True)),
@@ -338,7 +346,7 @@ class Migration(migrations.Migration):
                 'indexes': [
                     models.Index(condition=models.Q(('rung__gt', 0)), fields=['rung', 'topic'], name='vitality_by_rung'),
                     models.Index(condition=models.Q(('pinned', True)), fields=['topic'], name='vitality_pinned'),
-                    models.Index(condition=models.Q(('live', True), ('pinned', False)), fields=['rung', 'half_life', 'fade_floor'], name='vitality_due'),
+                    models.Index(condition=models.Q(('live', True), ('pinned', False)), fields=['rung', 'wall', 'half_life', 'fade_floor'], name='vitality_due'),
                 ],
             },
         ),
@@ -426,6 +434,15 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=('scope', 'number'), name='policyversion_unique_number'),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name='PartitionActivity',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('scope', models.CharField(max_length=500, unique=True)),
+                ('active_until', models.FloatField(help_text='The midnight (UTC) after the last active day, as an epoch in seconds.')),
+                ('idle_spans', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), default=list, help_text='Start and end of each idle stretch before, epochs at midnight.', size=None)),
+            ],
         ),
         migrations.CreateModel(
             name='Rekeying',
@@ -638,7 +655,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
                 ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
                 ('file', models.TextField(blank=True, default='', help_text='Path at which the worker reads the file.')),
-                ('source', models.CharField(help_text='The format of the file: memstate, mem0 or chat.', max_length=20)),
+                ('source', models.CharField(help_text='The format of the file, such as memstate or mem0.', max_length=20)),
                 ('scope', models.CharField(blank=True, default='', help_text="The target scope for files of other systems.", max_length=500)),
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('working', 'Working'), ('done', 'Done'), ('cancelled', 'Cancelled'), ('failed', 'Failed')], default='working', max_length=20)),
                 ('lines', models.PositiveBigIntegerField(default=0, help_text='Lines of the file.')),

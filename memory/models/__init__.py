@@ -17,7 +17,7 @@ from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
 from memory.models.pauses import ForgetPause
-from memory.models.policies import PolicyVersion, Rekeying
+from memory.models.policies import PartitionActivity, PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
 from memory.models.search import TopicDocument, TopicVector
@@ -51,6 +51,7 @@ __all__ = [
     "Job",
     "Lexeme",
     "Link",
+    "PartitionActivity",
     "PolicyVersion",
     "Rekeying",
     "Revision",

@@ -1,5 +1,6 @@
-"""PolicyVersion and Rekeying: the settings of operators by version, and the pending work of a change."""
+"""PolicyVersion, PartitionActivity and Rekeying: settings by version, the time where they hold, and pending work."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
@@ -30,8 +31,25 @@ class PolicyVersion(models.Model):
         return f"{self.scope} version {self.number}"
 
 
+class PartitionActivity(models.Model):
+    """The active days of one scope that has or had a policy; the root has a row from the first question or write.
+
+    It covers the scopes below it as far as no other row does. Rows are never removed, so that ``idle_before`` of the
+    topics stays valid. Formulas: ``memory.formulas.partition_time``.
+    """
+
+    scope = models.CharField(max_length=500, unique=True)
+    active_until = models.FloatField(help_text="The midnight (UTC) after the last active day, as an epoch in seconds.")
+    idle_spans = ArrayField(
+        models.FloatField(), default=list, help_text="Start and end of each idle stretch before, epochs at midnight."
+    )
+
+    def __str__(self) -> str:
+        return self.scope
+
+
 class Rekeying(models.Model):
-    """The pending work of a change of half-life: every row below ``scope`` gets the half-life now in force.
+    """The pending work of a change of half-life or clock: every row below ``scope`` gets those now in force.
 
     The candidate query does not trust the fade key while one is unfinished.
     """

@@ -10,8 +10,14 @@ class Fading(models.Model):
 
     salience = models.FloatField(default=1.0, help_text="Salience at the last reinforcement.")
     reinforced_at = models.DateTimeField(help_text="When salience was last written: by creation, retrieval or edit.")
+    idle_before = models.FloatField(
+        default=0.0, db_default=0.0, help_text="Seconds of idle days of the partition before reinforced_at."
+    )
+    wall = models.BooleanField(
+        default=False, db_default=False, help_text="The fade key is in wall time; else in the time of the partition."
+    )
     half_life = models.FloatField(help_text="Seconds.")
-    fade = models.FloatField(help_text="Epoch in seconds at which salience passes 1.")
+    fade = models.FloatField(help_text="Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.")
     fade_floor = models.FloatField(
         help_text="Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of "
         "this row change no indexed column and stay in place (HOT)."
@@ -42,10 +48,10 @@ class Vitality(Fading):
     class Meta:
         verbose_name_plural = "vitality"
         indexes = [
-            # The candidate query of the forgetting engine: what leaves its rung, by half-life and fade key. With the
-            # rung first, topics that are already on the right rung are not read again.
+            # The candidate query of the forgetting engine: what leaves its rung, by clock, half-life and fade key.
+            # With the rung first, topics that are already on the right rung are not read again.
             models.Index(
-                fields=["rung", "half_life", "fade_floor"],
+                fields=["rung", "wall", "half_life", "fade_floor"],
                 name="vitality_due",
                 condition=models.Q(live=True, pinned=False),
             ),

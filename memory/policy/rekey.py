@@ -64,11 +64,12 @@ _FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id
 # The half-lives that occur. The recursion needs one step in the index for each pair of rung and half-life.
 _HALF_LIVES_SQL = """
 WITH RECURSIVE pair AS (
-    (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, half_life LIMIT 1)
+    (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned AND NOT wall
+     ORDER BY rung, half_life LIMIT 1)
     UNION ALL
     SELECT n.rung, n.half_life FROM pair p CROSS JOIN LATERAL (
         SELECT v.rung, v.half_life FROM memory_vitality v
-        WHERE v.live AND NOT v.pinned AND (v.rung, v.half_life) > (p.rung, p.half_life)
+        WHERE v.live AND NOT v.pinned AND NOT v.wall AND (v.rung, v.half_life) > (p.rung, p.half_life)
         ORDER BY v.rung, v.half_life LIMIT 1
     ) n
 )

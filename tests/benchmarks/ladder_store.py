@@ -35,6 +35,7 @@ TABLES = (
     "memory_scope",
     "memory_lexeme",
     "memory_corpustotals",
+    "memory_partitionactivity",
     "memory_policyversion",
     "memory_rekeying",
 )

@@ -254,6 +254,7 @@ NOT_COMPARED = {
     "memory_workerheartbeat",
     "memory_wakeup",
     "memory_policyversion",
+    "memory_partitionactivity",
     "memory_rekeying",
     "memory_watermark",
     "memory_topicmention",

@@ -278,6 +278,7 @@ SEARCHED = {
     "memory_conversationturn",
     "memory_studyjob",
     "memory_policyversion",
+    "memory_partitionactivity",
     "memory_rekeying",
     "memory_extractionjob",
     "memory_importjob",

@@ -194,11 +194,18 @@ LEFT_OUT = {
     **dict.fromkeys(
         ("ApiKey", "IdempotencyRecord", "ForgetListing", "ForgetPause", "ExtractionJob", "StudyJob", "Rekeying"), OURS
     ),
+    **dict.fromkeys(("PartitionActivity",), "topics carry the idle time that counts for them"),
     **dict.fromkeys(("WakeUp", "WorkerHeartbeat"), OURS),
     **dict.fromkeys(("DuplicateLook", "TopicDocument", "TopicMention", "Lexeme", "CorpusTotals"), DERIVED),
 }
 # Tables that are, each with the part that holds a row, and the columns that it holds in another way or not at all.
-KEYED = {"half_life": "the policy's", "fade": "from salience", "fade_floor": "from fade"}
+KEYED = {
+    "idle_before": "idle_seconds",
+    "wall": "the policy's",
+    "half_life": "the policy's",
+    "fade": "from salience",
+    "fade_floor": "from fade",
+}
 PARTS: dict[type[Any], tuple[type[BaseModel], dict[str, str]]] = {
     tables.Scope: (history.TopicHistory, {"path": "scope"}),
     tables.Topic: (history.TopicHistory, {"merged_into": "a line of its own"}),

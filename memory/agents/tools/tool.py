@@ -1,7 +1,7 @@
 """Tool and Toolbox: functions that a model can call, with the schemas of their arguments.
 
-There is no tool that forgets. A toolbox contains only the tools it was created with; calls of other names are refused.
-Errors of a call are returned to the model. Only failures of the store are raised.
+No tool of this package forgets. A toolbox contains only the tools it was created with; calls of other names are
+refused. Errors of a call are returned to the model. Only failures of the store are raised.
 """
 
 import time

@@ -1,0 +1,50 @@
+"""The time of a partition: wall time without its idle days, on which no question and no write came. Pure Python.
+
+Days are UTC. After the last active day the time stands still until the next question or write; the days between are
+idle from then on. ``memory/models/expressions.py`` has the same as SQL.
+"""
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory.formulas.salience import SECONDS_PER_DAY, Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTime:
+    """Epochs in seconds: the midnight after the last active day, and start and end of each idle stretch before it.
+
+    Without arguments every day counts.
+    """
+
+    active_until: float = math.inf
+    idle_spans: tuple[float, ...] = ()
+
+    def idle(self, at: Numbers) -> Numbers:
+        """Return the seconds of idle days before ``at``; works on arrays too. It never decreases."""
+        after = np.maximum(0.0, at - self.active_until)
+        if self.idle_spans:
+            lengths = np.diff(self.idle_spans)
+            lengths[1::2] = 0.0
+            after = after + np.interp(at, self.idle_spans, np.concatenate(([0.0], np.cumsum(lengths))))
+        return after[()]
+
+    def active_at(self, now: dt.datetime) -> "PartitionTime":
+        """Return the time after a question or write at ``now``."""
+        today = midnight(now)
+        if self.active_until > now.timestamp():
+            return self
+        spans = self.idle_spans if self.active_until == today else (*self.idle_spans, self.active_until, today)
+        return PartitionTime(today + SECONDS_PER_DAY, spans)
+
+    def active_from(self, now: dt.datetime) -> "PartitionTime":
+        """Return the time if every day from that of ``now`` is active, as projections assume."""
+        return PartitionTime(math.inf, self.active_at(now).idle_spans)
+
+
+def midnight(now: dt.datetime) -> float:
+    """Return the epoch at which the day of ``now`` began, in UTC."""
+    return now.timestamp() // SECONDS_PER_DAY * SECONDS_PER_DAY
