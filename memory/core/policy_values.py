@@ -9,6 +9,7 @@ import math
 from typing import Literal
 
 from memory.core.errors import ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 
@@ -256,7 +257,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
     Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"The policy value {_quoted(name)} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise knob_unknown(name)
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -279,6 +280,14 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return value.strip()
         case "words" | "scopes":
             return _words_parse(name, knob, value)
+
+
+def knob_unknown(name: str) -> ValueRefused:
+    """Return the problem that there is no knob ``name``."""
+    hint = nearest_hint(name, KNOBS, noun="values")
+    return ValueRefused(
+        f"The policy value {_quoted(name)} does not exist; {hint}.", code=ProblemCode.UNKNOWN_POLICY_VALUE
+    )
 
 
 def _quoted(value: object) -> str:

@@ -5,8 +5,9 @@ import json
 import uuid
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, model_validator
 
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
 
@@ -16,7 +17,7 @@ Stage = Literal["semantic", "structural", "temporal"]
 QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
 
-class QueryRequest(BaseModel):
+class QueryRequest(RequestModel):
     """A question and what the answer should hold."""
 
     model_config = ConfigDict(frozen=True)
