@@ -200,7 +200,7 @@ LEFT_OUT = {
 }
 # Tables that are, each with the part that holds a row, and the columns that it holds in another way or not at all.
 KEYED = {
-    "idle_before": "idle_seconds",
+    "idle_before": "counted_seconds",
     "wall": "the policy's",
     "half_life": "the policy's",
     "fade": "from salience",
