@@ -79,7 +79,18 @@ _register(models.ForgetPause, "created_at", "scope", "actor", "until", "lifted_a
 _register(models.ForgetListing, "created_at", "verb", "scope", "actor", "count", "executed_at", filters=("verb",))
 _register(models.ErasureReceipt, "number", "at", "actor", "scope", "reason", "hash")
 _register(models.TopicMention, "topic", "scope", "identifiers")
-_register(models.ApiKey, "name", "prefix", "role", "scope", "created_at", "expires_at", "revoked_at", "last_used_at")
+_register(
+    models.ApiKey,
+    "name",
+    "prefix",
+    "role",
+    "scope",
+    "may_forget",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "last_used_at",
+)
 _register(models.IdempotencyRecord, "actor", "key", "status", "created_at")
 _register(models.WakeUp, "scope", "event", "first_at", "last_at", "times")
 _register(models.WorkerHeartbeat, "name", "seen_at")

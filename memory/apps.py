@@ -14,12 +14,7 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Create the schedules after migrations, however the store is started, and register the undo of merges."""
-        from memory.duplicates.unmerge import merge_undo
-        from memory.forgetting.manual_runs import MERGED
-        from memory.forgetting.undo import TOGETHER
-
-        TOGETHER[MERGED] = merge_undo
+        """Create the schedules after migrations, however the store is started."""
         post_migrate.connect(_schedules_make, sender=self)
 
 

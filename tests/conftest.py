@@ -66,27 +66,43 @@ LONGEST = (
 )
 
 
-# What `make test` leaves to `make test-all`: kills, whole installations, generated requests and addresses, large tables
-# of cases. Each looks for what is rare; what is common shows in the other tests too.
+# What `make test` leaves to `make test-all`: kills, races, whole installations, generated requests and addresses, large
+# tables of cases. Each looks for what is rare; what is common shows in the other tests too.
 THOROUGH = (
+    "tests/api/test_chat.py::test_under_gunicorn",
     "tests/api/test_schema_conformance.py",
     "tests/browser/test_habits.py",
-    "tests/erasure/test_cases.py",
-    "tests/erasure/test_purge_collateral.py",
-    "tests/erasure/test_purge_dump.py",
+    "tests/commands/test_ingest_command.py::test_a_process_that_was_killed",
+    "tests/concurrency/",
     "tests/console/test_hostile_addresses.py",
+    "tests/console/test_sign_in.py::test_django_has_nothing_to_say",
     "tests/crash/",
     "tests/duplicates/test_planted.py",
+    "tests/duplicates/test_together.py",
+    "tests/embedding/test_local.py::test_no_text_costs_more",
+    "tests/erasure/test_cases.py",
+    "tests/erasure/test_collateral.py",
+    "tests/erasure/test_purge_collateral.py",
+    "tests/erasure/test_purge_dump.py",
+    "tests/forgetting/test_safety.py",
     "tests/insight/test_backtest_agrees.py",
+    "tests/llm/test_runs_with_a_model.py::test_a_run_ends_as_without_a_model_however_that_misbehaves[limiting]",
+    "tests/mcp/test_cancelling.py",
+    "tests/site/test_backup.py::test_only_the_account",
+    "tests/site/test_slow_clients.py",
     "tests/site/test_up.py",
+    "tests/text/test_patterns_are_linear.py::test_a_quadratic_expression_would_be_noticed",
+    "tests/transfer/test_killed.py",
 )
+# The other protocol and transport of MCP: each test has one variant that `make test` runs.
+THOROUGH_VARIANTS = ("[http-legacy]", "[stdio-auto]")
 
 
 # Last, since Django's plugin puts tests without a database after all others.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        if item.nodeid.startswith(THOROUGH):
+        if item.nodeid.startswith(THOROUGH) or item.nodeid.endswith(THOROUGH_VARIANTS):
             item.add_marker(pytest.mark.thorough)
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):

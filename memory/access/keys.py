@@ -55,11 +55,12 @@ def key_create(
     actor: str = "system",
     reason: str = "",
     key_id: uuid.UUID | None = None,
+    may_forget: bool = False,
 ) -> ApiKey:
     """Store a new key and journal it. Two queries.
 
     ``key_id`` makes a form idempotent: a second key with this id raises ``Conflict``. Raises ``ValueRefused`` for an
-    unknown role, a malformed scope, and a name that is empty or too long.
+    unknown role, a malformed scope, a name that is empty or too long, and ``may_forget`` for another role than agent.
     """
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueRefused(
@@ -70,6 +71,11 @@ def key_create(
         raise ValueRefused(
             f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE
         )
+    if may_forget and role != "agent":
+        raise ValueRefused(
+            "Only a key of role agent can be one that may forget: operators may anyway, readers never.",
+            code=ProblemCode.MAY_FORGET_NEEDS_AGENT,
+        )
     now = timezone.now()
     with transaction.atomic():
         key = ApiKey(
@@ -77,6 +83,7 @@ def key_create(
             name=name,
             role=role,
             scope=scope_normalize(scope),
+            may_forget=may_forget,
             prefix=secret[:PREFIX_LENGTH] if len(secret) >= 3 * PREFIX_LENGTH else secret[:2],
             secret_hash=secret_hash(secret),
             created_at=now,
@@ -97,7 +104,7 @@ def key_create(
             action="key_created",
             scope=key.scope,
             reason=reason,
-            after={"name": name, "role": role, "prefix": key.prefix},
+            after={"name": name, "role": role, "prefix": key.prefix} | ({"may_forget": True} if may_forget else {}),
         )
     return key
 
@@ -128,7 +135,13 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
         raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_EXPIRED)
     if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
-    return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)
+    return Principal(
+        identity=f"key:{key.pk}",
+        actor=f"key:{key.name}",
+        role=key.role,
+        scope=key.scope,
+        may_forget=key.may_forget and key.role == ApiKey.Role.AGENT,
+    )
 
 
 def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
@@ -151,6 +164,7 @@ def key_as_json(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
         "prefix": key.prefix,
         "role": key.role,
         "scope": key.scope,
+        "may_forget": key.may_forget,
         "state": state,
         "created_at": key.created_at,
         "expires_at": key.expires_at,

@@ -11,12 +11,14 @@ ROLES = ("reader", "agent", "operator")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller. ``actor`` is the label in the journals; ``identity`` is stable and unique."""
+    """The caller. ``actor`` is the label in the journals; ``identity`` is stable and unique. ``may_forget``: an agent
+    that may release topics (``memory.erasure.agent_release``)."""
 
     identity: str
     actor: str
     role: str
     scope: str = ROOT
+    may_forget: bool = False
 
     def covers(self, role: str) -> bool:
         """Return whether the caller may do what ``role`` may."""

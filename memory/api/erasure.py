@@ -1,4 +1,4 @@
-"""Forgetting on command: /v1/forget for operators, /v1/supersede for callers who may write."""
+"""Forgetting on command: /v1/forget for operators and agents that may forget, /v1/supersede for all who may write."""
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -19,6 +19,7 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
+from memory.erasure.agent_release import forget_require
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
 from memory.erasure.forget_lists import ListedTopic, Listing
@@ -31,16 +32,21 @@ _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 @router.post("/forget", summary="Release or purge by query or filter", response={200: ForgetReply, **_CHANGE})
 def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
-    """List what would be released or purged, or do it. Operator keys.
+    """List what would be released or purged, or do it. Operator keys; agent keys that may forget can release.
 
     A dry run, the default, returns the list with the reason for each topic and a `token`. Sending the token executes
     exactly that list; `409` if one of its topics changed. `dry_run: false` lists and executes in one call. A query
     that means several things equally well is `ambiguous`: all of them are listed, nothing is executed.
+
+    Agents release at most `agent_forget_share` of the live topics of their scope in 24 hours: above, `403` and nothing
+    is done. Topics that are pinned by others, exempt or in a paused scope are left out of their lists.
     """
-    principal = principal_of(request, "operator")
+    principal = principal_of(request, "reader")
+    forget_require(principal, payload.verb)
     now = timezone.now()
+    flat = payload.older_than is not None or payload.categories is not None
     if payload.token is not None:
-        if payload.query is not None or payload.filter is not None:
+        if payload.query is not None or payload.filter is not None or flat:
             raise RequestRefused(
                 "A token identifies its list. Omit query and filter.", code=ProblemCode.CONTRADICTORY_REQUEST
             )
@@ -48,7 +54,14 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
         )
         return json_reply(_reply(done.listing, done.listing.matches))
+    if flat and payload.filter is not None:
+        raise RequestRefused(
+            "Put older_than and categories either into filter or beside it, not both.",
+            code=ProblemCode.CONTRADICTORY_REQUEST,
+        )
     wanted = None if payload.filter is None else ForgetFilter.from_json(payload.filter.model_dump())
+    if flat:
+        wanted = ForgetFilter.from_json(payload.model_dump(include={"older_than", "categories"}))
     listing = forget_list(
         payload.verb,
         query=payload.query,

@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from typing import Annotated, Literal, NotRequired, get_args
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
 from memory.core.replies import TypedDict, doc, one_of
+from memory.core.requests import RequestModel
 from memory.ingest.items import Category, LongText, ShortText
 
 Verb = Literal["release", "purge"]
@@ -16,25 +17,30 @@ _FOUND_BY = ("identifier", "name", "meaning")
 Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
-class FilterIn(BaseModel, extra="forbid"):
+Age = Annotated[str, StringConstraints(max_length=50), Field(description="Age since creation: 30d, 2w, 6m, 1y, 24h.")]
+Categories = Annotated[list[Category], Field(max_length=50, description="Any of them.")]
+
+
+class FilterIn(RequestModel):
     """Conditions that all topics must meet. Omitted members do not filter."""
 
     scope: ScopeText | None = None
-    older_than: Annotated[str, StringConstraints(max_length=50)] | None = Field(
-        default=None, description="Age since creation: 30d, 2w, 6m, 1y, 24h."
-    )
-    categories: list[Category] | None = Field(default=None, max_length=50, description="Any of them.")
+    older_than: Age | None = None
+    categories: Categories | None = None
     kinds: list[ShortText] | None = Field(default=None, max_length=50)
     ids: list[uuid.UUID] | None = Field(default=None, max_length=10_000)
 
 
-class ForgetRequest(BaseModel, extra="forbid"):
-    """A command to forget. With ``token`` exactly the list that a dry run returned is executed."""
+class ForgetRequest(RequestModel):
+    """A command to forget. With ``token`` exactly the list that a dry run returned is executed. ``older_than`` and
+    ``categories`` beside ``scope`` are a short form of ``filter``."""
 
-    verb: Verb
+    verb: Verb = "release"
     query: Request | None = Field(default=None, description="What to forget, in words.")
     filter: FilterIn | None = None
     scope: ScopeText | None = None
+    older_than: Age | None = None
+    categories: Categories | None = None
     reason: LongText = ""
     dry_run: bool = True
     token: Annotated[str, StringConstraints(max_length=100)] | None = None
@@ -72,7 +78,7 @@ class ForgetReply(TypedDict):
     receipt_id: NotRequired[str | None]
 
 
-class SupersedeRequest(BaseModel, extra="forbid"):
+class SupersedeRequest(RequestModel):
     """A fact and the text that replaces it."""
 
     old_query: Request

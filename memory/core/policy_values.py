@@ -9,6 +9,7 @@ import math
 from typing import Literal
 
 from memory.core.errors import ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 
@@ -115,10 +116,20 @@ class Knobs:
     max_archive_share: float = _number(
         0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
+    agent_forget_share: float = _number(
+        0.05, "runs", "share of the live topics that keys which may forget may release in 24 hours", 0, 1
+    )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
     query_field_salience_bump: float = _number(
         0.1, "salience", "added to the salience of each field a query returns", 0, 10
+    )
+    reinforce_min_relevance: float = _number(
+        0.3,
+        "salience",
+        "relevance from which a retrieval adds the bump times the relevance, and below it nothing; 0: always the bump",
+        0,
+        1,
     )
     field_salience_max: float = _number(
         10.0, "salience", "highest salience that use can give a topic or field", 0.1, 1000
@@ -258,7 +269,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
     Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"The policy value {_quoted(name)} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise knob_unknown(name)
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -281,6 +292,14 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return value.strip()
         case "words" | "scopes":
             return _words_parse(name, knob, value)
+
+
+def knob_unknown(name: str) -> ValueRefused:
+    """Return the problem that there is no knob ``name``."""
+    hint = nearest_hint(name, KNOBS, noun="values")
+    return ValueRefused(
+        f"The policy value {_quoted(name)} does not exist; {hint}.", code=ProblemCode.UNKNOWN_POLICY_VALUE
+    )
 
 
 def _quoted(value: object) -> str:

@@ -50,6 +50,8 @@ class ProblemCode(StrEnum):
     KEY_ALREADY_MADE = "key-already-made", "The form was already sent and created its key."
     KEY_ALREADY_REVOKED = "key-already-revoked", "The key is already revoked."
     INVALID_KEY_NAME = "invalid-key-name", "The name of a key is empty or too long."
+    MAY_FORGET_NEEDS_AGENT = "may-forget-needs-agent", "Only a key of role agent can be one that may forget."
+    AGENT_FORGET_LIMIT = "agent-forget-limit", "The key would release more topics of its scope in a day than it may."
 
     # Addresses and bodies.
     ADDRESS_NOT_FOUND = "address-not-found", "The address does not exist."

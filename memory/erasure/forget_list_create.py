@@ -4,6 +4,7 @@ The list is stored. Its token is its id, valid once, for ``LISTED_FOR``, and onl
 topic changed in the meantime, which is checked once the topics are locked, nothing is done.
 """
 
+import dataclasses
 import datetime as dt
 import uuid
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
+from memory.erasure.agent_release import agent_release_check, forget_require, topics_protected
 from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
 from memory.erasure.forget_lists import Listing, listed_topics, listing_of, listing_state
 from memory.erasure.matches import TopicMatch, matches_of
@@ -77,10 +79,11 @@ def forget_list(
     """Find what ``verb`` (``release`` or ``purge``) would forget, store the list, and change nothing else.
 
     Give ``query``, ``wanted`` or both: the filter narrows what the query finds. A query that matches several things
-    equally well gives a list of all of them that cannot be executed. About ten statements, however many topics.
-    Raises ``NotAllowed`` below operator, ``ValueRefused`` for a request that is empty or too large.
+    equally well gives a list of all of them that cannot be executed. A list by an agent omits topics that only
+    operators may release. About ten statements, however many topics. Raises ``NotAllowed`` for callers who may not
+    forget, ``ValueRefused`` for a request that is empty or too large.
     """
-    principal.require("operator")
+    forget_require(principal, verb)
     if verb not in VERBS:
         raise ValueRefused(f"The verb must be release or purge, not {verb[:50]!r}.", code=ProblemCode.UNKNOWN_CHOICE)
     query = (query or "").strip()
@@ -94,6 +97,12 @@ def forget_list(
     wanted = wanted or ForgetFilter()
     place = scope_of(wanted, scope, principal)
     found, ambiguous, question = _found(verb, query, wanted, place, now=now)
+    if not principal.covers("operator"):
+        protected = topics_protected([match.topic_id for match in found], now=now)
+        if protected:
+            found = [match for match in found if match.topic_id not in protected]
+            left = f"{len(protected):,} topics were left out, because only an operator may release them."
+            question = f"{question} {left}".strip()
     if len(found) > MOST_AT_ONCE:
         raise ValueRefused(
             f"More than {MOST_AT_ONCE:,} topics match, which is the limit. Narrow the request.",
@@ -140,16 +149,18 @@ def forget_execute(
     A release is a run of event ``by_hand`` that can be undone; a purge leaves a receipt and cannot be undone. What a
     topic says beside the forgotten fact is kept as a topic of its own. ``reason`` replaces the reason of the list;
     ``verb``, if given, must be the verb of the list. Raises ``NotVisible`` for a token that is unknown or belongs to
-    another caller, ``Conflict`` for a list that is ambiguous, empty, expired, used or outdated; then nothing is
-    changed.
+    another caller, ``Conflict`` for a list that is ambiguous, empty, expired, used or outdated, and ``NotAllowed`` for
+    more than an agent may release in a day; then nothing is changed.
     """
-    principal.require("operator")
+    forget_require(principal, verb or "release")
     row = _list_of(token, principal)
     why = row.reason if reason is None else reason
     remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
     items = remainder_items(remainders, why=why, verb=row.verb)
+    # What stays keeps its age and salience, which only operators may set.
+    writer = dataclasses.replace(principal, role="operator")
     # Embedded before anything is locked; discarded if a topic has changed since.
-    kept = ingest_prepare(items, principal=principal, now=now, defer=False) if items else None
+    kept = ingest_prepare(items, principal=writer, now=now, defer=False) if items else None
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
@@ -161,10 +172,14 @@ def forget_execute(
             # Every purge takes these locks in this order.
             purges_wait()
             fold_wait()
+        if not principal.covers("operator"):
+            agent_release_check(ids, principal=principal, now=now)
         _drift_check(row, ids)
+        if not principal.covers("operator") and (pinned := topics_protected(ids, now=now)):
+            raise _outdated(row, [str(topic_id) for topic_id in ids if topic_id in pinned])
         if kept:
             # First, so that what stays does not count as erased.
-            remainders_store(kept, list(remainders), principal=principal, now=now)
+            remainders_store(kept, list(remainders), principal=writer, now=now)
         run = receipt = None
         if purges:
             request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
@@ -253,8 +268,12 @@ def _drift_check(row: ForgetListing, ids: Sequence[uuid.UUID]) -> None:
     states = _states(ids, lock=True)
     changed = [entry["id"] for entry in row.entries if states.get(uuid.UUID(entry["id"])) != entry["state"]]
     if changed:
-        raise Conflict(
-            f"{len(changed)} of {row.count} topics changed after they were listed, the first of them {changed[0]}. "
-            "Nothing was done; make the list again.",
-            code=ProblemCode.LIST_OUTDATED,
-        )
+        raise _outdated(row, changed)
+
+
+def _outdated(row: ForgetListing, changed: Sequence[str]) -> Conflict:
+    return Conflict(
+        f"{len(changed)} of {row.count} topics changed after they were listed, the first of them {changed[0]}. "
+        "Nothing was done; make the list again.",
+        code=ProblemCode.LIST_OUTDATED,
+    )

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
-from memory.forgetting.field_summaries import Fold, folds_prepare, folds_write
+from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.client import model_configured
@@ -150,14 +150,14 @@ def _folds_ahead(run_id: uuid.UUID, size: int, until: float | None) -> tuple[set
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
     folding = [action for action in actions if _folds(action)]
-    prepared = folds_prepare({action.topic_id: int(action.changes["keep"]) for action in folding}, until=until)
+    prepared = folds_prepare({each.topic_id: Keep.of_action(each.changes) for each in folding}, until=until)
     # Only actions before the first one without its summary.
     ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), size)
     return {action.id for action in folding}, ready, prepared.folds
 
 
 def _folds(action: _Action) -> bool:
-    return action.moves and action.to_rung > action.from_rung
+    return "fold" in action.changes or (action.moves and action.to_rung > action.from_rung)
 
 
 def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
@@ -183,7 +183,7 @@ def _batch_apply(
 ) -> None:
     if not actions:
         return
-    moving = [action.topic_id for action in actions if action.moves]
+    moving = [action.topic_id for action in actions if action.moves or _folds(action)]
     fields: dict[uuid.UUID, str] = {}
     if moving:
         cursor.execute(FIELDS, {"topics": moving})
@@ -221,7 +221,7 @@ def _batch_apply(
 
 
 def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime) -> None:
-    keep = {a.topic_id: int(a.changes["keep"]) for a in actions if _folds(a)}
+    keep = {a.topic_id: Keep.of_action(a.changes) for a in actions if _folds(a)}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
     aside = state_changes.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)

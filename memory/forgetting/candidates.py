@@ -16,6 +16,7 @@ from django.db import connection
 from psycopg import sql
 
 from memory.core.rules import RELEASED
+from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
 from memory.forgetting.gate import OPEN, Gate
 from memory.forgetting.judge import Judge, RulesSql
 from memory.models import Rung
@@ -26,7 +27,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
 # The names under which a run counts its actions, in the order of precedence.
-RUNG_COUNTS = ("released", "archived", "detached", "summarized", "restored")
+RUNG_COUNTS = ("released", "archived", "detached", "summarized", "folded", "restored")
 OTHER_COUNTS = ("pinned", "unpinned", "categorized")
 
 
@@ -67,9 +68,11 @@ def candidates_sql(
             trusted=not draft and not policies.rekeying_touches(partition.path),
             topics=topics,
             subset=subset,
+            folds=folds,
         )
         for partition in partitions_of(policies, scope, paused=gate.paused)
         if partition.path not in gate.without
+        for folds in (False, True)
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING_SQL, bound)
 
@@ -103,7 +106,9 @@ def _partition_sql(
     trusted: bool,
     topics: Sequence[uuid.UUID] | str | None,
     subset: TopicSubset,
+    folds: bool,
 ) -> str:
+    """Return the query of one partition; with ``folds``, of the topics that only have fields to fold again."""
     judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
@@ -113,15 +118,23 @@ def _partition_sql(
     if topics is not None:
         named = topics if isinstance(topics, str) else f"{bound.bind(list(topics))}::uuid[]"
         conditions.append(f"v.topic_id = ANY({named})")
-    elif not rules and judge.by_key and trusted:
+    if folds:
+        conditions.append(f"v.rung IN ({Rung.SUMMARIZED:d}, {Rung.DETACHED:d})")
+        source = f"({_grown_sql(partition.policy)}) grown JOIN memory_vitality v ON v.topic_id = grown.topic_id"
+    elif topics is None and not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
     held = judge.held()
     if rules.needs_topic or held.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
     # OFFSET 0 keeps the planner from evaluating each expression again wherever it is used.
+    changed = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
+    action, changes = _ACTION, _changes_sql(partition.policy, rules)
+    if folds:
+        changed = f"NOT ({changed} OR protected)"
+        action, changes = "'folded'", f"jsonb_build_object('fold', {judge.policy.knobs.keep_recent_revisions:d})"
     return f"""
-        SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
-               {_why_sql(judge, rules)} AS why, {_changes_sql(partition.policy, rules)} AS changes
+        SELECT topic_id, from_rung, to_rung, {action} AS action, score,
+               {_why_sql(judge, rules)} AS why, {changes} AS changes
         FROM (
             SELECT *, CASE WHEN released OR protected THEN from_rung
                            ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
@@ -145,7 +158,19 @@ def _partition_sql(
                 ) ruled
             ) judged
         ) c
-        WHERE to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"""
+        WHERE {changed}"""
+
+
+def _grown_sql(policy: EffectivePolicy) -> str:
+    """Return a SELECT of the topics with a field that has twice as many warm revisions as summarizing keeps, and that
+    may be summarized once more."""
+    return f"""
+        SELECT DISTINCT f.topic_id FROM memory_field f
+        WHERE f.last_seq > 1 AND f.last_seq - f.cold_through >= {fold_least(policy.knobs.keep_recent_revisions):d}
+          AND NOT EXISTS (
+              SELECT 1 FROM memory_fieldsummary s
+              WHERE s.field_id = f.id AND s.withdrawn_at IS NULL AND s.depth >= {MAX_DEPTH:d}
+          )"""
 
 
 _ACTION = f"""

@@ -1,12 +1,14 @@
 """Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
 
 A new summary includes the earlier one and has its depth plus one. After depth 2 nothing more is folded: later revisions
-stay warm until the topic is archived or rises to a higher rung.
+stay warm until the topic is archived or rises to a higher rung. While a topic stays summarized or detached, a field is
+folded again once it has grown by as many revisions as it keeps.
 """
 
 import datetime as dt
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -27,13 +29,13 @@ MODEL_SECONDS = 120.0
 _OLDER_SQL = """
 SELECT f.topic_id, f.id, f.last_seq, f.cold_through, r.seq, r.value, r.valid_from, s.text, s.from_seq, s.depth
 FROM memory_field f
-JOIN unnest(%(ids)s::uuid[], %(keeps)s::int[]) AS d (id, keep) ON f.topic_id = d.id
+JOIN unnest(%(ids)s::uuid[], %(keeps)s::int[], %(least)s::int[]) AS d (id, keep, least) ON f.topic_id = d.id
 LEFT JOIN LATERAL (
     SELECT text, from_seq, depth FROM memory_fieldsummary
     WHERE field_id = f.id AND withdrawn_at IS NULL ORDER BY through_seq DESC LIMIT 1
 ) s ON true
 JOIN memory_revision r ON r.field_id = f.id AND r.seq > f.cold_through AND r.seq <= f.last_seq - d.keep
-WHERE f.last_seq - f.cold_through > d.keep AND coalesce(s.depth, 0) < %(most)s
+WHERE f.last_seq - f.cold_through >= d.least AND coalesce(s.depth, 0) < %(most)s
 ORDER BY f.topic_id, f.id, r.seq
 """
 
@@ -41,6 +43,26 @@ _COLD_SQL = """
 UPDATE memory_field f SET cold_through = d.through
 FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id = d.id
 """
+
+
+def fold_least(keep: int) -> int:
+    """Return from how many warm revisions a field of a summarized topic is folded again."""
+    return 2 * keep
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many revisions a fold leaves warm, and from how many warm ones on it happens."""
+
+    warm: int
+    least: int
+
+    @classmethod
+    def of_action(cls, changes: Mapping[str, Any]) -> "Keep":
+        """Return what the changes of an action of a run ask for."""
+        if "fold" in changes:
+            return cls(int(changes["fold"]), fold_least(int(changes["fold"])))
+        return cls(int(changes["keep"]), int(changes["keep"]) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +88,9 @@ class PreparedFolds:
 
 
 def folds_prepare(
-    keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None, *, until: float | None = None
+    keep: dict[uuid.UUID, Keep], cursor: CursorWrapper | None = None, *, until: float | None = None
 ) -> PreparedFolds:
-    """Return a fold for each field of these topics that has more warm revisions than ``keep``. One query.
+    """Return a fold for each field of these topics that has as many warm revisions as ``keep`` requires. One query.
 
     A field whose summary has the greatest depth is skipped. A model may take until ``until`` (monotonic clock), else
     ``MODEL_SECONDS``, and ``MEMSTATE_LLM_TIMEOUT_SECONDS`` for the last question. When the time is up, the current
@@ -78,7 +100,12 @@ def folds_prepare(
     if not keep:
         return PreparedFolds({})
     until = time.monotonic() + MODEL_SECONDS if until is None else until
-    wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
+    wanted: dict[str, Any] = {
+        "ids": list(keep),
+        "keeps": [each.warm for each in keep.values()],
+        "least": [each.least for each in keep.values()],
+        "most": MAX_DEPTH,
+    }
     if cursor is not None:
         cursor.execute(_OLDER_SQL, wanted)
         rows = cursor.fetchall()
@@ -124,7 +151,7 @@ def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
 
 
 def folds_write(
-    cursor: CursorWrapper, keep: dict[uuid.UUID, int], prepared: dict[uuid.UUID, Fold], *, now: dt.datetime
+    cursor: CursorWrapper, keep: dict[uuid.UUID, Keep], prepared: dict[uuid.UUID, Fold], *, now: dt.datetime
 ) -> dict[uuid.UUID, list[int]]:
     """Write the folds of these topics and return the ids of the summaries, by topic. Three statements.
 
@@ -133,11 +160,11 @@ def folds_write(
     if not keep:
         return {}
     present = _present(cursor, list(keep))
-    # Topics with a field that was written to meanwhile, or that has no fold and more warm revisions than it may keep.
+    # Topics with a field that was written to meanwhile, or that has no fold and needs one.
     stale = {
         topic_id
         for field_id, (topic_id, last_seq, cold_through) in present.items()
-        if last_seq - cold_through > keep[topic_id]
+        if last_seq - cold_through >= keep[topic_id].least
         and ((fold := prepared.get(field_id)) is None or (fold.last_seq, fold.cold_through) != (last_seq, cold_through))
     }
     folds = {

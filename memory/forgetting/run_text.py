@@ -21,6 +21,7 @@ _VERBS = {
     "archived": ("archive", "archived"),
     "detached": ("detach", "detached"),
     "summarized": ("summarize", "summarized"),
+    "folded": ("summarize again", "summarized again"),
     "restored": ("move up", "moved up"),
     "released": ("release", "released"),
     "pinned": ("pin", "pinned"),
@@ -121,6 +122,8 @@ def why_words(why: Mapping[str, Any], action: str) -> str:
         return why.get("reason") or "It was a duplicate."
     if why.get("by") == "hand":
         return f"Manual: {why['reason']}" if why.get("reason") else "Manual."
+    if action == "folded":
+        return "Its fields have new revisions."
     if why.get("rule"):
         return f"Rule {why['rule']!r} matches."
     if why.get("threshold"):

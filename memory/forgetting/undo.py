@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.utils.module_loading import import_string
 
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
@@ -142,8 +143,8 @@ class LockedAction(NamedTuple):
 
 
 # What undoes the part of a merge that is not the state of a topic, or returns why it cannot be undone. Both actions are
-# undone or none. ``memory.apps`` fills it, because merges belong to a higher layer.
-TOGETHER: dict[str, Callable[[CursorWrapper, Sequence[LockedAction]], Conflicts]] = {}
+# undone or none. It is imported by name, because merges belong to a higher layer.
+MERGE_UNDO = "memory.duplicates.unmerge.merge_undo"
 
 
 class _MergeConflicts(Exception):
@@ -246,8 +247,10 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
         cursor.execute(_LOCK_SQL, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
         actions = [LockedAction(*row) for row in cursor.fetchall()]
         merged = bool(run.counts.get(MERGED))
-        if merged and (conflicts := TOGETHER[MERGED](cursor, actions)):
-            raise _MergeConflicts(conflicts)
+        if merged:
+            merge_undo: Callable[[CursorWrapper, Sequence[LockedAction]], Conflicts] = import_string(MERGE_UNDO)
+            if conflicts := merge_undo(cursor, actions):
+                raise _MergeConflicts(conflicts)
         states: dict[int, tuple[str, str]] = {}
         back: list[int] = []
         revived: list[uuid.UUID] = []

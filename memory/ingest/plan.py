@@ -408,7 +408,9 @@ class _Placing:
         used_at = max(used_at, self.used_at)
         idle = self._idle(topic.scope, used_at)
         self.plan.touched[topic.id] = (topic.categories, max(at, self.at), used_at, idle)
-        if self.item.pinned and not topic.pinned:
-            topic.pinned = True
+        by_operator = self.principal.covers("operator")
+        if self.item.pinned and (not topic.pinned or (by_operator and topic.pinned_by_agent)):
+            before = {"pinned": topic.pinned}
+            topic.pinned, topic.pinned_by_agent = True, not by_operator
             self.plan.pins.append(topic.id)
-            self._journal("pinned", topic, "asked for on ingest", {"pinned": False}, {"pinned": True})
+            self._journal("pinned", topic, "asked for on ingest", before, {"pinned": True})

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from django.db import connection
 
 from memory.core.rules import RELEASED
@@ -202,13 +203,15 @@ class _Reader:
         gates: dict[str, dict[str, dt.datetime]],
     ) -> None:
         judge, self.rests = view.judge, view.rests
-        self.knobs = judge.policy.knobs
+        knobs = judge.policy.knobs
         rules = judge.rules()
         self.needs_topic = rules.needs_topic
         self.key_at = key_at[judge.key()]
         # A key equal to a threshold is neither below nor above it. Converting it back to a score could round it.
         exact = _thetas(judge)
-        self.scores = [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
+        scores = np.array(
+            [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
+        )[:, None, None]
         pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
         spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
         self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
@@ -222,22 +225,23 @@ class _Reader:
         self.needs_topic = self.needs_topic or held.needs_topic
         self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
         self.rule_at = columns.place(rules.rule_rung_direct, RELEASED + 1) if rules else None
+        # The ladder for all classes at once: by place of the key, rung, and whether the topic is unused.
+        self.ladder = rung_target(
+            np.arange(len(Rung))[None, :, None],
+            scores,
+            archive_due=(scores < knobs.forget_salience_threshold) & np.array([False, True]),
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
+        )
 
     def target(self, values: Sequence[int], rung: int) -> int:
         if self.rests or values[self.spared_at]:
             return rung
-        score, knobs = self.scores[values[self.key_at]], self.knobs
-        by_ladder = rung_target(
-            rung,
-            score,
-            archive_due=score < knobs.forget_salience_threshold and self._unused(values),
-            theta_summary=knobs.summarize_below,
-            theta_detach=knobs.detach_below,
-        )
+        by_ladder = int(self.ladder[values[self.key_at], rung, int(self._unused(values))])
         # Released topics leave retrieval like archived ones and are counted with them.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
         held = 0 if self.held_at is None else min(rung, values[self.held_at])
-        return max(int(by_ladder), by_rule, held)
+        return max(by_ladder, by_rule, held)
 
     def _unused(self, values: Sequence[int]) -> bool:
         return self.gate_at is None or values[self.gate_at] <= self.gate_place

@@ -27,6 +27,7 @@ from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
 from memory.models import Rung
+from memory.models.expressions import share_of_topic_sql
 from memory.models.identities import uuid_sql
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
@@ -59,9 +60,10 @@ ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
 # Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
-_USES_SQL = """
-SELECT at, actor, scope, query FROM memory_accesslog
+_USES_SQL = f"""
+SELECT at, actor, scope, query FROM memory_accesslog a
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
+  AND {share_of_topic_sql("a", "%(id)s::uuid")} > 0
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 

@@ -90,6 +90,25 @@ class ExtractResult(_Result):
     note: str = Field(description="How the facts were found, and the limits of that method.")
 
 
+class Listed(_Result):
+    """A topic of a list to forget."""
+
+    topic_id: str
+    title: str
+    why: str
+
+
+class ForgetResult(_Result):
+    """A list of topics to forget, or what was done with it."""
+
+    forgotten: bool = Field(description="False for a list: nothing was done yet.")
+    count: int
+    topics: list[Listed] = Field(description="The first 50 of them.")
+    confirm: str | None = Field(description="Call forget with this value alone to do it; null if it cannot be done.")
+    question: str = Field(description="What is unclear, or what was left out.")
+    run_id: str | None = Field(description="The run with which an operator can undo it.")
+
+
 RESULTS: dict[str, type[BaseModel]] = {
     "query": QueryResult,
     "topic": TopicResult,
@@ -100,4 +119,5 @@ RESULTS: dict[str, type[BaseModel]] = {
     "version_field": WrittenResult,
     "link": WrittenResult,
     "extract": ExtractResult,
+    "forget": ForgetResult,
 }

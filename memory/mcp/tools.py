@@ -1,6 +1,7 @@
-"""The tools of the toolbox for one key, and extract: which there are, and what a call does. Nothing here forgets."""
+"""The tools of the toolbox for one key, extract, and forget for keys that may: which there are, what a call does."""
 
 import datetime as dt
+import uuid
 from typing import Any
 
 from django.conf import settings
@@ -11,17 +12,21 @@ from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
 from memory.agents.tools.write_tools import Kind, writing_tools
 from memory.core.callbacks import Clock
-from memory.core.errors import MemoryProblem, NotVisible
+from memory.core.errors import MemoryProblem, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import MAX_QUERY, forget_execute, forget_list
 from memory.extraction.request import extract
 from memory.ingest.apply import ingest_apply, ingest_prepare
-from memory.ingest.items import IngestItem
+from memory.ingest.items import Category, IngestItem, LongText
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemReply
 from memory.jobs import tasks
 
 # The provenance of values; the journal records the key.
 PROVENANCE = "mcp"
+# Topics of a list to forget that are shown to the model.
+_MOST_LISTED = 50
 
 
 class NoSuchTool(NotVisible):
@@ -43,12 +48,25 @@ class ExtractArguments(FactsArguments):
     kind: Kind | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
 
 
+class ForgetArguments(Arguments):
+    """What to forget, or the list that is confirmed."""
+
+    query: str | None = Field(default=None, min_length=1, max_length=MAX_QUERY, description="What to forget, in words.")
+    scope: str | None = Field(default=None, max_length=500, description="A path within the scope of the key.")
+    older_than: str | None = Field(default=None, max_length=50, description="Age since creation: 30d, 2w, 6m, 1y.")
+    categories: list[Category] | None = Field(default=None, max_length=50, description="Any of them.")
+    topic_ids: list[uuid.UUID] | None = Field(default=None, max_length=1_000)
+    reason: LongText = Field(default="", description="Why, for the journal.")
+    confirm: str | None = Field(default=None, max_length=100, description="confirm of the list that is to be done.")
+
+
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that this key may call, reading tools first. No query."""
     reading = reading_tools(principal, clock=clock)
     if not principal.covers("agent"):
         return [*reading, _facts_tool(principal, clock)]
-    return [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock)]
+    tools = [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock)]
+    return [*tools, _forget_tool(principal, clock)] if principal.may_forget else tools
 
 
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
@@ -106,6 +124,49 @@ def _extract_tool(principal: Principal, clock: Clock) -> Tool[Any]:
         "Take a text apart into self-contained facts and remember those that are not known yet. Use it for more than "
         f"a few sentences, such as notes or a conversation. {_bounds()}",
         ExtractArguments,
+        run,
+        writes=True,
+    )
+
+
+def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
+    def run(asked: ForgetArguments) -> ToolReply:
+        now = clock()
+        if asked.confirm is None:
+            wanted = ForgetFilter(
+                older_than=asked.older_than,
+                categories=None if asked.categories is None else tuple(asked.categories),
+                ids=None if asked.topic_ids is None else tuple(asked.topic_ids),
+                scope=asked.scope,
+            )
+            listing = forget_list(
+                "release", query=asked.query, wanted=wanted, reason=asked.reason, principal=principal, now=now
+            )
+        elif asked.model_fields_set - {"confirm", "reason"}:
+            raise ValueRefused(
+                "confirm identifies its list. Give nothing else with it.", code=ProblemCode.CONTRADICTORY_REQUEST
+            )
+        else:
+            listing = forget_execute(
+                asked.confirm, verb="release", principal=principal, now=now, reason=asked.reason or None
+            ).listing
+        shown = listing.matches[:_MOST_LISTED]
+        result = {
+            "forgotten": listing.executed_at is not None,
+            "count": listing.count,
+            "topics": [{"topic_id": str(each.topic_id), "title": each.title, "why": each.why} for each in shown],
+            "confirm": listing.token,
+            "question": listing.question,
+            "run_id": str(listing.run_id) if listing.run_id else None,
+        }
+        return ToolReply(result, [each.topic_id for each in shown])
+
+    return Tool(
+        "forget",
+        "Take topics out of the memory, only because a person asks for it. Say what to forget by any of query, scope, "
+        "older_than, categories and topic_ids: nothing is done yet, you get the list. If it is right, call forget "
+        "again with the value of confirm from the list. An operator can undo it.",
+        ForgetArguments,
         run,
         writes=True,
     )

@@ -24,6 +24,12 @@ class Field(Fading):
             # Also the index by which a topic's fields are fetched.
             models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name")
         ]
+        indexes = [
+            # The fields of summarized topics that have grown, to fold again. Most fields have one revision only.
+            models.Index(
+                models.F("last_seq") - models.F("cold_through"), name="field_warm", condition=models.Q(last_seq__gt=1)
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -19,6 +19,9 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=200)
     role = models.CharField(max_length=20, choices=Role.choices)
     scope = models.CharField(max_length=500, default="/", help_text="Nothing outside this path is visible or writable.")
+    may_forget = models.BooleanField(
+        default=False, help_text="An agent with this key may release topics, within agent_forget_share."
+    )
     prefix = models.CharField(max_length=20, help_text="The first characters, which distinguish keys for people.")
     secret_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField()

@@ -25,6 +25,7 @@ class Lock(IntEnum):
     STORE_EXTRACTION = 10  # By scope: two requests with one text must not both find that nothing is known.
     COUNT_STUDIES = 11
     STUDY = 12  # By name of a study or of a turn.
+    AGENT_RELEASE = 13  # What agents may release depends on what they have released.
 
 
 def lock_wait(lock: Lock, name: str = "") -> None:

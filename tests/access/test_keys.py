@@ -34,7 +34,17 @@ def test_a_key_is_kept_as_a_hash_with_a_prefix_and_journaled():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "bad", [{"role": "god"}, {"role": ""}, {"scope": "/a b"}, {"name": ""}, {"name": "x" * 101}, {"name": "x" * 10_000}]
+    "bad",
+    [
+        {"role": "god"},
+        {"role": ""},
+        {"scope": "/a b"},
+        {"name": ""},
+        {"name": "x" * 101},
+        {"name": "x" * 10_000},
+        {"role": "reader", "may_forget": True},
+        {"role": "operator", "may_forget": True},
+    ],
 )
 def test_a_key_that_makes_no_sense_is_not_made(bad: dict[str, Any]):
     with pytest.raises(ValueRefused):

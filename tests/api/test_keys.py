@@ -53,6 +53,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/receipts/{receipt}", None),
     ("agent", "POST", "/v1/supersede", {"old_query": "Tea is green.", "new_text": "Tea is black."}),
     ("operator", "POST", "/v1/forget", {"verb": "release", "query": "Tea", "dry_run": False}),
+    ("operator", "POST", "/v1/forget", {"older_than": "1d"}),
     ("operator", "DELETE", "/v1/topics/{id}", None),
     ("reader", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}]}),
     ("agent", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}], "intent_override": "ingest"}),

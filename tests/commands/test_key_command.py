@@ -58,6 +58,19 @@ def test_the_role_of_a_key_is_the_one_asked_for(role: str, status: int):
     assert (caller.post("/v1/ingest", past).status == 200) == (role == "operator")
 
 
+def test_only_a_key_made_so_may_forget(agent: Caller):
+    agent.remember("Tea")
+    for more, status in (((), 403), (("--may-forget",), 200)):
+        caller = Caller(in_process, made("laptop", *more))
+        assert caller.post("/v1/forget", {"query": "tea"}).status == status
+        assert ("may forget" in key("list")) == bool(more)
+    event = AuditEvent.objects.filter(action="key_created", actor="terminal").latest("id")
+    assert event.after["may_forget"] is True
+    with pytest.raises(CommandError) as problem:
+        key("create", "laptop", "--role", "reader", "--may-forget")
+    assert problem.value.code == "may-forget-needs-agent"
+
+
 def test_a_key_sees_nothing_outside_its_scope(agent: Caller):
     outside, inside = agent.remember("Bob's", scope="/user/bob"), agent.remember("Alice's", scope="/user/alice/home")
     caller = Caller(in_process, made("alice", "--scope", "user/alice/"))

@@ -22,7 +22,7 @@ from tests.cast import Answer, Caller, Cast, principal_like
 from tests.waiting import waiting
 
 # The full variant is MEMSTATE_TEST_WRITES=200.
-WRITES = int(os.environ.get("MEMSTATE_TEST_WRITES", "25"))
+WRITES = int(os.environ.get("MEMSTATE_TEST_WRITES", "5"))
 WRITERS = 32
 
 pytestmark = [pytest.mark.django_db(transaction=True)]

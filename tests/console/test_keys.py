@@ -55,6 +55,14 @@ def test_a_new_key_opens_the_api_and_its_secret_is_shown_once(administrator: Cli
     assert all(secret not in str(session.get_decoded()) for session in Session.objects.all())
 
 
+def test_an_agent_may_forget_only_if_its_key_was_made_so(administrator: Client) -> None:
+    secret = secret_in(administrator.post("/keys/new/", form_of(administrator) | {"may_forget": "on"}).content.decode())
+    assert ApiKey.objects.get(secret_hash=secret_hash(secret)).may_forget
+    assert "may forget" in administrator.get("/keys/").content.decode()
+    without = secret_in(administrator.post("/keys/new/", form_of(administrator)).content.decode())
+    assert not ApiKey.objects.get(secret_hash=secret_hash(without)).may_forget
+
+
 def test_a_form_that_is_sent_twice_makes_one_key(administrator: Client) -> None:
     form = form_of(administrator)
     before = ApiKey.objects.count()
@@ -80,6 +88,7 @@ def test_what_makes_no_key_is_said_in_place_and_what_was_typed_is_kept(administr
         ({"last_day": "2020-01-01"}, "invalid-period"),
         ({"last_day": "9999-12-31"}, "invalid-period"),
         ({"once": "7"}, "invalid"),
+        ({"role": "operator", "may_forget": "on"}, "may-forget-needs-agent"),
     ):
         page = administrator.post("/keys/new/", form | wrong)
         assert page.status_code == 422, wrong

@@ -6,7 +6,7 @@ import pytest
 
 from memory.models import Field, FieldSummary, Revision, Vitality
 from tests.cast import Caller, Clock, store_rows
-from tests.forgetting.shop import NOON, actions, policy_put, run, rungs
+from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +226,33 @@ def test_each_action_tells_its_threshold_and_score(agent: Caller, operator: Call
         (made[1], "detached", "theta_detach", 0.12, 0.1),
         (made[0], "summarized", "theta_summary", 0.25, 0.2),
     ]
+
+
+def test_a_summarized_topic_folds_again_once_it_has_grown_by_what_it_keeps(agent: Caller, operator: Caller):
+    topic_id = written(agent, 9)
+    weigh(operator, 0.2, topic_id)
+
+    def grow(start: int, number: int) -> None:
+        for place in range(start, start + number):
+            field = {"name": "berth", "value": f"berth {place}"}
+            agent.ingest("version_field", topic_id=topic_id, fields=[field])
+
+    grow(10, 4)
+    assert run(operator, dry_run=False)["planned"] == 0
+    grow(14, 1)
+    before = dump(*JOURNALS, "memory_fieldsummary")
+    planned = run(operator)
+    assert planned["results"] == [f"folded:{topic_id}"]
+    assert planned["counts"]["folded"] == 1
+    done = operator.post(f"/v1/runs/{planned['run_id']}/apply").ok()
+    assert done["results"] == planned["results"]
+    operator.post(f"/v1/runs/{done['run_id']}/undo").ok()
+    assert dump(*JOURNALS, "memory_fieldsummary") == before
+    run(operator, dry_run=False)
+    latest = FieldSummary.objects.latest("id")
+    assert (latest.from_seq, latest.through_seq, latest.depth) == (1, 9, 2)
+    assert len(history(agent, topic_id)) == 5
+    assert operator.topic(topic_id)["rung"] == "summarized"
+    # The next ones stay warm: a summary of summaries is the last.
+    grow(15, 10)
+    assert run(operator, dry_run=False)["planned"] == 0

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from memory.access.keys import key_create
 from tests.cast import Cast, secret_of, store_rows
 from tests.mcp.conftest import FEW, Connect
 
@@ -135,6 +136,39 @@ def test_a_key_bound_to_a_scope_sees_and_writes_nothing_outside(people: Cast, co
         made = link.call("new_topic", title="Her cup")["topic_id"]
         facts = link.call("extract", content="The ferry leaves at nine.")["stored"]
         assert {people.reader.topic(each)["scope"] for each in (made, *facts)} == {"/user/alice"}
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_a_key_that_may_forget_lists_and_then_releases(people: Cast, connect: Connect):
+    secret = "ms_the-secret-of-one-that-may-forget"
+    key_create(name="forgetter", role="agent", secret=secret, scope="/user/alice", may_forget=True)
+    topics = [people.alice.remember(f"Note {number}", categories=["notes"]) for number in range(20)]
+    people.operator.post(f"/v1/topics/{topics[1]}/pin", {}).ok()
+    old = "2024-05-01T00:00:00Z"
+    log = people.operator.remember("A log", scope="/user/alice/work", categories=["logs"], created_at=old)
+    outside = people.operator.remember("Another log", scope="/user/bob", categories=["logs"], created_at=old)
+    with connect(secret, fresh=True) as link:
+        (tool,) = [tool for tool in link.list_tools().tools if tool.name == "forget"]
+        assert (tool.annotations.destructive_hint, tool.annotations.read_only_hint) == (True, False)
+        listed = link.call("forget", scope="/user/alice", older_than="30d", categories=["logs"])
+        assert (listed["forgotten"], [each["topic_id"] for each in listed["topics"]]) == (False, [log])
+        assert people.reader.get(f"/v1/topics/{log}").ok()["released_at"] is None
+        assert link.refused("forget", confirm=listed["confirm"], query="A log") == "contradictory-request"
+        assert link.refused("forget", scope="/user/bob", older_than="30d") == "scope-not-found"
+        assert link.refused("forget") == "nothing-named"
+        assert link.call("forget", topic_ids=[outside])["confirm"] is None
+        done = link.call("forget", confirm=listed["confirm"], reason="She asked for it.")
+        assert (done["forgotten"], done["count"]) == (True, 1)
+        assert people.reader.get(f"/v1/topics/{log}").ok()["released_at"]
+        more = link.call("forget", topic_ids=topics[:2])
+        assert [each["topic_id"] for each in more["topics"]] == topics[:1]
+        assert link.refused("forget", confirm=more["confirm"]) == "agent-forget-limit"
+    run = people.operator.get(f"/v1/runs/{done['run_id']}").ok()
+    assert run["actor"] == "key:forgetter"
+    people.operator.post(f"/v1/runs/{done['run_id']}/undo", {}).ok()
+    assert people.reader.get(f"/v1/topics/{log}").ok()["released_at"] is None
+    with connect(secret_of("operator")) as link:
+        assert "forget" not in {tool.name for tool in link.list_tools().tools}
 
 
 @pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)

@@ -1,7 +1,7 @@
 """Tool and Toolbox: functions that a model can call, with the schemas of their arguments.
 
-There is no tool that forgets. A toolbox contains only the tools it was created with; calls of other names are refused.
-Errors of a call are returned to the model. Only failures of the store are raised.
+No tool of this package forgets. A toolbox contains only the tools it was created with; calls of other names are
+refused. Errors of a call are returned to the model. Only failures of the store are raised.
 """
 
 import time
@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode, validation_code
 from memory.core.replies import TypedDict, doc
+from memory.core.requests import RequestModel
 from memory.models.locks import lock_missed
 
 
-class Arguments(BaseModel):
-    """The arguments of a tool. Unknown members are refused, so that the model gets an error message."""
+class Arguments(RequestModel):
+    """The arguments of a tool."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 A = TypeVar("A", bound=Arguments)

@@ -63,6 +63,12 @@ class KeyForm(forms.Form):
         max_length=MAX_NAME_LENGTH, label="Name", help_text="Shown in the audit: name the owner and the purpose."
     )
     role = forms.ChoiceField(label="Role", choices=ROLES)
+    may_forget = forms.BooleanField(
+        required=False,
+        label="May forget",
+        help_text="For agents: the key may release topics of its scope, at most agent_forget_share of them a day. "
+        "Operators can undo it.",
+    )
     scope = ScopeField(
         required=False, help_text="The key can read and write only within this scope. Leave empty for the whole store."
     )
@@ -77,6 +83,16 @@ class KeyForm(forms.Form):
         if day is not None and day < timezone.now().date():
             raise ValidationError("Choose a date in the future.", code=ProblemCode.INVALID_PERIOD)
         return day
+
+    def clean(self) -> dict[str, Any]:
+        """Check that only an agent may forget by its key."""
+        said = self.cleaned_data
+        if said.get("may_forget") and said.get("role") not in (None, "agent"):
+            self.add_error(
+                "may_forget",
+                ValidationError("Choose the role Agent for this.", code=ProblemCode.MAY_FORGET_NEEDS_AGENT),
+            )
+        return said
 
 
 class RevokeForm(forms.Form):
@@ -132,6 +148,7 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
         secret=secret,
         actor=request.principal.actor,
         key_id=said["once"],
+        may_forget=said["may_forget"],
     )
     return show(request, "key_created.html", {"key": key_as_json(key, now=timezone.now()), "secret": secret})
 

@@ -3,18 +3,18 @@
 import datetime as dt
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke, secret_generate
 from memory.access.principal import ROLES
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 from memory.models import ApiKey
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """API keys at the terminal. A secret is shown only once."""
 
     help = "Make, list and revoke API keys."
@@ -26,6 +26,7 @@ class Command(BaseCommand):
         create.add_argument("name")
         create.add_argument("--role", choices=ROLES, default="agent")
         create.add_argument("--scope", default="/", help="nothing outside this path is visible or writable")
+        create.add_argument("--may-forget", action="store_true", help="an agent that may release topics of its scope")
         create.add_argument("--days", type=int, help="how long it is valid; without end if left out")
         verbs.add_parser("list", help="list all keys")
         revoke = verbs.add_parser("revoke", help="make a key useless, for good")
@@ -52,6 +53,7 @@ class Command(BaseCommand):
             secret=secret,
             expires_at=expires,
             actor="terminal",
+            may_forget=options["may_forget"],
         )
         self.stdout.write(f"{key.role} key {key.name!r} for {key.scope}, shown this once:\n{secret}")
 
@@ -59,7 +61,8 @@ class Command(BaseCommand):
         for key in ApiKey.objects.order_by("created_at"):
             state = "revoked" if key.revoked_at else "expired" if key.is_expired(timezone.now()) else "valid"
             used = f"used {key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
-            self.stdout.write(f"{key.prefix:<10} {key.role:<9} {state:<8} {key.scope:<20} {used:<22} {key.name}")
+            name = f"{key.name}, may forget" if key.may_forget else key.name
+            self.stdout.write(f"{key.prefix:<10} {key.role:<9} {state:<8} {key.scope:<20} {used:<22} {name}")
 
     def _revoke(self, options: dict[str, Any]) -> None:
         key = key_revoke(options["prefix"], actor="terminal", reason=options["reason"], now=timezone.now())
