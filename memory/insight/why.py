@@ -39,7 +39,8 @@ MOST_USES = 20
 # Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
 _ACTIONS_SQL = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
-       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
+       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions,
+       {uuid_sql("a.changes->>'into'")}, (a.changes->>'from')::int
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
 WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
@@ -90,6 +91,8 @@ class _Action(NamedTuple):
     author: str | None
     reason: str | None
     versions: str
+    into: uuid.UUID | None
+    sources: int | None
 
 
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
@@ -219,6 +222,8 @@ def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
         "undone_at": entry.undone_at if undone else None,
         "undone_by": entry.undone_by if undone and seen else None,
         "note": entry.note,
+        "into": str(entry.into) if entry.into else None,
+        "sources": entry.sources,
         "reason": "",
     }
 
