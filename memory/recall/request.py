@@ -39,6 +39,9 @@ class QueryRequest(RequestModel):
     include_cold: bool = False
     as_of: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
     depth: int = Field(default=1, ge=0, le=MAX_DEPTH, description="How far neighbours are followed.")
+    min_relevance: float | None = Field(
+        default=None, ge=0, le=1, description="Leaves out topics whose relevance is below it."
+    )
     token_budget: int | None = Field(default=None, ge=1, le=1_000_000)
 
     @model_validator(mode="after")
