@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 from tqdm import tqdm
@@ -14,7 +14,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.jobs.tasks import upkeep_request
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused, StoreCommand
 from memory.models import ImportJob
 from memory.transfer.check import import_check
 from memory.transfer.importers.guess import source_guess
@@ -30,7 +30,7 @@ TURN_SECONDS = 60.0
 _FAILED = ("Not undone.", "Nothing was imported.")
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Checks the whole file before anything is written. If it is stopped, the same command continues where it was."""
 
     help = (

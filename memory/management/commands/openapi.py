@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 
 from memory.api.app import api
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused
 
 PLACE = Path("docs") / "openapi.json"
 

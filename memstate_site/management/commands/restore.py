@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused
 from memstate_site.env import envsecret
 from memstate_site.folder import data_folder, private_file_read, private_file_replace
 from memstate_site.management.commands.backup import DUMP, SECRET
