@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
@@ -15,6 +15,7 @@ from memory.api.responses import problems
 from memory.api.run_schemas import ScopeText
 from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
+from memory.core.requests import RequestModel
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.replies import ExtractAccepted, ExtractionOut, ExtractReply
 from memory.extraction.request import extract
@@ -30,7 +31,7 @@ router = Router(tags=["extract"])
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
-class ExtractRequest(BaseModel):
+class ExtractRequest(RequestModel):
     """A text to extract facts from. With ``store`` the facts become topics that refer to the text as their source."""
 
     content: Content = Field(description="Prose, a list, a transcript; MEMSTATE_EXTRACT_MAX_CHARS characters at most.")

@@ -6,11 +6,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Field, Router, Schema
-from pydantic import AwareDatetime, ConfigDict
+from pydantic import AwareDatetime
 
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_within
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.models import ForgetPause
@@ -18,20 +19,16 @@ from memory.models import ForgetPause
 router = Router(tags=["runs"])
 
 
-class PauseRequest(Schema):
+class PauseRequest(RequestModel):
     """Where forgetting stops, why, and until when."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(max_length=500)
     until: AwareDatetime | None = Field(default=None, description="Without it, until it is lifted.")
 
 
-class ResumeRequest(Schema):
+class ResumeRequest(RequestModel):
     """Where forgetting goes on, and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(default="", max_length=500)

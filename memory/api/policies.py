@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.core.scopes import ROOT
 from memory.policy.read import policy_show, policy_versions
 from memory.policy.replies import PolicyOut, PolicyVersionPage
@@ -58,7 +59,7 @@ _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 # Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
 
 
-class PolicyDraft(BaseModel, extra="forbid"):
+class PolicyDraft(RequestModel):
     """The whole policy of a scope. Omitted values are inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
@@ -79,7 +80,7 @@ class PolicyDraft(BaseModel, extra="forbid"):
         return self
 
 
-class PolicyRollback(BaseModel, extra="forbid"):
+class PolicyRollback(RequestModel):
     """The version to roll back to, and the reason."""
 
     to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 removes the policy.")

@@ -23,6 +23,7 @@ _DESIGN = (
     "max_topics_for_forget_scan",
     "query_salience_bump",
     "query_field_salience_bump",
+    "reinforce_min_relevance",
     "field_salience_max",
     "reinforce_once_seconds",
     "max_field_history",
@@ -42,6 +43,9 @@ class Preset:
 def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
     plain = Knobs()
     defaults: dict[str, KnobValue] = {name: getattr(plain, name) for name in _DESIGN}
+    if values:
+        # Only the defaults ask whether a topic answers; by every published design each retrieval counts whole.
+        defaults["reinforce_min_relevance"] = 0.0
     of_strategy = STRATEGY_DEFAULTS[str(values.get("strategy", plain.strategy))]
     return Preset(meaning, {**defaults, **of_strategy, **values}, rules)
 

@@ -23,24 +23,21 @@ from memory.erasure.erased_text import MOST_ANCHORS
 from memory.erasure.receipts import is_anchor
 from memory.erasure.redact_text import Eraser, anchors_of, anchors_pattern
 from memory.erasure.related_rows import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column, key_sql, statistics_read
+from memory.recall.reinforcement import accesses_without_sql
 
 ROWS = 2_000
 TRIES = 5
 # The first version of PostgreSQL that can clear the statistics of one column.
 _CLEARS_STATISTICS = 180000
 
-# The hash of a query is a fingerprint of it, so it is emptied too.
-_ACCESSES_SQL = """
-UPDATE memory_accesslog a
-SET topic_ids = x.topics, field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
-                                            WHERE f <> ALL(%(fields)s::uuid[]) ORDER BY n),
-    query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END, query_hash = ''
-FROM (
-    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
-                     WHERE t <> ALL(%(ids)s::uuid[]) ORDER BY n) AS topics
-    FROM memory_accesslog WHERE EXISTS (SELECT 1 FROM unnest(topic_ids) t WHERE t = ANY(%(ids)s::uuid[]))
-) x WHERE a.id = x.id RETURNING a.id::text
-"""
+_ACCESSES_SQL = (
+    accesses_without_sql(
+        rows="(l.topic_ids || l.cut_ids) && %(ids)s::uuid[]",
+        topic="u.topic <> ALL(%(ids)s::uuid[])",
+        field="u.field <> ALL(%(fields)s::uuid[])",
+    )
+    + "RETURNING a.id::text"
+)
 # Only within the scope of the caller: a row of another scope tells of another topic that once had the id.
 _AUDITS_SQL = """
 UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from memory.core.policy_values import NO_DECAY_SECONDS
-from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.rules import COMPACT, PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN
 from memory.formulas.salience import MAX_HALVINGS, fade_before
@@ -19,6 +19,7 @@ from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.binding import Bind
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import takes_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,8 @@ class RulesSql:
     """The rules of one policy as expressions; ``rung_rule`` is 0 or the number of the first rule that moves the topic.
 
     ``pins`` is NULL, or whether the topic is to be pinned; ``adds`` the categories to add, NULL for none.
+    ``compact_rule`` is 0 or the number of the first rule that compacts. ``timed`` numbers the rules that cannot match
+    a new topic.
     """
 
     rules: tuple[Rule, ...]
@@ -199,6 +202,8 @@ class RulesSql:
     pins: str
     pin_rule: str
     adds: str
+    compact_rule: str
+    timed: tuple[int, ...]
     needs_topic: bool
 
     def __bool__(self) -> bool:
@@ -211,7 +216,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
     now = judge.time() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
-    rung_rules, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
+    rung_rules, rungs, at_once, pins, pin_rules, adds, compacts = [], [], [], [], [], [], []
     for place, rule in enumerate(rules, start=1):
         compiled = predicate_sql(
             condition_parse(rule.condition), now=now, score_sql=score, bind=judge.bind, categories_added=dict(added)
@@ -224,6 +229,8 @@ def _rules_sql(judge: Judge) -> RulesSql:
         elif rule.action in PIN_ACTIONS:
             pins.append(f"WHEN {compiled.sql} THEN {'true' if rule.action == 'pin' else 'false'}")
             pin_rules.append(f"WHEN {compiled.sql} THEN {place}")
+        elif rule.action == COMPACT:
+            compacts.append(f"WHEN {compiled.sql} THEN {place}")
         else:
             needs_topic = True
             category = judge.bind(rule.category) + "::varchar"
@@ -238,6 +245,8 @@ def _rules_sql(judge: Judge) -> RulesSql:
         pins=f"CASE {' '.join(pins)} END" if pins else "NULL::boolean",
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
         adds=_adds_sql(adds),
+        compact_rule=f"CASE {' '.join(compacts)} ELSE 0 END" if compacts else "0",
+        timed=tuple(place for place, rule in enumerate(rules, start=1) if takes_time(condition_parse(rule.condition))),
         needs_topic=needs_topic,
     )
 

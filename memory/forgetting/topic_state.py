@@ -42,6 +42,13 @@ def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
+def undone_state_sql(state: str, action: str) -> str:
+    """Return the condition that a topic is in a state that undo takes back. A later change of its text is kept, so it
+    hinders only the undo of a compacted topic, which would hide it."""
+    written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
+    return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
+
+
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
     """Return what changed between two states of a topic, as a sentence, for skipped actions and conflicts of undo."""
     if before.get("released_at") != now.get("released_at"):

@@ -20,7 +20,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
 from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, undone_journal
-from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
+from memory.forgetting.topic_state import HELD, drift_words, undone_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
 
@@ -31,7 +31,7 @@ WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY plac
 
 _LOCK_SQL = f"""
 WITH {HELD}
-SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.before, a.after, held.state, a.action,
+SELECT a.id, a.topic_id, {undone_state_sql("held.state", "a")}, a.before, a.after, held.state, a.action,
        a.changes
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
@@ -120,7 +120,7 @@ FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (
 """
 
 _OUTCOME_SQL = """
-SELECT count(*) FILTER (WHERE state = 'undone') FROM memory_forgetaction WHERE run_id = %s
+SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM memory_forgetaction WHERE run_id = %s
 """
 
 MOST_CONFLICTS = 1000

@@ -29,6 +29,15 @@ LEAST_SALIENCE = 1e-20
 FADE_FLOOR_LAG = 0.25
 
 
+def reinforcement_share(relevance: Numbers, *, min_relevance: Numbers) -> Numbers:
+    """Return the share of the bump that a retrieved topic gets; 0 also means that its clock does not restart.
+
+    With a ``min_relevance`` of 0 everything gets the whole bump, and so does what has no relevance (NaN).
+    """
+    share = np.where(np.isnan(relevance), 1.0, np.where(relevance < min_relevance, 0.0, relevance))
+    return np.where(np.equal(min_relevance, 0.0), 1.0, share)[()]
+
+
 def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
     """Return ``value`` after a decay of ``seconds``: ``value * 2**(-seconds / H)``; negative times count as 0."""
     left = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)

@@ -4,9 +4,10 @@ import datetime as dt
 import uuid
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, model_validator
 
 from memory.core.field_values import value_as_text
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
 Placement = Literal["new_topic", "extend_topic", "version_field"]
@@ -21,8 +22,8 @@ EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
 LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
 
 
-class IngestField(BaseModel):
-    """A value for a named field. Unknown members are ignored, so that newer clients keep working."""
+class IngestField(RequestModel):
+    """A value for a named field."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,7 +63,7 @@ class IngestField(BaseModel):
         return "ref_topic_id" not in self.model_fields_set
 
 
-class IngestEdge(BaseModel):
+class IngestEdge(RequestModel):
     """A link from the topic to another."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +72,7 @@ class IngestEdge(BaseModel):
     kind: Name = "related"
 
 
-class IngestItem(BaseModel):
+class IngestItem(RequestModel):
     """One observation and where it belongs."""
 
     model_config = ConfigDict(frozen=True)

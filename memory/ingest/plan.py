@@ -413,7 +413,9 @@ class _Placing:
         topic.categories = sorted({*topic.categories, *self.item.categories})
         _categories, at, used_at = self.plan.touched.get(topic.id, (None, self.at, self.used_at))
         self.plan.touched[topic.id] = (topic.categories, max(at, self.at), max(used_at, self.used_at))
-        if self.item.pinned and not topic.pinned:
-            topic.pinned = True
+        by_operator = self.principal.covers("operator")
+        if self.item.pinned and (not topic.pinned or (by_operator and topic.pinned_by_agent)):
+            before = {"pinned": topic.pinned}
+            topic.pinned, topic.pinned_by_agent = True, not by_operator
             self.plan.pins.append(topic.id)
-            self._journal("pinned", topic, "asked for on ingest", {"pinned": False}, {"pinned": True})
+            self._journal("pinned", topic, "asked for on ingest", before, {"pinned": True})

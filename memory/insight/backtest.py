@@ -68,7 +68,7 @@ def backtest(
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
         reply = _nothing(scope, start, end, topics=len(keys))
-        with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
+        with closing(Events(keys, scope, knobs=policies.knobs(scope), end=end)) as events:
             _replay(reply, world, events, policies, step=step, seed=seed)
     return reply
 

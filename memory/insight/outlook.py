@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.policy_values import Knobs
-from memory.core.rules import RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
@@ -147,7 +147,7 @@ def _rules_apply(
             chosen = chosen or rule
         elif rule.category:
             categories |= {rule.category}
-        elif pinned is None:
+        elif rule.action in PIN_ACTIONS and pinned is None:
             pinned = rule.action == "pin"
     return chosen, subject.pinned if pinned is None else pinned
 

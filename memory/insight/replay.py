@@ -196,7 +196,7 @@ class World:
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
                 pin_seen |= holds
-            else:
+            elif rule.category:
                 added = self.added.setdefault(rule.category, np.zeros(len(self.gone), dtype=np.bool_))
                 categorized |= holds & ~added[ids]
                 added[ids[holds]] = True

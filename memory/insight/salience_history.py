@@ -27,6 +27,7 @@ from memory.insight.salience_replay import (
 )
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.models import Rung
+from memory.models.expressions import share_of_topic_sql
 from memory.policy.effective import policies_current
 
 FORECAST_DAYS = 90
@@ -37,9 +38,10 @@ MOST_TURNS = 500
 POINTS, POINTS_AHEAD = 400, 90
 
 # Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
-_USES_SQL = """
-SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump FROM memory_accesslog
-WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
+_SHARE = share_of_topic_sql("a", "%(id)s::uuid")
+_USES_SQL = f"""
+SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump * {_SHARE} FROM memory_accesslog a
+WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids) AND {_SHARE} > 0
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 

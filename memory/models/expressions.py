@@ -32,6 +32,20 @@ def epoch_sql(moment: str) -> str:
     return f"extract(epoch from {moment})::float8"
 
 
+def reinforcement_share_sql(relevance: str, *, min_relevance: str) -> str:
+    """Return the share of the bump that a retrieved topic gets, as ``reinforcement_share``."""
+    return (
+        f"(CASE WHEN {min_relevance} = 0 THEN 1 WHEN {relevance} < {min_relevance} THEN 0"
+        f" ELSE coalesce({relevance}, 1) END)"
+    )
+
+
+def share_of_topic_sql(access: str, topic: str) -> str:
+    """Return the share of its bump that the access in row ``access`` of the log gives to one of its topics."""
+    relevance = f"{access}.relevances[array_position({access}.topic_ids, {topic})]"
+    return reinforcement_share_sql(relevance, min_relevance=f"{access}.min_relevance")
+
+
 def decay_sql(seconds: str, half_life: str) -> str:
     """Return the factor ``2**(-seconds / half_life)``; negative times count as none, as in ``decayed``."""
     return f"power(2::float8, -least(greatest(0, {seconds}) / {half_life}, {MAX_HALVINGS}))"

@@ -8,10 +8,18 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.core.repeats import Asked, repeats_dropped
 from memory.core.scopes import ROOT
-from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
+from memory.models.expressions import (
+    decay_sql,
+    epoch_sql,
+    fade_floor_sql,
+    fade_key_sql,
+    faded_sql,
+    reinforcement_share_sql,
+)
 from memory.models.locks import Lock, lock_try, lock_wait
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
+from memory.recall.reinforcement import accesses_without_sql
 
 ROWS_PER_FOLD = 1000
 
@@ -30,11 +38,34 @@ ORDER BY a.actor, a.query_hash, a.at DESC
 """
 
 
-def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_floor: str = "false") -> str:
+_SHARE = reinforcement_share_sql("t.relevance", min_relevance="a.min_relevance")
+_TOPIC_HITS_SQL = f"""
+    SELECT t.id, a.id AS access_id, a.at, a.bump * {_SHARE} AS bump
+    FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS t (id, relevance)
+    WHERE a.id = ANY(%(counted)s) AND {_SHARE} > 0
+"""
+# A field is as relevant as its topic.
+_FIELD_HITS_SQL = f"""
+    SELECT f.id, f.access_id, t.at, t.field_bump * t.share AS bump
+    FROM (
+        SELECT x.id, m.topic_id, a.id AS access_id
+        FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.field_ids) AS x (id) JOIN memory_field m ON m.id = x.id
+        WHERE a.id = ANY(%(counted)s)
+    ) f
+    JOIN (
+        SELECT t.id AS topic_id, a.id AS access_id, a.at, a.field_bump, {_SHARE} AS share
+        FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS t (id, relevance)
+        WHERE a.id = ANY(%(counted)s) AND {_SHARE} > 0
+    ) t USING (access_id, topic_id)
+"""
+
+
+def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
-    ``scope`` is the expression for the scope of a row ``h``; its policy caps the salience. Where ``exact_floor`` is
-    true, the indexed floor of the fade key is set to the key.
+    ``hits`` selects the id, time and bump of what they reinforce. ``scope`` is the expression for the scope of a row
+    ``h``; its policy caps the salience. Where ``exact_floor`` is true, the indexed floor of the fade key is set to the
+    key.
 
     Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
@@ -48,11 +79,7 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_fl
     from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")
     to_last = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('at')}", "half_life")
     return f"""
-        WITH hit AS MATERIALIZED (
-            SELECT x.id, a.id AS access_id, a.at, a.{bump} AS bump
-            FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.{ids}) AS x (id)
-            WHERE a.id = ANY(%(counted)s)
-        ), held AS MATERIALIZED (
+        WITH hit AS MATERIALIZED ({hits}), held AS MATERIALIZED (
             SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life, {scope} AS scope_id FROM {table} h
             WHERE h.{key} = ANY(ARRAY(SELECT DISTINCT id FROM hit)) ORDER BY h.{key} FOR NO KEY UPDATE
         ), access AS (
@@ -94,11 +121,9 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_fl
 
 
 # Below the first rung, runs also search the index for topics that have risen; a lagging floor would hide them.
-_FOLD_TOPICS = _fold_sql(
-    "memory_vitality", "topic_id", "topic_ids", "bump", scope="h.scope_id", exact_floor="row.rung > 0"
-)
+_FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", _TOPIC_HITS_SQL, scope="h.scope_id", exact_floor="row.rung > 0")
 _FIELD_SCOPE_SQL = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
-_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump", scope=_FIELD_SCOPE_SQL)
+_FOLD_FIELDS = _fold_sql("memory_field", "id", _FIELD_HITS_SQL, scope=_FIELD_SCOPE_SQL)
 
 _SCOPES_SQL = """
 SELECT DISTINCT s.id, s.path
@@ -114,18 +139,11 @@ UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s
 """
 
 # Removes purged topics from rows of queries that were answered while the purge was running.
-_DISOWN_SQL = """
-UPDATE memory_accesslog a
-SET topic_ids = x.topics, query_hash = '', query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END,
-    field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
-                      WHERE EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.f) ORDER BY n)
-FROM (
-    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
-                     WHERE EXISTS (SELECT 1 FROM memory_topic m WHERE m.id = u.t) ORDER BY n) AS topics
-    FROM memory_accesslog WHERE id = ANY(%s)
-) x
-WHERE a.id = x.id AND cardinality(x.topics) < cardinality(a.topic_ids)
-"""
+_DISOWN_SQL = accesses_without_sql(
+    rows="l.id = ANY(%s)",
+    topic="EXISTS (SELECT 1 FROM memory_topic m WHERE m.id = u.topic)",
+    field="EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.field)",
+)
 
 # A query writes no wake-up, so that it stays at a single INSERT; its access row serves as one.
 _WAKE_UPS_SQL = """

@@ -5,8 +5,9 @@ import json
 import uuid
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, model_validator
 
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
 
@@ -16,7 +17,7 @@ Stage = Literal["semantic", "structural", "temporal"]
 QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
 
-class QueryRequest(BaseModel):
+class QueryRequest(RequestModel):
     """A question and what the answer should hold."""
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +45,9 @@ class QueryRequest(BaseModel):
     include_cold: bool = Field(default=False, description="Cold revisions in histories.")
     as_of: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST, description="Contents as known then.")
     depth: int = Field(default=1, ge=0, le=MAX_DEPTH, description="How far neighbours are followed.")
+    min_relevance: float | None = Field(
+        default=None, ge=0, le=1, description="Leaves out topics whose relevance is below it."
+    )
     token_budget: int | None = Field(default=None, ge=1, le=1_000_000, description="Keeps the best bundles that fit.")
 
     @model_validator(mode="after")

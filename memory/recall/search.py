@@ -272,9 +272,7 @@ def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: d
     probe = question_probe(
         search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
     )
-    return candidates_rank(
-        vector, probe, filters, limit=SHOWN[state], knobs=knobs, model=embedder_get().model_name, now=now
-    )
+    return candidates_rank(vector, probe, filters, limit=SHOWN[state], knobs=knobs, embedder=embedder_get(), now=now)
 
 
 def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
