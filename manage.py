@@ -60,6 +60,7 @@ def main(arguments: list[str]) -> int:
         # The job cluster returns while its processes go on; they need the database until they end.
         for child in multiprocessing.active_children():
             child.join()
+        sys.stdout.flush()
     return 0
 
 
@@ -70,3 +71,7 @@ if __name__ == "__main__":
         # The message is a sentence for the person at the terminal; a traceback would only hide it.
         print(problem, file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has ended. Python would try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -54,6 +54,12 @@ class Finding(NamedTuple):
 Check = Callable[[dt.datetime], Finding]
 
 
+def settings_check(_now: dt.datetime) -> Finding:
+    """Check that every variable with our prefix in the environment of this process is a setting. No query."""
+    unknown = settings.MEMSTATE_UNKNOWN_VARIABLES
+    return Finding(not unknown, " ".join(unknown) or "Every variable that begins with MEMSTATE_ is a setting.")
+
+
 def database_check(_now: dt.datetime) -> Finding:
     """Check that the database answers, and measure how fast. One query."""
     started = time.perf_counter()
@@ -279,6 +285,7 @@ ALL_CHECKS: dict[str, Check] = {
     "runs": runs_check,
     "embeddings": embedding_backlog_check,
     "failures": failure_check,
+    "settings": settings_check,
 }
 
 

@@ -11,6 +11,27 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
+from memory.core.nearest import nearest_hint
+
+PREFIX = "MEMSTATE_"
+# Variables that not every process reads.
+_READ_ELSEWHERE = {
+    "MEMSTATE_ADMIN_KEY",
+    "MEMSTATE_ADMIN_KEY_FILE",
+    "MEMSTATE_ADMIN_PASSWORD",
+    "MEMSTATE_ADMIN_PASSWORD_FILE",
+    "MEMSTATE_API_KEY",
+    "MEMSTATE_API_KEY_FILE",
+    "MEMSTATE_DATABASE_POOL",
+    "MEMSTATE_LISTEN_FD",
+    "MEMSTATE_POSTGRES_ACCOUNT",
+    "MEMSTATE_RUN",
+    "MEMSTATE_SHOW_SECRETS",
+    "MEMSTATE_WEB_WORKERS",
+}
+_OF_TESTS = "MEMSTATE_TEST_"
+_known = set(_READ_ELSEWHERE)
+
 Number = TypeVar("Number", int, float)
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -23,6 +44,7 @@ class SettingError(Exception):
 
 def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> str:
     """The variable as text without surrounding blanks; an empty variable counts as not set."""
+    _known.add(name)
     value = os.environ.get(name, "").strip() or default
     if choices and value not in choices:
         raise SettingError(f"{name} is {value!r}, but it must be one of: {', '.join(choices)}.")
@@ -88,6 +110,15 @@ def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
         # The value is left out, because the sentence is logged.
         raise SettingError(f"{name} has {len(value)} characters, but it needs at least {minimum_length}.")
     return value
+
+
+def variables_unknown() -> list[str]:
+    """A sentence for each variable with our prefix that no process reads. Call it after all settings were read."""
+    return [
+        f"{name} is not a setting; {nearest_hint(name, _known, noun='settings')}."
+        for name in sorted(os.environ)
+        if name.startswith(PREFIX) and name not in _known and not name.startswith(_OF_TESTS)
+    ]
 
 
 def _number(

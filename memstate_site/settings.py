@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import sys
 from datetime import timedelta
 from typing import Any
 
 from csp.constants import NONE, SELF
 
 from memstate_site.database import database_settings
-from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr
+from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr, variables_unknown
 from memstate_site.folder import CHECKOUT, data_folder, data_folder_ensure, secret_ensure
 from memstate_site.knobs import envknobs
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
@@ -329,3 +330,11 @@ LOGGING = logging_settings(
     style=envstr("MEMSTATE_LOG_FORMAT", "console", choices=LOG_FORMATS),
     level=envstr("MEMSTATE_LOG_LEVEL", "INFO", choices=LOG_LEVELS),
 )
+
+# --- Variables that are not read -------------------------------------------------------------------------------------
+# At the end, when all settings were read. A child of `up` does not repeat what that has said.
+
+MEMSTATE_UNKNOWN_VARIABLES = variables_unknown()
+if not envstr("MEMSTATE_RUN"):
+    for _sentence in MEMSTATE_UNKNOWN_VARIABLES:
+        print(_sentence, file=sys.stderr)

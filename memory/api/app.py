@@ -32,7 +32,7 @@ from memory.api import (
     topics,
 )
 from memory.api.authentication import ApiKeyAuth, BearerAuth
-from memory.api.parsing import GuardedParser
+from memory.api.parsing import GuardedParser, query_checked
 from memory.api.problems import not_stored, problem_response, problems_register
 from memory.api.responses import REFUSALS
 from memory.core.problem_codes import ProblemCode
@@ -41,10 +41,10 @@ DESCRIPTION = """A memory store for language-model agents that forgets on purpos
 
 Every route but `/v1/client.py` needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role
 (`reader`, `agent`, `operator`; each may do what those before it may) and a scope outside which nothing is visible.
-Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Unknown members of a request are ignored,
-and replies may gain members, so that clients and servers of different versions work together. Requests that control
-forgetting are the exception: they refuse unknown members, so that a mistyped `scope` does not forget in the whole
-store.
+A description names the role that its route needs; a route without one is open to readers.
+Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Members of a request and parameters of a
+URL that do not exist are refused with 422 (`unknown-member`) and the nearest that does, so that no mistyped `scope`
+forgets in the whole store. Replies may gain members.
 """
 
 TAGS = [
@@ -134,6 +134,7 @@ api = MemoryAPI(
     urls_namespace="v1",
 )
 problems_register(api)
+api.add_decorator(query_checked)
 # Evidence before policies, whose last route matches every URL below it.
 for module in (
     ingest,

@@ -6,7 +6,7 @@ from typing import Annotated
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from memory.agents.chat.conversations import conversation_get, conversation_page
 from memory.agents.chat.replies import (
@@ -24,6 +24,7 @@ from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.jobs import tasks
 
 router = Router(tags=["chat"])
@@ -32,7 +33,7 @@ router = Router(tags=["chat"])
 MOST_LISTED = 1000
 
 
-class ConversationUndoRequest(BaseModel):
+class ConversationUndoRequest(RequestModel):
     """The reason, and whether to undo or only to preview."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
@@ -78,8 +79,7 @@ def conversation_take_back(
     """Undo everything that a conversation and its studies wrote, unless later changes depend on it. Its topics are
     released, its values are replaced by the former ones in new revisions, its links are removed. What others have
     changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of it.
-    Operator keys.
-    """
+    Operator keys."""
     principal = principal_of(request, "operator")
     asked, now = payload or ConversationUndoRequest(), timezone.now()
     if asked.dry_run:

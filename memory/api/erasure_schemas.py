@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from typing import Annotated, Literal, NotRequired, get_args
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
 from memory.core.replies import TypedDict, doc, one_of
+from memory.core.requests import RequestModel
 from memory.ingest.items import Category, LongText, ShortText
 
 Verb = Literal["release", "purge"]
@@ -20,7 +21,7 @@ Age = Annotated[str, StringConstraints(max_length=50), Field(description="Age si
 Categories = Annotated[list[Category], Field(max_length=50, description="Any of them.")]
 
 
-class FilterIn(BaseModel, extra="forbid"):
+class FilterIn(RequestModel):
     """Conditions that all topics must meet. Omitted members do not filter."""
 
     scope: ScopeText | None = None
@@ -30,7 +31,7 @@ class FilterIn(BaseModel, extra="forbid"):
     ids: list[uuid.UUID] | None = Field(default=None, max_length=10_000)
 
 
-class ForgetRequest(BaseModel, extra="forbid"):
+class ForgetRequest(RequestModel):
     """A command to forget. With ``token`` exactly the list that a dry run returned is executed. ``older_than`` and
     ``categories`` beside ``scope`` are a short form of ``filter``."""
 
@@ -77,7 +78,7 @@ class ForgetReply(TypedDict):
     receipt_id: NotRequired[str | None]
 
 
-class SupersedeRequest(BaseModel, extra="forbid"):
+class SupersedeRequest(RequestModel):
     """A fact and the text that replaces it."""
 
     old_query: Request

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from memory.api.authentication import principal_of
 from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.insight.backtest import backtest
 from memory.insight.regret import regret_report
@@ -29,7 +30,7 @@ Moment = Annotated[AwareDatetime | None, Query(description="ISO 8601 with an off
 Limit = Annotated[int, Query(ge=1, description="Topics to list.")]
 
 
-class BacktestRequest(BaseModel, extra="forbid"):
+class BacktestRequest(RequestModel):
     """A draft to replay. Without preset, values and rules, the policy in force is replayed."""
 
     scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
@@ -58,7 +59,8 @@ def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     response={200: BacktestReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpResponse:
-    """Return what a draft would have archived between two dates, and how much of that was used later. Read only."""
+    """Return what a draft would have archived between two dates, and how much of that was used later. Read only.
+    Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     policies = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:

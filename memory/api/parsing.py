@@ -1,16 +1,20 @@
 """Request bodies: limited in size and depth before they are parsed."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Header
 from ninja.parser import Parser
 from ninja.types import DictStrAny
 from pydantic import AfterValidator
 
-from memory.core.errors import MemoryProblem, RequestRefused
+from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.json_limits import json_guarded
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.ingest.idempotency import MAX_KEY_LENGTH
 
@@ -34,6 +38,30 @@ IdempotencyKey = Annotated[
         description="A request that is sent again with the same key takes effect only once.",
     ),
 ]
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def query_checked(view: View) -> View:
+    """Return ``view``, a function of a Ninja route, so that it refuses parameters of the URL that do not exist.
+
+    It runs after authentication and after the parameters that do exist were read.
+    """
+    models = view._ninja_operation.models  # type: ignore[attr-defined]
+    queries = [model for model in models if model.__ninja_param_source__ == "query"]
+    known = [name for model in queries for name in model.__ninja_flatten_map__]
+
+    @wraps(view)
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        for name in request.GET.keys() - set(known):
+            hint = nearest_hint(name, known, noun="parameters")
+            raise ValueRefused(
+                f"{name}: This parameter of the URL does not exist; {hint}.", code=ProblemCode.UNKNOWN_MEMBER
+            )
+        return view(request, *args, **kwargs)
+
+    return checked
 
 
 class BodyTooLarge(MemoryProblem):

@@ -6,11 +6,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Field, Router, Schema
-from pydantic import AwareDatetime, ConfigDict
+from pydantic import AwareDatetime
 
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_within
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.models import ForgetPause
@@ -18,20 +19,16 @@ from memory.models import ForgetPause
 router = Router(tags=["runs"])
 
 
-class PauseRequest(Schema):
+class PauseRequest(RequestModel):
     """Where forgetting stops, why, and until when."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(max_length=500)
     until: AwareDatetime | None = Field(default=None, description="Without it, until it is lifted.")
 
 
-class ResumeRequest(Schema):
+class ResumeRequest(RequestModel):
     """Where forgetting goes on, and why."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(default="", max_length=500)
@@ -82,6 +79,7 @@ def pause_list(request: HttpRequest) -> HttpResponse:
 )
 def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     """Stop automatic forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
+    Operator keys.
 
     A run at work there stops after its batch. What it has done stays, and can be undone.
     """
@@ -100,7 +98,8 @@ def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     "/pause/lift", summary="Lift a pause", response={200: PauseOut, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
 )
 def pause_end(request: HttpRequest, payload: ResumeRequest) -> HttpResponse:
-    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is."""
+    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is. Operator
+    keys."""
     principal = principal_of(request, "operator")
     scope = principal.scope_chosen(payload.scope)
     return json_reply(_pause(pause_lift(scope, reason=payload.reason, principal=principal, now=timezone.now())))

@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.requests import RequestModel
 from memory.core.scopes import ROOT
 from memory.policy.read import policy_show, policy_versions
 from memory.policy.replies import PolicyOut, PolicyVersionPage
@@ -58,7 +59,7 @@ _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 # Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
 
 
-class PolicyDraft(BaseModel, extra="forbid"):
+class PolicyDraft(RequestModel):
     """The whole policy of a scope. Omitted values are inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
@@ -79,7 +80,7 @@ class PolicyDraft(BaseModel, extra="forbid"):
         return self
 
 
-class PolicyRollback(BaseModel, extra="forbid"):
+class PolicyRollback(RequestModel):
     """The version to roll back to, and the reason."""
 
     to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 removes the policy.")
@@ -127,7 +128,7 @@ def root_policy(request: HttpRequest) -> HttpResponse:
 
 @router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version. Requires an operator key for the whole store."""
+    """Make a new version. Operator keys for the whole store."""
     return _saved(request, ROOT, payload)
 
 
@@ -141,7 +142,7 @@ def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Lim
 
 @router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE})
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one."""
+    """Make a new version with the content of an older one. Operator keys."""
     return _rolled_back(request, ROOT, payload)
 
 
@@ -159,7 +160,7 @@ def scope_policy_versions(
 
 @router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **_WRITE})
 def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one."""
+    """Make a new version with the content of an older one. Operator keys."""
     return _rolled_back(request, scope, payload)
 
 
@@ -171,5 +172,6 @@ def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
 
 @router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited."""
+    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited. Operator
+    keys."""
     return _saved(request, scope, payload)

@@ -3,9 +3,10 @@
 import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from memory.core.replies import TypedDict, doc, one_of
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import ActionOut
 from memory.models import ForgetRun
@@ -22,7 +23,7 @@ StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
-class RunRequest(BaseModel, extra="forbid"):
+class RunRequest(RequestModel):
     """A run to plan. ``now`` evaluates a dry run at another time."""
 
     scope: ScopeText | None = None
@@ -31,7 +32,7 @@ class RunRequest(BaseModel, extra="forbid"):
     now: Moment | None = None
 
 
-class EventRequest(BaseModel, extra="forbid"):
+class EventRequest(RequestModel):
     """An event for the reasoner."""
 
     event: Annotated[str, StringConstraints(max_length=50)] = "memory_pressure"
@@ -109,7 +110,7 @@ class UndoReply(TypedDict):
     conflict_count: int
 
 
-class PreviewRequest(BaseModel, extra="forbid"):
+class PreviewRequest(RequestModel):
     """A complete draft of the policy of ``scope``, and the times to project to."""
 
     scope: ScopeText | None = None

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from ninja import Schema
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
+from memory.core.requests import RequestModel
 from memory.ingest.items import Category, LongText, ShortText
 
 
@@ -24,7 +25,7 @@ class Problem(Schema):
 # Requests are plain models: Ninja's schemas read attributes of the input, and a str has an attribute ``title``.
 
 
-class TopicPatch(BaseModel):
+class TopicPatch(RequestModel):
     """Members to change; omitted members stay. ``salience`` needs an operator key."""
 
     title: str | None = Field(default=None, max_length=1000)
@@ -35,7 +36,7 @@ class TopicPatch(BaseModel):
     reason: LongText = ""
 
 
-class Reason(BaseModel):
+class Reason(RequestModel):
     """The reason for the journal."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""

@@ -107,6 +107,7 @@ class QueryOptions(TypedDict, total=False):
     as_of: When | None
     # How many links are followed to neighbours.
     depth: int
+    min_relevance: float | None
     token_budget: int | None
 
 
@@ -191,6 +192,8 @@ class Candidate(TopicCard):
     """One topic of an answer."""
 
     similarity: NotRequired[float | None]
+    # How far it answers the question, 0 to 1; comparable between questions.
+    relevance: NotRequired[float | None]
     # What the candidates are ranked by.
     score: NotRequired[float | None]
     neighbors: list[Members]

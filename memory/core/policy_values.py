@@ -9,6 +9,7 @@ import math
 from typing import Literal
 
 from memory.core.errors import ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 
@@ -88,9 +89,20 @@ class Knobs:
     prune_after_days: float = _number(30.0, "ladder", "days without use before a topic may be archived", 0, 36_500)
     archive_attenuation: float = _number(0.5, "ladder", "factor that archiving applies to the salience", 0.01, 1)
     keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing keeps in a field", 1, 10_000)
+    compact: bool = _switch(False, "ladder", "whether near topics that are due to be archived become one topic")
+    compact_threshold: float = _number(
+        0.88, "ladder", "cosine similarity from which topics are near enough to become one", 0.5, 1
+    )
     exempt_scopes: tuple[str, ...] = _words((), "ladder", "scopes in which nothing is ever forgotten", "scopes")
     exempt_kinds: tuple[str, ...] = _words(
         ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
+    )
+    clock: str = _choice(
+        "active",
+        "ladder",
+        "whether days without a question or a write in the scope leave its topics as they are, or count like others",
+        "active",
+        "wall",
     )
     # Runs
     mode: str = _choice(
@@ -115,6 +127,13 @@ class Knobs:
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
     query_field_salience_bump: float = _number(
         0.1, "salience", "added to the salience of each field a query returns", 0, 10
+    )
+    reinforce_min_relevance: float = _number(
+        0.3,
+        "salience",
+        "relevance from which a retrieval adds the bump times the relevance, and below it nothing; 0: always the bump",
+        0,
+        1,
     )
     field_salience_max: float = _number(
         10.0, "salience", "highest salience that use can give a topic or field", 0.1, 1000
@@ -175,6 +194,11 @@ class Knobs:
     def half_life(self) -> float:
         """The half-life of salience in seconds; under ``static`` so long that nothing fades."""
         return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
+
+    @property
+    def keys(self) -> tuple[float, bool]:
+        """What the fade keys of topics depend on: the half-life, and whether idle days count."""
+        return self.half_life, self.clock == "wall"
 
     @property
     def detach_below(self) -> float:
@@ -249,7 +273,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
     Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"The policy value {_quoted(name)} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise knob_unknown(name)
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -272,6 +296,14 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return value.strip()
         case "words" | "scopes":
             return _words_parse(name, knob, value)
+
+
+def knob_unknown(name: str) -> ValueRefused:
+    """Return the problem that there is no knob ``name``."""
+    hint = nearest_hint(name, KNOBS, noun="values")
+    return ValueRefused(
+        f"The policy value {_quoted(name)} does not exist; {hint}.", code=ProblemCode.UNKNOWN_POLICY_VALUE
+    )
 
 
 def _quoted(value: object) -> str:

@@ -23,24 +23,21 @@ from memory.erasure.erased_text import MOST_ANCHORS
 from memory.erasure.receipts import is_anchor
 from memory.erasure.redact_text import Eraser, anchors_of, anchors_pattern
 from memory.erasure.related_rows import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column, key_sql, statistics_read
+from memory.recall.reinforcement import accesses_without_sql
 
 ROWS = 2_000
 TRIES = 5
 # The first version of PostgreSQL that can clear the statistics of one column.
 _CLEARS_STATISTICS = 180000
 
-# The hash of a query is a fingerprint of it, so it is emptied too.
-_ACCESSES_SQL = """
-UPDATE memory_accesslog a
-SET topic_ids = x.topics, field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
-                                            WHERE f <> ALL(%(fields)s::uuid[]) ORDER BY n),
-    query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END, query_hash = ''
-FROM (
-    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
-                     WHERE t <> ALL(%(ids)s::uuid[]) ORDER BY n) AS topics
-    FROM memory_accesslog WHERE EXISTS (SELECT 1 FROM unnest(topic_ids) t WHERE t = ANY(%(ids)s::uuid[]))
-) x WHERE a.id = x.id RETURNING a.id::text
-"""
+_ACCESSES_SQL = (
+    accesses_without_sql(
+        rows="(l.topic_ids || l.cut_ids) && %(ids)s::uuid[]",
+        topic="u.topic <> ALL(%(ids)s::uuid[])",
+        field="u.field <> ALL(%(fields)s::uuid[])",
+    )
+    + "RETURNING a.id::text"
+)
 # Only within the scope of the caller: a row of another scope tells of another topic that once had the id.
 _AUDITS_SQL = """
 UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
@@ -86,7 +83,7 @@ WITH touched AS (
     WHERE t.id = ANY(%(turns)s::bigint[]) OR EXISTS (
         SELECT 1 FROM jsonb_array_elements(tool_log) e,
             jsonb_array_elements_text(coalesce(e->'topic_ids', '[]') || coalesce(e->'seen', '[]')) i
-        WHERE i = ANY(%(ids)s::uuid[]::text[])
+        WHERE i = ANY(%(read)s::uuid[]::text[])
     ) GROUP BY conversation_id
 )
 UPDATE memory_conversationturn t
@@ -131,18 +128,26 @@ def logs_redact(
     *,
     within: str = ROOT,
     turns: Sequence[int] = (),
+    derived: Sequence[uuid.UUID] = (),
 ) -> dict[str, int]:
     """Mask erased content in every table but those of topics; return the number of rows changed by table.
 
-    ``turns`` are conversation turns to empty beside those whose log names a topic. In rows outside the scope
-    ``within``, and in rows without a scope unless it is the root, only ids are masked: a caller who may write in one
-    scope must not change journals of another by storing and purging the same text. About two statements for each
-    table of the database, however many topics. Reads each log once.
+    ``derived`` are topics with a text that was made of the erased ones: turns that read it are emptied. ``turns``
+    are conversation turns to empty beside those whose log names a topic. In rows outside the scope ``within``, and
+    in rows without a scope unless it is the root, only ids are masked: a caller who may write in one scope must not
+    change journals of another by storing and purging the same text. About two statements for each table of the
+    database, however many topics. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
     # Ids of fields and revisions need no search of their own: their rows also hold the id of the topic.
     fields = [uuid.UUID(each) for each in eraser.ids]
-    parameters: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns), "within": within}
+    parameters: dict[str, Any] = {
+        "ids": list(ids),
+        "read": [*ids, *derived],
+        "fields": fields,
+        "turns": list(turns),
+        "within": within,
+    }
     for table, statement in _BY_ID.items():
         cursor.execute(statement, parameters)
         touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())

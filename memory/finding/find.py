@@ -238,7 +238,7 @@ def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondit
                 text, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
             )
             ranked = candidates_rank(
-                vector, probe, wanted, limit=POOL, knobs=knobs, model=embedder_get().model_name, now=timezone.now()
+                vector, probe, wanted, limit=POOL, knobs=knobs, embedder=embedder_get(), now=timezone.now()
             )
             found += [one.topic_id for one in ranked]
     return list(dict.fromkeys(found))

@@ -42,10 +42,10 @@ _PINS_SQL = """
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
 ), held AS MATERIALIZED (
-    SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s::uuid[]) AND NOT pinned
+    SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s::uuid[]) AND (NOT pinned OR pinned_by_agent)
     ORDER BY topic_id FOR NO KEY UPDATE
 )
-UPDATE memory_vitality v SET pinned = true, pin_reason = asked.reason
+UPDATE memory_vitality v SET pinned = true, pin_reason = asked.reason, pinned_by_agent = false
 FROM held JOIN asked USING (topic_id) WHERE v.topic_id = held.topic_id
 RETURNING v.topic_id
 """
@@ -84,6 +84,7 @@ class _Match:
 
     topic_id: uuid.UUID
     pinned: bool
+    by_agent: bool
     categories: list[str]
     rules: list[Rule]
 
@@ -185,7 +186,7 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
             added[rule.category] = f"({added[rule.category]} OR {sql})" if rule.category in added else sql
     statement = f"""
         SELECT * FROM (
-            SELECT v.topic_id, v.pinned, t.categories, ARRAY[{", ".join(holds)}]::boolean[] AS holds
+            SELECT v.topic_id, v.pinned, v.pinned_by_agent, t.categories, ARRAY[{", ".join(holds)}]::boolean[] AS holds
             FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
             WHERE v.topic_id = ANY({bound.bind(list(group.scopes))}::uuid[]) AND v.live
             OFFSET 0
@@ -196,8 +197,8 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
         before = cursor.fetchone()[0]
         cursor.execute(statement, bound.values)
         found = [
-            _Match(topic_id, pinned, categories, [rule for rule, held in zip(rules, flags, strict=True) if held])
-            for topic_id, pinned, categories, flags in cursor.fetchall()
+            _Match(topic_id, pinned, by_agent, has, [rule for rule, held in zip(rules, flags, strict=True) if held])
+            for topic_id, pinned, by_agent, has, flags in cursor.fetchall()
         ]
         # Releasing the savepoint would keep the limit, so it is reset.
         cursor.execute(_UNLIMIT_SQL, [before])
@@ -208,21 +209,22 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
     changed: set[uuid.UUID] = set()
     events: list[AuditEvent] = []
     with connection.cursor() as cursor:
-        for topic_id, rule in _pins_write(cursor, matches):
-            changed.add(topic_id)
-            events.append(_event(group, topic_id, rule, "pinned", {"pinned": False}, {"pinned": True}, actor, now))
+        for match, rule in _pins_write(cursor, matches):
+            changed.add(match.topic_id)
+            before: dict[str, Any] = {"pinned": match.pinned}
+            events.append(_event(group, match.topic_id, rule, "pinned", before, {"pinned": True}, actor, now))
         for match, rules in _categories_write(cursor, matches, now):
             changed.add(match.topic_id)
             have = list(match.categories)
             for rule in rules:
-                before, have = have, sorted({*have, rule.category})
+                had, have = have, sorted({*have, rule.category})
                 events.append(
                     _event(
                         group,
                         match.topic_id,
                         rule,
                         "categorized",
-                        {"categories": before},
+                        {"categories": had},
                         {"categories": have},
                         actor,
                         now,
@@ -233,18 +235,18 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
     return len(changed)
 
 
-def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[uuid.UUID, Rule]]:
-    """Pin the topics whose first pin rule pins; return those that were not pinned before."""
-    wanted: dict[uuid.UUID, Rule] = {}
+def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[_Match, Rule]]:
+    """Pin the topics whose first pin rule pins; return those that were not pinned before, or by an agent."""
+    wanted: dict[uuid.UUID, tuple[_Match, Rule]] = {}
     for match in matches:
         first = next((rule for rule in match.rules if rule.action in PIN_ACTIONS), None)
-        if first is not None and first.action == "pin" and not match.pinned:
-            wanted[match.topic_id] = first
+        if first is not None and first.action == "pin" and (not match.pinned or match.by_agent):
+            wanted[match.topic_id] = (match, first)
     if not wanted:
         return []
-    cursor.execute(_PINS_SQL, {"ids": list(wanted), "reasons": [f"rule {rule.name}" for rule in wanted.values()]})
-    pinned = {row[0] for row in cursor.fetchall()}
-    return [(topic_id, rule) for topic_id, rule in wanted.items() if topic_id in pinned]
+    reasons = [f"rule {rule.name}" for _match, rule in wanted.values()]
+    cursor.execute(_PINS_SQL, {"ids": list(wanted), "reasons": reasons})
+    return [wanted[topic_id] for (topic_id,) in cursor.fetchall()]
 
 
 def _categories_write(

@@ -227,7 +227,9 @@ def _action_as_dict(action: ForgetAction) -> ActionOut:
         "score": action.why.get("score"),
         "why": action.why,
         "changes": {
-            name: action.changes[name] for name in ("pinned", "released", "categories") if name in action.changes
+            name: action.changes[name]
+            for name in ("pinned", "released", "categories", "group", "into", "from")
+            if name in action.changes
         },
         "salience_before": action.before.get("salience"),
         "salience_after": after.get("salience"),

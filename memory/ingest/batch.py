@@ -33,7 +33,6 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
 # Replaces messages of pydantic that mention Python or its classes.
 _SENTENCES = {
     "missing": "This member is required",
-    "extra_forbidden": "This member does not exist",
     "model_type": "This must be an object",
     "model_attributes_type": "This must be an object",
     "dict_type": "This must be an object",

@@ -4,9 +4,10 @@ import datetime as dt
 import uuid
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, model_validator
 
 from memory.core.field_values import value_as_text
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
 Placement = Literal["new_topic", "extend_topic", "version_field"]
@@ -21,8 +22,8 @@ EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
 LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
 
 
-class IngestField(BaseModel):
-    """A value for a named field. Unknown members are ignored, so that newer clients keep working."""
+class IngestField(RequestModel):
+    """A value for a named field."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,7 +63,7 @@ class IngestField(BaseModel):
         return "ref_topic_id" not in self.model_fields_set
 
 
-class IngestEdge(BaseModel):
+class IngestEdge(RequestModel):
     """A link from the topic to another."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,23 +72,34 @@ class IngestEdge(BaseModel):
     kind: Name = "related"
 
 
-class IngestItem(BaseModel):
+class IngestItem(RequestModel):
     """One observation and where it belongs."""
 
     model_config = ConfigDict(frozen=True)
 
     placement: Placement
-    topic_id: str | None = Field(default=None, max_length=100)
+    topic_id: str | None = Field(
+        default=None, max_length=100, description="Required but for new_topic, where a UUID becomes the id."
+    )
     title: str = Field(default="", max_length=1000, description="Used by new_topic; empty becomes 'untitled'.")
     summary: LongText | None = Field(default=None, description="Used by new_topic.")
     topic_kind: ShortText | None = None
-    salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False)
-    fields: list[IngestField] = Field(default_factory=list, max_length=200)
-    edges: list[IngestEdge] = Field(default_factory=list, max_length=500)
-    suggest_similar: bool = False
-    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
-    categories: list[Category] = Field(default_factory=list, max_length=50)
-    valid_from: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
+    salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False, description="Of what the item creates.")
+    fields: list[IngestField] = Field(
+        default_factory=list, max_length=200, description="At most 200; a topic holds 500."
+    )
+    edges: list[IngestEdge] = Field(default_factory=list, max_length=500, description="Links; at most 500.")
+    suggest_similar: bool = Field(
+        default=False,
+        description="Fills similar_topic_ids with at most 5 topics of the scope: same title, or suggest_similar_above.",
+    )
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH, description="Of a new topic.")
+    categories: list[Category] = Field(
+        default_factory=list, max_length=50, description="Added to the topic, which holds 50."
+    )
+    valid_from: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Since when the values are true; now if left out."
+    )
     pinned: bool = False
     created_at: AwareDatetime | None = Field(
         default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the time in the past at which it was learned."

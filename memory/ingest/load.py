@@ -44,6 +44,7 @@ class KnownTopic:
     released: bool = False
     merged: bool = False
     pinned: bool = False
+    pinned_by_agent: bool = False
     is_new: bool = False
     fields: dict[str, KnownField] = field(default_factory=dict)
     links: set[tuple[uuid.UUID, str]] = field(default_factory=set)
@@ -68,7 +69,7 @@ class Known:
 
 _TOPICS_SQL = """
 SELECT t.id, s.path, t.title, t.summary, t.categories, t.created_at, t.rung,
-       t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
+       t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned, v.pinned_by_agent
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id

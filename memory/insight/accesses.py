@@ -11,6 +11,7 @@ from memory.access.keys import caller_labels
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.insight.topic_snapshot import topic_snapshot
+from memory.models.expressions import share_of_topic_sql
 
 # The log has no index by topic, because an index over its lists of topics would slow down the INSERT of every query.
 # So a page scans the log by time, at most this many rows; the next page continues from there.
@@ -19,8 +20,9 @@ MOST_ROWS_READ = 50_000
 _HERE = "at >= %(first)s AND (at, id) < (%(at)s, %(before)s)"
 
 _HITS_SQL = f"""
-SELECT id, at, kind, actor, scope, query, counted, folded_at IS NOT NULL, bump, array_position(topic_ids, %(id)s::uuid),
-       cardinality(topic_ids)
+SELECT id, at, kind, actor, scope, query, counted, folded_at IS NOT NULL,
+       bump, {share_of_topic_sql("looked", "%(id)s::uuid")}, relevances[array_position(topic_ids, %(id)s::uuid)],
+       array_position(topic_ids, %(id)s::uuid), cardinality(topic_ids)
 FROM (
     SELECT * FROM memory_accesslog WHERE {_HERE} ORDER BY at DESC, id DESC LIMIT %(most)s
 ) looked
@@ -78,7 +80,7 @@ def _accesses_as_dicts(rows: list[tuple[Any, ...]], principal: Principal) -> lis
 
 
 def _access_as_dict(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
-    _id, at, kind, actor, scope, query, counted, folded, bump, place, among = found
+    _id, at, kind, actor, scope, query, counted, folded, bump, share, relevance, place, among = found
     seen = principal.sees(scope)
     return {
         "at": at,
@@ -88,7 +90,10 @@ def _access_as_dict(found: tuple[Any, ...], principal: Principal, names: Mapping
         "query": query if seen else None,
         "counted": bool(counted),
         "waiting": not folded,
-        "bump": bump,
+        "bump": bump * share,
+        # Unless its relevance was too low, the access reinforced the topic.
+        "reinforces": share > 0,
+        "relevance": relevance,
         "place": place,
         "among": among,
     }

@@ -60,7 +60,12 @@ def backtest(
         )
     partitions = partitions_of(policies, scope, forgetting=False)
     rulings = [
-        Ruling(partition.policy.knobs, partition.policy.rules.on("cron"), limit_scope(partition.policy))
+        Ruling(
+            partition.policy.knobs,
+            partition.policy.rules.on("cron"),
+            limit_scope(partition.policy),
+            partition.policy.time,
+        )
         for partition in partitions
     ]
     # Server-side cursors need a transaction.
@@ -68,7 +73,7 @@ def backtest(
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
         reply = _nothing(scope, start, end, topics=len(keys))
-        with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
+        with closing(Events(keys, scope, knobs=policies.knobs(scope), end=end)) as events:
             _replay(reply, world, events, policies, step=step, seed=seed)
     return reply
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
+from memory.core.policy_values import Knobs
 from memory.core.scopes import scope_within
 from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS
 from memory.insight.replay import (
@@ -20,6 +21,7 @@ from memory.insight.replay import (
     Topics,
     comparisons_fixed,
 )
+from memory.models.expressions import reinforcement_share_sql
 from memory.policy.partition import PolicyPartition
 from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
@@ -40,9 +42,10 @@ WHERE {within} AND v.created_at < {end} AND t.released_at IS NULL AND t.merged_i
 
 _EVENTS_SQL = """
 SELECT extract(epoch from a.at)::float8, uuid_hash_extended(x.id, 0),
-       CASE WHEN a.kind = 'lookup' THEN {looked_up:d} WHEN a.counted IS FALSE THEN {shown:d} ELSE {reinforced:d} END,
-       a.id, 0::float8
-FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids) AS x (id) {join}
+       CASE WHEN a.kind = 'lookup' THEN {looked_up:d} WHEN a.counted IS FALSE OR {share} = 0 THEN {shown:d}
+            ELSE {reinforced:d} END,
+       a.id, {share}::float8
+FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS x (id, relevance) {join}
 WHERE a.at < {end} AND {within}
 UNION ALL
 SELECT extract(epoch from e.at)::float8, uuid_hash_extended(e.topic_id, 0),
@@ -123,9 +126,12 @@ def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
 
 
 class Events:
-    """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``."""
+    """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``.
 
-    def __init__(self, keys: Ints, scope: str, *, bump: float, end: dt.datetime) -> None:
+    Retrievals reinforce as by ``knobs``, whatever policy was in force when they were logged.
+    """
+
+    def __init__(self, keys: Ints, scope: str, *, knobs: Knobs, end: dt.datetime) -> None:
         bound = Bound()
         whole = scope == "/"
         sql = _EVENTS_SQL.format(
@@ -136,8 +142,11 @@ class Events:
             shown=SHOWN,
             reinforced=REINFORCED,
             set=SALIENCE_SET,
+            share=reinforcement_share_sql(
+                "x.relevance", min_relevance=f"{bound.bind(knobs.reinforce_min_relevance)}::float8"
+            ),
         )
-        self.keys, self.bump = keys, bump
+        self.keys, self.bump = keys, knobs.query_salience_bump
         self._chunks = _whole(_chunks(sql, bound.values, [np.float64, np.int64, np.int64, np.int64, np.float64]))
         self._waiting: list[Any] | None = None
 
@@ -159,7 +168,7 @@ class Events:
         places = np.searchsorted(self.keys, keys)
         known = places < len(self.keys)
         known[known] = self.keys[places[known]] == keys[known]
-        value = np.where(what == REINFORCED, self.bump, value)
+        value = np.where(what == REINFORCED, self.bump * value, value)
         return places[known], at[known], what[known], access[known], value[known]
 
     def close(self) -> None:

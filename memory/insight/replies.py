@@ -116,6 +116,8 @@ class WhyEvent(TypedDict):
     undone_at: NotRequired[dt.datetime | None]
     undone_by: NotRequired[str | None]
     note: NotRequired[Annotated[str, Field(default="")]]
+    into: NotRequired[Annotated[str | None, Field(description="The topic that it was compacted into.")]]
+    sources: NotRequired[Annotated[int | None, Field(description="How many topics it was made of.")]]
     salience: NotRequired[float | None]
     reason: str
 

@@ -106,12 +106,6 @@ def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime
     filters = CandidateFilter(scope=scope, include_archived=True)
     probe = question_probe(query, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     ranked = candidates_rank(
-        embedder.embed_query(query),
-        probe,
-        filters,
-        limit=knobs.shadow_top_k,
-        knobs=knobs,
-        model=embedder.model_name,
-        now=now,
+        embedder.embed_query(query), probe, filters, limit=knobs.shadow_top_k, knobs=knobs, embedder=embedder, now=now
     )
     return {match.topic_id: (rank, match.similarity or 0.0) for rank, match in enumerate(ranked, start=1)}

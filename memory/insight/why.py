@@ -27,6 +27,7 @@ from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
 from memory.models import Rung
+from memory.models.expressions import share_of_topic_sql
 from memory.models.identities import uuid_sql
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
@@ -38,7 +39,8 @@ MOST_USES = 20
 # Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
 _ACTIONS_SQL = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
-       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
+       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions,
+       {uuid_sql("a.changes->>'into'")}, (a.changes->>'from')::int
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
 WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
@@ -59,9 +61,10 @@ ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
 # Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
-_USES_SQL = """
-SELECT at, actor, scope, query FROM memory_accesslog
+_USES_SQL = f"""
+SELECT at, actor, scope, query FROM memory_accesslog a
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
+  AND {share_of_topic_sql("a", "%(id)s::uuid")} > 0
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 
@@ -88,6 +91,8 @@ class _Action(NamedTuple):
     author: str | None
     reason: str | None
     versions: str
+    into: uuid.UUID | None
+    sources: int | None
 
 
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
@@ -142,7 +147,7 @@ def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now
         "protected_because": protections(subject, policy),
         "salience": row.salience,
         "salience_at": row.reinforced_at,
-        "score": score_of(subject, policy.knobs, now=now.timestamp()),
+        "score": score_of(subject, policy, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
         "policy": policy.at,
         "version": policy.version,
@@ -217,6 +222,8 @@ def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
         "undone_at": entry.undone_at if undone else None,
         "undone_by": entry.undone_by if undone and seen else None,
         "note": entry.note,
+        "into": str(entry.into) if entry.into else None,
+        "sources": entry.sources,
         "reason": "",
     }
 
@@ -267,7 +274,7 @@ def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], pre
     last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
     if last is None:
         return None
-    policies = policies_of_run(json.loads(last.versions), environment=present.environment)
+    policies = policies_of_run(json.loads(last.versions), present=present)
     policy = policies.effective(row.scope)
     subject = row.as_it_was(json.loads(last.before)).subject(texts_match(topic_id, policy.rules.rules))
     since = rescue_since(

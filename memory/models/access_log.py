@@ -20,9 +20,17 @@ class AccessLog(models.Model):
     query = models.TextField(blank=True, default="")
     query_hash = models.CharField(max_length=64, help_text="SHA-256 of everything that determines the answer.")
     topic_ids = ArrayField(models.UUIDField(), help_text="In the order returned.")
+    scores = ArrayField(models.FloatField(null=True), default=list, help_text="Of each of topic_ids.")
+    relevances = ArrayField(models.FloatField(null=True), default=list, help_text="Of each of topic_ids.")
+    cut_ids = ArrayField(
+        models.UUIDField(), default=list, help_text="The next best topics, which a limit of the query left out."
+    )
     field_ids = ArrayField(models.UUIDField(), default=list)
     bump = models.FloatField(help_text="Added to the salience of each topic if the access counts.")
     field_bump = models.FloatField(help_text="The same for each field.")
+    min_relevance = models.FloatField(
+        default=0, help_text="Below it a topic gets nothing, from it the bump times its relevance; 0: all get it whole."
+    )
     folded_at = models.DateTimeField(null=True, blank=True)
     counted = models.BooleanField(null=True, help_text="False for a repeat within reinforce_once_seconds.")
 

@@ -21,7 +21,7 @@ class ImportJob(Job):
 
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
     file = models.TextField(blank=True, default="", help_text="Path at which the worker reads the file.")
-    source = models.CharField(max_length=20, help_text="The format of the file: memstate, mem0 or chat.")
+    source = models.CharField(max_length=20, help_text="The format of the file, such as memstate or mem0.")
     scope = models.CharField(
         max_length=500, blank=True, default="", help_text="The target scope for files of other systems."
     )

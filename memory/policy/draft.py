@@ -7,7 +7,7 @@ from django.conf import settings
 
 from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
-from memory.core.policy_values import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse
+from memory.core.policy_values import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse, knob_unknown
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.policy.cron import cron_check
@@ -71,7 +71,7 @@ def knob_name(name: str) -> str:
     """Return the canonical name of a policy value. Raises ``ValueRefused`` for an unknown name."""
     name = KNOB_ALIASES.get(name, name)
     if name not in KNOBS:
-        raise ValueRefused(f"The policy value {name!r} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise knob_unknown(name)
     return name
 
 

@@ -1,12 +1,12 @@
 """The qualifiers of the search language: each value is parsed into a comparison."""
 
 import datetime as dt
-import difflib
 import re
 from collections.abc import Callable
 
 from memory.core.durations import duration_parse
 from memory.core.errors import ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.predicates.tree import RUNGS, AllOf, Comparison, Predicate
@@ -98,9 +98,8 @@ def _is(name: str, value: str) -> Predicate:
 def _one_of(text: str, words: tuple[str, ...], noun: str) -> str:
     word = text.lower()
     if word not in words:
-        near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-        hint = f"Did you mean {near[0]}?" if near else f"Use one of {', '.join(words)}."
-        raise ValueRefused(f"The {noun} {text[:50]!r} does not exist. {hint}", code=ProblemCode.INVALID_LOOKUP_VALUE)
+        hint = nearest_hint(word, words, noun=f"{noun}s")
+        raise ValueRefused(f"The {noun} {text[:50]!r} does not exist; {hint}.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return word
 
 

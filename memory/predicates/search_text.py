@@ -4,12 +4,12 @@
 docs/lookup.md describes the language.
 """
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.core.errors import ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.predicates.search_qualifiers import EXAMPLES, qualifier_read
 from memory.predicates.tree import Comparison, Not, Phrase, Predicate, Word, all_of, any_of
@@ -130,9 +130,8 @@ class _Tokens:
 def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predicate:
     name = said.lower()
     if name not in EXAMPLES:
-        near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}:?" if near else f"Use one of {', '.join(f'{each}:' for each in EXAMPLES)}."
-        sentence = f"The qualifier {said}: does not exist. {hint} To search for the text itself, put it in quotes."
+        hint = nearest_hint(name, EXAMPLES, noun="qualifiers")
+        sentence = f"The qualifier {said}: does not exist; {hint}. To search for the text itself, put it in quotes."
         raise SearchFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
     if not value:
         raise SearchFlaw(

@@ -9,6 +9,12 @@ The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over 
   but repeating a word three times does not count three times. The weights of all linked topics together
   are at most those of two.
 
+The score compares the candidates of one question. ``relevance`` is absolute, 0 to 1, and does not change the order. It
+is the weighted mean of the cosine of both vectors without what all texts have in common, of the share of the question's
+information that the topic and those linked with it cover (the sum of the IDF of their words), and of the share that any
+topic of the scope covers. Where vectors or words are missing, the other stands for both. It is computed for the
+candidates that are returned.
+
 With ``ranking_decay`` the score is multiplied by a factor for the time since the last use. Off by default, at no cost.
 
 Candidates are the best of both searches, and the topics linked with them. docs/recall.md gives the reasons,
@@ -21,16 +27,21 @@ import uuid
 from dataclasses import dataclass
 
 from memory.core.policy_values import Knobs
-from memory.embedding.base import Vectors
+from memory.embedding.base import Embedder, Vectors
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.ingest.bulk import vector_text
-from memory.models.expressions import ranking_factor_sql
+from memory.models.expressions import partition_idle_sql, ranking_factor_sql, skipped_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
 
 # The mean vector of so many topics is close to that of all.
 MEAN_OVER = 32
+# The mean of few topics is mostly these topics themselves. For the relevance it is as if so many texts were added,
+# whose cosine to all others is the usual one of the embedder.
+USUAL_TEXTS = 4
+# The parts of the relevance. docs/benchmarks.md has the measurement.
+COSINE_PART, COVERED_PART, KNOWN_PART = 0.5, 0.3, 0.2
 # Neighbours per direction whose words count: those with the highest ids, which are the newest unless the client chose
 # the ids.
 LENDERS = 12
@@ -40,10 +51,12 @@ LEXICAL_REACH = 400
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate. ``similarity`` is the plain cosine; the score is the sum of the other parts, times ``decay``."""
+    """One candidate. ``similarity`` is the plain cosine, ``relevance`` None if nothing can be compared. The score is
+    the sum of the other parts, times ``decay``."""
 
     topic_id: uuid.UUID
     similarity: float | None
+    relevance: float | None
     score: float
     meaning: float
     own_words: float
@@ -52,11 +65,20 @@ class Ranked:
 
 
 def candidates_rank(
-    vector: Vectors, probe: Probe, filters: CandidateFilter, *, limit: int, knobs: Knobs, model: str, now: dt.datetime
+    vector: Vectors,
+    probe: Probe,
+    filters: CandidateFilter,
+    *,
+    limit: int,
+    more: int = 0,
+    knobs: Knobs,
+    embedder: Embedder,
+    now: dt.datetime,
 ) -> list[Ranked]:
-    """Return the best ``limit`` topics for a question, best first. One query.
+    """Return the best ``limit`` topics for a question and the ``more`` that follow, best first. One query.
 
-    ``vector`` is the question's, ``probe`` the result of ``question_probe``; ``now`` is the time for ``ranking_decay``.
+    ``vector`` is the question's by ``embedder``, ``probe`` the result of ``question_probe``; ``now`` is the time for
+    ``ranking_decay``.
     In a small scope every topic is compared; in a large one the cost is bounded by ``recall_candidates`` and
     ``LEXICAL_REACH``, not by the size of the store. The exception is ``include_archived``: archived topics are in no
     index of recall, so the vectors and documents of the whole scope are read.
@@ -66,10 +88,12 @@ def candidates_rank(
     parameters = {
         "q": vector_text(vector),
         # After a change to a model of another width, no stored vector is comparable until ``reembed`` has run.
-        "model": model if comparable else "",
+        "model": embedder.model_name if comparable else "",
+        "unrelated": embedder.unrelated,
         **filters.parameters(),
         "words": [_tsquery(word) for word in words],
         "idf": weights,
+        "known": [count > 0 for count in probe.documents],
         "rare": [word in rare for word in words],
         "any_word": " | ".join(_tsquery(word) for word in words),
         "center": knobs.recall_center,
@@ -81,7 +105,7 @@ def candidates_rank(
         "now": now,
     }
     pool = max(knobs.recall_candidates, limit)
-    sql = _statement(probe.small, filters, pool=pool, limit=limit, comparable=comparable, decay=_decay(knobs))
+    sql = _statement(probe.small, filters, pool=pool, limit=limit + more, comparable=comparable, decay=_decay(knobs))
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
 
@@ -96,6 +120,7 @@ def _decay(knobs: Knobs) -> str | None:
         # Not ``knobs.half_life``, which is infinite under a static policy: it is about salience, not ranks.
         half_life=knobs.half_life_days * SECONDS_PER_DAY,
         active_half_life=knobs.active_half_life,
+        skipped=skipped_sql("used", partition_idle_sql("used.scope_id", "%(now)s::timestamptz")),
     )
 
 
@@ -142,7 +167,7 @@ def question_sql(vectors: str) -> str:
     """Return the common table expressions that make ``question`` of ``%(q)s``: ``asked``, and ``vector`` without what
     all topics have in common. ``vectors`` is the condition on ``v``, a row of TopicVector, within which that is."""
     return f"""mean AS MATERIALIZED (
-    SELECT avg(s.embedding) AS vector FROM (
+    SELECT avg(s.embedding) AS vector, count(*) AS texts FROM (
         SELECT v.embedding FROM memory_topicvector v
         WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL
         ORDER BY v.scope_id, v.topic_id LIMIT {MEAN_OVER}
@@ -199,6 +224,13 @@ def _statement(
 )"""
     )
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
+    # All words of the question, also those that no topic has.
+    information = (
+        "SELECT ln(1 + (n.total - coalesce(c.documents, 0) + 0.5) / (coalesce(c.documents, 0) + 0.5)) AS idf,"
+        " c.documents IS NOT NULL AS known FROM words LEFT JOIN c USING (place) CROSS JOIN n"
+        if small
+        else "SELECT idf, known FROM words"
+    )
     counts = (
         f"""
     , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {seen_documents})
@@ -209,21 +241,12 @@ def _statement(
         else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"
     )
     used = "" if decay is None else "JOIN memory_vitality used ON used.topic_id = p.topic_id"
-    result = (
-        f"""
-SELECT topic_id, similarity, meaning + words, meaning, own, words - own
-FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT {limit:d}
-"""
-        if decay is None
-        else f"""
-SELECT topic_id, similarity, (meaning + words) * decay, meaning, own, words - own, decay
-FROM scaled ORDER BY (meaning + words) * decay DESC, topic_id LIMIT {limit:d}
-"""
-    )
+    score = "meaning + words" if decay is None else "(meaning + words) * decay"
     return f"""
 WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
-    SELECT place, word::tsquery AS word, idf, rare
-    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(rare)s::bool[]) WITH ORDINALITY AS w (word, idf, rare, place)
+    SELECT place, word::tsquery AS word, idf, known, rare
+    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[])
+        WITH ORDINALITY AS w (word, idf, known, rare, place)
 ), by_meaning AS MATERIALIZED (
     (SELECT v.topic_id FROM memory_topicvector v {vector_join}
      WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
@@ -281,14 +304,47 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
 ), worded AS (
     SELECT c.for_id AS topic_id,
            sum(c.idf * {_BM25.format(times="c.times")}) AS words,
-           sum(c.idf * {_BM25.format(times="coalesce(c.own, 0)")}) AS own
+           sum(c.idf * {_BM25.format(times="coalesce(c.own, 0)")}) AS own,
+           sum(c.idf) AS covered
     FROM counted c JOIN sizes s USING (for_id) GROUP BY c.for_id
 ), scaled AS (
     SELECT p.topic_id, p.similarity,
            %(ws)s::float8 * coalesce((p.meaning - min(p.meaning) OVER ())
                / nullif(max(p.meaning) OVER () - min(p.meaning) OVER (), 0), 0) AS meaning,
            %(wl)s::float8 * coalesce(w.own / nullif(max(w.words) OVER (), 0), 0) AS own,
-           %(wl)s::float8 * coalesce(w.words / nullif(max(w.words) OVER (), 0), 0) AS words
-           {"" if decay is None else f", {decay} AS decay"}
+           %(wl)s::float8 * coalesce(w.words / nullif(max(w.words) OVER (), 0), 0) AS words,
+           coalesce(w.covered, 0) AS covered, {decay or "1::float8"} AS decay
     FROM pool p LEFT JOIN worded w USING (topic_id) {used}
-){result}"""
+), best AS MATERIALIZED (
+    SELECT *, {score} AS score FROM scaled ORDER BY {score} DESC, topic_id LIMIT {limit:d}
+), usual AS (
+    SELECT mean.vector, coalesce(-(mean.vector <#> question.asked), 0) AS asked,
+           coalesce(-(mean.vector <#> mean.vector), 0) AS mean,
+           mean.texts / (mean.texts + {USUAL_TEXTS})::float8 AS share
+    FROM mean, question
+), common AS (
+    -- By the blend of the mean vector with the usual cosine, in that share: of the question, of the mean itself.
+    SELECT vector, share, share * asked + (1 - share) * %(unrelated)s::float8 AS asked,
+           share ^ 2 * mean + (1 - share ^ 2) * %(unrelated)s::float8 AS mean
+    FROM usual
+), information AS (
+    SELECT nullif(sum(idf), 0) AS asked, sum(idf) FILTER (WHERE known) AS known FROM ({information}) w
+), compared AS (
+    SELECT b.topic_id, CASE WHEN b.similarity IS NOT NULL THEN greatest(0, (
+               b.similarity - x.common - common.asked + common.mean
+           ) / sqrt(nullif(greatest(0, (1 - 2 * common.asked + common.mean) * (1 - 2 * x.common + common.mean)), 0)))
+           END AS cosine, b.covered / i.asked AS covered, greatest(i.known, b.covered) / i.asked AS known
+    FROM best b JOIN memory_topicvector v USING (topic_id) CROSS JOIN common CROSS JOIN information i
+    CROSS JOIN LATERAL (
+        SELECT common.share * coalesce(-(v.embedding <#> common.vector), 0)
+               + (1 - common.share) * %(unrelated)s::float8 AS common
+    ) x
+), answering AS (
+    SELECT topic_id, {COSINE_PART} * coalesce(cosine, covered) + {COVERED_PART} * coalesce(covered, cosine)
+                     + {KNOWN_PART} * coalesce(known, cosine) AS relevance
+    FROM compared
+)
+SELECT b.topic_id, b.similarity, CASE WHEN relevance > 1 THEN 1 ELSE relevance END, b.score, b.meaning, b.own,
+       b.words - b.own, b.decay
+FROM best b LEFT JOIN answering USING (topic_id) ORDER BY b.score DESC, b.topic_id
+"""

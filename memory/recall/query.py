@@ -13,7 +13,8 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
-from memory.policy.effective import knobs_effective
+from memory.policy.activity import activity_note
+from memory.policy.effective import policies_current
 from memory.recall.bundles import BundleOptions, bundles_load
 from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter
@@ -22,6 +23,10 @@ from memory.recall.reinforcement import retrieval_record
 from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
 from memory.recall.token_count import budget_apply, bundle_line
+
+# Of the topics that a limit of the query left out, the access log keeps the best; these many are looked for beyond
+# ``top_k``.
+CUT_KEPT, CUT_BY_LIMIT = 20, 5
 
 
 @dataclass(slots=True)
@@ -49,12 +54,13 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         with _timed(answer, "embedding"):
             vector = embedder_get().embed_query(request.q)
     with transaction.atomic():
-        knobs = knobs_effective(scope)
+        policies = policies_current()
+        knobs = policies.knobs(scope)
         ranked: dict[uuid.UUID, Ranked] = {}
         if vector is not None:
             with _timed(answer, "semantic"):
                 ranked = _rank(request, vector, scope, knobs, now)
-            ids = list(ranked)
+            ids = [each.topic_id for each in list(ranked.values())[: request.top_k] if not _is_below(each, request)]
         else:
             ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
         with _timed(answer, "structural" if "structural" in request.stages else "bundles"):
@@ -62,7 +68,8 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         for bundle in bundles:
             found = ranked.get(uuid.UUID(bundle["topic_id"]))
             if found is not None:
-                bundle["similarity"], bundle["score"] = found.similarity, found.score
+                bundle["similarity"], bundle["relevance"] = found.similarity, found.relevance
+                bundle["score"] = found.score
                 if request.explain:
                     bundle["score_parts"] = {
                         "meaning": found.meaning,
@@ -73,8 +80,12 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         bundles = budget_apply(bundles, request.token_budget)
         if record:
             with _timed(answer, "record"):
+                returned = [uuid.UUID(bundle["topic_id"]) for bundle in bundles]
                 retrieval_record(
-                    [uuid.UUID(bundle["topic_id"]) for bundle in bundles],
+                    returned,
+                    scores=[bundle.get("score") for bundle in bundles],
+                    relevances=[bundle.get("relevance") for bundle in bundles],
+                    cut_ids=[topic_id for topic_id in ranked if topic_id not in returned][:CUT_KEPT],
                     field_ids=[uuid.UUID(entry["id"]) for bundle in bundles for entry in bundle["fields"]],
                     query=request.q,
                     query_hash=request.digest(scope),
@@ -85,11 +96,24 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     # A look at the past is no use of what is found there.
                     counts=request.as_of is None,
                 )
+                activity_note(policies, {scope, *(bundle["scope"] for bundle in bundles)}, now=now)
     answer.body["candidates"] = bundles
     answer.body["summary_text"] = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
     if request.explain:
-        answer.body["explain"] = {"milliseconds": answer.timings, "scope": scope, "stages": request.stages}
+        answer.body["explain"] = {
+            "milliseconds": answer.timings,
+            "scope": scope,
+            "stages": request.stages,
+            "min_relevance": request.min_relevance,
+            "reinforce_min_relevance": knobs.reinforce_min_relevance,
+        }
     return answer
+
+
+def _is_below(found: Ranked, request: QueryRequest) -> bool:
+    if request.min_relevance is None or found.relevance is None:
+        return False
+    return found.relevance < request.min_relevance
 
 
 def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.datetime) -> dict[uuid.UUID, Ranked]:
@@ -103,7 +127,7 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.
     )
     probe = question_probe(request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     found = candidates_rank(
-        vector, probe, filters, limit=request.top_k, knobs=knobs, model=embedder_get().model_name, now=now
+        vector, probe, filters, limit=request.top_k, more=CUT_BY_LIMIT, knobs=knobs, embedder=embedder_get(), now=now
     )
     return {candidate.topic_id: candidate for candidate in found}
 

@@ -82,6 +82,12 @@ class Candidate(TopicBase):
     """A topic of the answer, with fields and neighbors."""
 
     similarity: NotRequired[Annotated[float | None, doc("Cosine between question and topic.")]]
+    relevance: NotRequired[
+        Annotated[
+            float | None,
+            doc("How far the topic answers the question, 0 to 1; comparable between questions. Null if unknown."),
+        ]
+    ]
     score: NotRequired[Annotated[float | None, doc("The score that determines the rank.")]]
     neighbors: list[NeighborOut]
     fields: list[FieldOut]

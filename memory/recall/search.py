@@ -22,7 +22,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, salience_effective_sql
+from memory.models.expressions import epoch_sql, salience_now_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound
 from memory.predicates.search_parts import (
@@ -57,7 +57,7 @@ STATE_SQL = {
 }
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
-_SALIENCE = salience_effective_sql("lv", "%(now)s::timestamptz")
+_SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
 # The orders of a list: the expression, its type, the direction, and the parser of its value in a cursor.
 SORTS: dict[str, tuple[str, str, str, Any]] = {
     "created": ("t.created_at", "timestamptz", "DESC", cursor_time),
@@ -294,9 +294,7 @@ def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: d
     probe = question_probe(
         search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
     )
-    return candidates_rank(
-        vector, probe, filters, limit=SHOWN[state], knobs=knobs, model=embedder_get().model_name, now=now
-    )
+    return candidates_rank(vector, probe, filters, limit=SHOWN[state], knobs=knobs, embedder=embedder_get(), now=now)
 
 
 def _exact(search: TopicSearch, sections: Sequence[SearchSection], now: dt.datetime) -> set[uuid.UUID]:

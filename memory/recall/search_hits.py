@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memory.models.expressions import rung_label_sql, salience_effective_sql
+from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.recall.candidates import Ranked
 
 # Marks that PostgreSQL puts around words: characters of the private use area, which are removed from the text first.
@@ -101,7 +101,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS_SQL.format(
-        salience=salience_effective_sql("v", "%(now)s::timestamptz"),
+        salience=salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id"),
         body=body,
         marked_title=marked_title,
         marked_body=marked_body,

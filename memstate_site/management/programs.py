@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.backends.postgresql.client import DatabaseClient
 
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused
 from memstate_site.postgres.binaries import packaged_binaries
 
 

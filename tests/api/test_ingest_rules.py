@@ -112,9 +112,9 @@ def test_a_topic_that_does_not_match_is_not_pinned(agent: Caller) -> None:
     assert not AuditEvent.objects.filter(topic_id=topic_id, actor__startswith="rule").exists()
 
 
-def test_what_was_pinned_by_hand_keeps_its_reason(agent: Caller) -> None:
+def test_what_was_pinned_by_an_operator_keeps_its_reason(operator: Caller) -> None:
     rules_set(rule("pin allergies", matches(ALLERGY)))
-    topic_id = agent.remember("Allergy", pinned=True)
+    topic_id = operator.remember("Allergy", pinned=True)
     assert pinned(topic_id) == "asked for on ingest"
     assert AuditEvent.objects.filter(topic_id=topic_id, action="pinned").count() == 0
 
@@ -219,8 +219,10 @@ def test_one_batch_over_several_scopes_follows_the_rules_of_each(agent: Caller) 
     }
 
 
-def test_a_rule_never_unpins_at_ingest_but_one_that_comes_first_keeps_from_pinning(agent: Caller) -> None:
-    topic_id = agent.remember("Allergy", pinned=True)
+def test_a_rule_never_unpins_at_ingest_but_one_that_comes_first_keeps_from_pinning(
+    agent: Caller, operator: Caller
+) -> None:
+    topic_id = operator.remember("Allergy", pinned=True)
     rules_set(rule("not tea", matches("tea"), "unpin"), rule("pin allergies", matches(ALLERGY)))
     agent.ingest("extend_topic", topic_id=topic_id, categories=["tea"])
     assert pinned(topic_id) == "asked for on ingest"

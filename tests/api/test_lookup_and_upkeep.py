@@ -280,12 +280,12 @@ def test_an_empty_body_is_no_reason(agent: Caller):
 
 
 def test_statistics_count_what_is_there(agent: Caller, operator: Caller):
-    a = agent.remember("A", scope="/a", values={"x": "1", "y": "2"}, pinned=True)
+    a = agent.remember("Anchor", scope="/a", values={"x": "1", "y": "2"}, pinned=True)
     b = agent.remember("B", scope="/b", values={"x": "1"})
     agent.ingest("version_field", topic_id=a, fields=[{"name": "x", "value": "3"}])
     agent.ingest("extend_topic", topic_id=a, edges=[{"to_topic_id": b, "kind": "z"}])
     operator.post(f"/v1/topics/{b}/archive").ok()
-    agent.found("A", scope="/a")
+    agent.found("Anchor", scope="/a")
     agent.post("/v1/ingest?defer=1", {"placement": "new_topic", "title": "C", "scope": "/a"}).ok()
     told = agent.get("/v1/stats").ok()
     assert told == {

@@ -385,12 +385,13 @@ def test_explain_tells_milliseconds_per_stage(agent: Caller):
 def test_a_query_raises_salience_once_the_worker_has_been(agent: Caller, clock: Clock):
     clock.set(dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     topic_id = agent.remember("Tea", values={"kind": "green"})
-    agent.found("Tea")
+    (found,) = agent.query("Tea")["candidates"]
     assert AccessLog.objects.count() == 1
     worker_turn()
     topic = agent.topic(topic_id)
-    assert topic["salience"] == pytest.approx(1.1)
-    assert topic["fields"][0]["salience"] == pytest.approx(1.1)
+    assert found["relevance"] >= 0.5
+    assert topic["salience"] == pytest.approx(1 + 0.1 * found["relevance"])
+    assert topic["fields"][0]["salience"] == pytest.approx(1 + 0.1 * found["relevance"])
     assert topic["retrieval_count"] == 1
 
 

@@ -325,8 +325,3 @@ def test_topic_ids_that_do_not_exist_are_passed_over(client: PublishedClient, ma
 def test_field_names_choose_the_fields_of_bundles(client: PublishedClient, mara: dict[str, Any]):
     (candidate, *_others) = client.query("Mara", field_names=["tea", "no such field"])["candidates"]
     assert [entry["name"] for entry in candidate["fields"]] == ["tea"]
-
-
-def test_unknown_members_are_ignored(agent: Caller):
-    topic_id = agent.ingest(title="Mara", colour="blue", fields=[{"name": "a", "value": "b", "weight": 3}])["topic_id"]
-    assert agent.found("Mara", mood="curious") == [topic_id]

@@ -40,12 +40,12 @@ QUERIES = {
 MOVED = {"forget_salience_threshold": "0.08"}
 
 _ASKED = """
-INSERT INTO memory_accesslog (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump,
-    folded_at, counted)
+INSERT INTO memory_accesslog (at, kind, actor, scope, query, query_hash, topic_ids, scores, relevances, cut_ids,
+    field_ids, bump, field_bump, min_relevance, folded_at, counted)
 SELECT now() - n * interval '50 seconds', CASE WHEN n %% 50 = 0 THEN 'lookup' ELSE 'query' END, 'bench', '/bench',
     'word' || n %% 5000, n::text,
-    ARRAY[('00000000-0000-7000-8000-' || lpad(to_hex(1 + n * 7919 %% %(topics)s), 12, '0'))::uuid], '{}', 0.1, 0.1,
-    now(), true
+    ARRAY[('00000000-0000-7000-8000-' || lpad(to_hex(1 + n * 7919 %% %(topics)s), 12, '0'))::uuid], '{}', '{}', '{}',
+    '{}', 0.1, 0.1, 0, now(), true
 FROM generate_series(1, %(rows)s::bigint) AS n
 """
 _CHANGED = """

@@ -145,7 +145,7 @@ def _found(conversations: list[Conversation]) -> dict[bool, list[float]]:
                     wanted,
                     limit=10,
                     knobs=knobs,
-                    model=embedder_get().model_name,
+                    embedder=embedder_get(),
                     now=conversation.forgets_at,
                 )
             ids = {str(candidate.topic_id) for candidate in ranked}

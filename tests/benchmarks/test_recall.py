@@ -120,7 +120,7 @@ def _recall(
                 question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
             )
             ranked = candidates_rank(
-                vector, probe, wanted, limit=20, knobs=knobs, model=embedder_get().model_name, now=timezone.now()
+                vector, probe, wanted, limit=20, knobs=knobs, embedder=embedder_get(), now=timezone.now()
             )
         ids = [str(candidate.topic_id) for candidate in ranked]
         for depth in DEPTHS:

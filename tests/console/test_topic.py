@@ -164,7 +164,9 @@ def test_uses_are_listed_with_the_question(looker: Client, agent: Caller, reader
     page = read(looker, topic, "uses/")
     assert "colour of the door" in page
     assert "looked up by id" in page
-    assert "+0.1" in page
+    # The relevance by words alone: what the tests embed has no meaning.
+    assert "+0.05" in page
+    assert "0.50" in page
 
 
 def test_looking_at_a_topic_leaves_no_trace(looker: Client, agent: Caller):

@@ -20,6 +20,7 @@ from memory.console import download as download_room
 from memory.jobs import tasks
 from memory.models import AuditEvent, ImportJob, Topic
 from memory.transfer.uploads import uploads_folder, uploads_tidy
+from memstate_site.folder import CHECKOUT
 from tests.cast import Caller
 from tests.console.people import account_make, client_of, codes_of, token_of
 
@@ -163,6 +164,14 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "The same file was imported" in told
     assert "There is nothing to import" in told
+
+
+def test_a_conversation_of_an_assistant_is_detected_and_its_forecast_shown(op: Client) -> None:
+    content = (CHECKOUT / "tests" / "transfer" / "exports" / "chatgpt.json").read_bytes()
+    _address, told = checked(op, content, scope="/brought")
+    assert "ChatGPT export" in told
+    assert "6 of 6 new topics go into /brought." in told
+    assert "within 30 days" in told
 
 
 def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import Vitality
+from memory.models import AuditEvent, Vitality
 from tests.cast import Caller, Cast
 
 
@@ -53,6 +53,23 @@ def test_the_pin_of_a_rule_is_an_operators(cast: Cast) -> None:
     assert is_pinned(topic_id)
     assert cast.agent.post(f"/v1/topics/{topic_id}/unpin").status == 403
     assert is_pinned(topic_id)
+
+
+def test_the_pin_of_a_rule_or_an_operator_on_ingest_takes_the_place_of_an_agents(cast: Cast) -> None:
+    by_rule, by_operator, own = (cast.agent.remember(title, pinned=True) for title in ("a", "b", "c"))
+    condition = {"field": "text", "op": "matches", "value": "allergy"}
+    rules_set(cast.operator, {"name": "keep", "events": ["ingest_complete"], "condition": condition, "action": "pin"})
+    cast.agent.ingest("extend_topic", topic_id=by_rule, fields=[{"name": "note", "value": "allergy to penicillin"}])
+    cast.operator.ingest("extend_topic", topic_id=by_operator, pinned=True)
+    new = cast.agent.remember("allergy to nuts", pinned=True)
+    for topic_id in (by_rule, by_operator, new):
+        assert cast.agent.post(f"/v1/topics/{topic_id}/unpin").status == 403
+        assert is_pinned(topic_id)
+    cast.agent.post(f"/v1/topics/{own}/unpin").ok()
+    # What is the rule's already is not pinned again.
+    events = AuditEvent.objects.filter(topic_id=by_rule, action="pinned").count()
+    cast.agent.ingest("extend_topic", topic_id=by_rule)
+    assert AuditEvent.objects.filter(topic_id=by_rule, action="pinned").count() == events == 1
 
 
 def test_a_pin_that_undo_brings_back_is_whose_it_was(cast: Cast) -> None:

@@ -247,6 +247,7 @@ def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):
 
 def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock):
     clock.set(BEGIN)
+    policy_set(reinforce_min_relevance=0)
     topic = cast.agent.remember("Tea", scope="/user/alice")
     for hour in range(25):
         clock.forward(hours=1)

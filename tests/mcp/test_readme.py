@@ -29,7 +29,7 @@ def test_files_say_what_their_agents_read():
     started = {"command": PYTHON, "args": [MANAGE, "mcp"], "env": {"MEMSTATE_API_KEY": "ms_..."}}
     assert desktop == {"mcpServers": {"memstate": started}}
     (codex,) = [tomllib.loads(block) for block in BLOCKS if block.startswith("[")]
-    assert codex == {"mcp_servers": {"memstate": {"url": ADDRESS, "bearer_token_env_var": "MEMSTATE_KEY"}}}
+    assert codex == {"mcp_servers": {"memstate": {"url": ADDRESS, "bearer_token_env_var": "MEMSTATE_API_KEY"}}}
 
 
 def test_commands_are_told_in_an_order_that_their_programs_understand():

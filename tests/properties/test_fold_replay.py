@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.core.repeats import repeats_dropped
-from memory.formulas.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, Reinforcement, fade_key, salience_reinforced
+from memory.formulas.salience import (
+    FADE_FLOOR_LAG,
+    LEAST_SALIENCE,
+    Reinforcement,
+    fade_key,
+    reinforcement_share,
+    salience_reinforced,
+)
 from memory.models import AccessLog, Field, Scope, Topic, TopicVector, Vitality, WakeUp
 from memory.policy.effective import knobs_effective
 from memory.recall import access_fold as fold
@@ -39,13 +46,21 @@ class Thing:
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """One row of the log: ``hits`` are the places of what was returned."""
+    """One row of the log: ``hits`` are the places of what was returned, ``relevances`` of as many of them or fewer."""
 
     at: float
     actor: str
     question: str
     hits: tuple[int, ...]
     bump: float
+    relevances: tuple[float | None, ...] = ()
+    min_relevance: float = 0.0
+
+    def share(self, place: int) -> float:
+        """The share of the bump that the thing at ``place`` gets."""
+        known = dict(zip(self.hits, self.relevances, strict=False)).get(place)
+        relevance = math.nan if known is None else known
+        return float(reinforcement_share(relevance, min_relevance=self.min_relevance))
 
 
 half_lives = st.sampled_from([120.0, 3600.0, 86_400.0 * 30])
@@ -65,7 +80,11 @@ accesses = st.builds(
     question=st.sampled_from(["x", "y"]),
     hits=st.lists(st.integers(0, len(THINGS) - 1), unique=True, min_size=1, max_size=len(THINGS)).map(tuple),
     bump=st.sampled_from([0.1, 0.0, 1.0, 4.0, 1e-30, 10.0]),
-)
+    relevances=st.lists(
+        st.one_of(st.none(), st.sampled_from([0.0, 0.25, 1.0]), st.floats(0, 1)), max_size=len(THINGS)
+    ).map(tuple),
+    min_relevance=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+).map(lambda access: dataclasses.replace(access, relevances=access.relevances[: len(access.hits)]))
 histories = st.lists(st.lists(accesses, max_size=8), min_size=1, max_size=4)
 
 
@@ -108,6 +127,8 @@ def log(*accesses: Access) -> None:
             field_ids=[THINGS[place] for place in access.hits],
             bump=access.bump,
             field_bump=access.bump / 2,
+            relevances=list(access.relevances),
+            min_relevance=access.min_relevance,
         )
         for access in accesses
     )
@@ -124,13 +145,15 @@ def replayed(rows: list[Thing], batches: list[list[Access]], *, cap: float, wind
             asked = (batch[number].actor, batch[number].question)
             last[asked] = max(last.get(asked, -math.inf), batch[number].at)
         for place, row in enumerate(rows):
-            mine = [batch[number] for number in counted if place in batch[number].hits]
+            mine = [
+                batch[number] for number in counted if place in batch[number].hits and batch[number].share(place) > 0
+            ]
             row.salience, row.reinforced_at = salience_reinforced(
                 row.salience,
                 reinforced_at=row.reinforced_at,
                 half_life=row.half_life,
                 cap=cap,
-                reinforcements=[Reinforcement(access.at, access.bump * share) for access in mine],
+                reinforcements=[Reinforcement(access.at, access.bump * access.share(place) * share) for access in mine],
             )
             row.retrievals += len(mine)
             if mine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -178,3 +179,46 @@ def test_an_address_for_everybody_is_shown_as_one_that_a_browser_can_open() -> N
     assert shown_address("::", 80) == "http://[::1]:80"
     assert shown_address("fe80::1", 80) == "http://[fe80::1]:80"
     assert shown_address("memory.example", 8765) == "http://memory.example:8765"
+
+
+def settings_read(**environment: str) -> tuple[list[str], str]:
+    """What a fresh process with this environment finds unknown, and what it writes to stderr."""
+    program = "import json; from memstate_site import settings as s; print(json.dumps(s.MEMSTATE_UNKNOWN_VARIABLES))"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=CHECKOUT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(result.stdout), result.stderr
+
+
+def test_an_unknown_variable_is_named_with_the_nearest_and_stops_nothing() -> None:
+    (sentence,), said = settings_read(MEMSTATE_HALFLIFE_DAYS="3", MEMSTATE_TEST_ANYTHING="1")
+    assert {"MEMSTATE_HALFLIFE_DAYS", "MEMSTATE_HALF_LIFE_DAYS"} <= set(sentence.replace(".", "").split())
+    assert said.strip() == sentence
+    # What `up` has said, its children do not say again.
+    again, said = settings_read(MEMSTATE_HALFLIFE_DAYS="3", MEMSTATE_RUN="1")
+    assert (again, said) == ([sentence], "")
+
+
+def test_every_variable_that_is_read_or_documented_is_known() -> None:
+    sources = [
+        *(CHECKOUT / "memstate_site").rglob("*.py"),
+        *(CHECKOUT / "memory").rglob("*.py"),
+        CHECKOUT / "manage.py",
+    ]
+    read = {
+        name
+        for path in sources
+        for name in re.findall(r"\b(?:env\w+|environ(?:\.\w+)?)[(\[]\s*\"(MEMSTATE_\w+)\"", path.read_text())
+    }
+    pages = "".join(page.read_text() for page in (CHECKOUT / "docs").glob("*.md"))
+    # Benchmarks have variables of their own.
+    theirs = {"MEMSTATE_COMMAND_TOPICS", "MEMSTATE_LOCOMO"}
+    documented = set(re.findall(r"`(MEMSTATE_[A-Z0-9_]*[A-Z0-9])[`=]", pages)) - theirs
+    assert len(read) > 50
+    assert len(documented) > 20
+    assert settings_read(**dict.fromkeys(read | documented, "")) == ([], "")

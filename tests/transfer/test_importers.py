@@ -16,6 +16,7 @@ from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
 from memory.policy.snapshot import Policies
 from memory.transfer.importers import importer, stream
+from memory.transfer.importers.assistants import ChatGPT, Claude, ClaudeCode
 from memory.transfer.importers.chat import Chat
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
@@ -502,6 +503,11 @@ KEYS = st.sampled_from(
         "type",
         "thread_id",
         "name",
+        "mapping",
+        "parent",
+        "author",
+        "chat_messages",
+        "sender",
         "x",
     ]
 )
@@ -512,7 +518,7 @@ VALUES = st.recursive(
     | st.floats()
     | st.text(max_size=20)
     | st.datetimes().map(str)
-    | st.just(ONE),
+    | st.sampled_from([ONE, "user", "human", "text"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(max_size=5), inner, max_size=6),
     max_leaves=25,
 )
@@ -523,7 +529,7 @@ VALUES = st.recursive(
 def test_no_file_is_half_read(file: Path, values: list[Any], lines: bool, cut: int) -> None:
     text = "\n".join(map(json.dumps, values)) if lines else json.dumps(values)
     file.write_text(text[: len(text) - cut] if cut < 30 else text)
-    for source in (Mem0(), Chat()):
+    for source in (Mem0(), Chat(), ChatGPT(), Claude(), ClaudeCode()):
         try:
             counted = survey(source, file)
         except MemoryProblem:

@@ -4,12 +4,13 @@ import uuid
 from typing import Annotated, Literal
 
 from django.conf import settings
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from memory.access.principal import Principal
 from memory.agents.chat.intent import IntentName
 from memory.core.errors import RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
+from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
 MOST_MESSAGES = 1_000
@@ -21,7 +22,7 @@ MOST_BEFORE = 40_000
 MOST_WISHES = 8_000
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(RequestModel):
     """One message of the conversation. Messages of the role ``system`` follow the instructions of MemState."""
 
     model_config = ConfigDict(frozen=True)
@@ -31,7 +32,7 @@ class ChatMessage(BaseModel):
     content: Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(RequestModel):
     """The messages so far and how to answer them. The last message is the user's."""
 
     model_config = ConfigDict(frozen=True)

@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode, validation_code
 from memory.core.replies import TypedDict, doc
+from memory.core.requests import RequestModel
 from memory.models.locks import lock_missed
 
 
-class Arguments(BaseModel):
-    """The arguments of a tool. Unknown members are refused, so that the model gets an error message."""
+class Arguments(RequestModel):
+    """The arguments of a tool."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 A = TypeVar("A", bound=Arguments)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -12,10 +12,10 @@ from memory.core.problem_codes import ProblemCode
 from memory.demo.build import story_build
 from memory.demo.loader import StoryProblem
 from memory.demo.store import story_load, story_size
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Fills the store; the same arguments always give the same topics."""
 
     help = "Fill the store with a believable half year of one assistant's memory."

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -15,13 +15,13 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 from memory.transfer.export import export_count, export_note, store_export
 
 STDOUT = "-"
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Writes ``FILE.part`` and gives it its name at the end, so that a file with that name is whole."""
 
     help = (

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -14,10 +14,10 @@ from memory.core.scopes import scope_normalize
 from memory.extraction.dropped_text import dropped_words
 from memory.extraction.request import Extracted, extract
 from memory.jobs.tasks import upkeep_request
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Prints the facts of a text, one on each line; with ``--store`` those that are new are remembered."""
 
     help = "Extract facts from a text file; --store remembers those that are not known yet."

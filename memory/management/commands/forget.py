@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -20,14 +20,14 @@ from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.forgetting.plan import run_plan
 from memory.forgetting.run_list import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_undo
-from memory.management.refused import command_refused
+from memory.management.store_command import StoreCommand, command_refused
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
 
 TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Forget runs at the terminal. Each verb reports what it did and how to undo it."""
 
     help = "Plan a forget run and show it; with --apply, make it. Apply, approve and undo runs."

@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 from tqdm import tqdm
@@ -14,9 +14,10 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.jobs.tasks import upkeep_request
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused, StoreCommand
 from memory.models import ImportJob
 from memory.transfer.check import import_check
+from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_start
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress, counts_sentences
@@ -29,19 +30,22 @@ TURN_SECONDS = 60.0
 _FAILED = ("Not undone.", "Nothing was imported.")
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Checks the whole file before anything is written. If it is stopped, the same command continues where it was."""
 
     help = (
-        "Import an export of MemState, or with --from the memories of another system. What is there already stays as "
-        "it is. Can be stopped and started again. An exact copy of a store is made by pg_dump."
+        "Import an export of MemState, or the memories or conversations of another system. What is there already stays "
+        "as it is. Can be stopped and started again. An exact copy of a store is made by pg_dump."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the file and where it is from."""
         parser.add_argument("file", type=Path, nargs="?")
         parser.add_argument(
-            "--from", dest="source", choices=(FORMAT, *SOURCES), default=FORMAT, help="what has written the file"
+            "--from",
+            dest="source",
+            choices=(FORMAT, *SOURCES),
+            help="what has written the file; detected from the file if left out",
         )
         parser.add_argument(
             "--scope", default="/", help="where topics of other systems go; nothing is written outside it (default /)"
@@ -57,7 +61,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Check and import the file."""
-        source, path = options["source"], options["file"]
+        path = options["file"]
         try:
             scope = scope_normalize(options["scope"])
             principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
@@ -66,6 +70,9 @@ class Command(BaseCommand):
                 return
             if path is None:
                 raise CommandRefused("Say which file.", ProblemCode.INVALID_ARGUMENT)
+            source = options["source"] or source_guess(path) or FORMAT
+            if source != options["source"] and source != FORMAT:
+                self.stdout.write(f"Read as: {SOURCES[source].title}.")
             if options["dry_run"]:
                 self._dry(path, principal, source=source)
                 return

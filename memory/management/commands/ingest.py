@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -21,13 +21,13 @@ from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.ingest.batch import batch_ingest
 from memory.jobs.tasks import upkeep_request
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 
 # Small enough to lose little when the command is stopped, large enough to keep the embedder busy.
 LINES_PER_BATCH = 200
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Ingests in batches. The idempotency key of a batch is a hash of its lines and those before it, so a batch that
     was written before a kill is replayed and not written twice."""
 

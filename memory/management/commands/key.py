@@ -3,18 +3,18 @@
 import datetime as dt
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke, secret_generate
 from memory.access.principal import ROLES
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 from memory.models import ApiKey
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """API keys at the terminal. A secret is shown only once."""
 
     help = "Make, list and revoke API keys."

@@ -13,7 +13,7 @@ from django.utils import timezone
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused
 
 _HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create makes one."
 

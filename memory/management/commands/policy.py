@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from memory.core.errors import MemoryProblem, ValueRefused
@@ -11,7 +11,7 @@ from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.management.refused import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 from memory.models import PolicyVersion
 from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
@@ -24,7 +24,7 @@ from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 AUTHOR = "terminal"
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Policies at the terminal. A change takes effect at once, in every process."""
 
     help = "Show and set what is forgotten, how and when."

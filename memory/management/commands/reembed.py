@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.ingest.embed_pending import foreign_count, vectors_fill, vectors_resize
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused, StoreCommand
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Works in small committed steps. If it is stopped, the next start continues where it was."""
 
     help = "Embed every topic anew whose vector is of another model than the present one. Can be stopped and resumed."

@@ -4,15 +4,14 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.verify import MOST_LISTED, Trace, VerificationReport, erasure_verify, rows_expected
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused, StoreCommand
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     """Exits with 1 if anything is left, or if a receipt is not as it was written."""
 
     help = (

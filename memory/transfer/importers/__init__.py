@@ -1,8 +1,9 @@
 """What other systems have written, as items of ingest."""
 
+from memory.transfer.importers.assistants import ChatGPT, Claude, ClaudeCode
 from memory.transfer.importers.chat import Chat
 from memory.transfer.importers.mem0 import Mem0
 from memory.transfer.sources import SOURCES
 
-for source in (Mem0(), Chat()):
+for source in (Mem0(), ChatGPT(), Claude(), ClaudeCode(), Chat()):
     SOURCES[source.name] = source

@@ -1,7 +1,8 @@
 """Chat transcripts: messages with a role, a text and perhaps a time, as one topic each (docs/importers.md)."""
 
+import dataclasses
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from memory.transfer.importers.draft import (
     value_field,
 )
 from memory.transfer.importers.importer import Importer
-from memory.transfer.importers.stream import entries_read
+from memory.transfer.importers.stream import Entry, entries_read
 from memory.transfer.importers.times import moment_past
 
 KIND = "message"
@@ -30,7 +31,9 @@ ROLES = ("role", "author", "from", "speaker", "sender")
 TEXTS = ("content", "text", "value", "message", "body", "parts")
 TIMES = ("time", "timestamp", "created_at", "ts", "date", "create_time", "sent_at")
 THREADS = ("conversation_id", "thread_id", "session_id", "chat_id")
-_PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name"}
+# The title of the conversation, as the readers of exports name it.
+SUBJECT = "conversation_title"
+_PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name", SUBJECT}
 _LOST = {
     "id": "ids are made of what is said",
     **dict.fromkeys(("tool_calls", "tool_call_id", "function_call", "audio"), "only what is said is kept"),
@@ -39,6 +42,19 @@ _SILENT = "a call of a tool or a picture, for instance"
 _TICK = dt.timedelta(microseconds=1)
 # So many messages at the beginning of a conversation wait for the first one that has a time.
 MAX_WAITING = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message as a file has it, or, without a value, why there is none. ``group`` tells conversations apart that have
+    no name; ``lost`` are members that are not kept, each with a clause."""
+
+    value: Any
+    place: str
+    offset: int
+    group: str = ""
+    problem: str = ""
+    lost: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(slots=True)
@@ -76,12 +92,23 @@ class Chat(Importer):
     noun = "message"
     nouns = "messages"
 
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield the messages of a file, in its order."""
+        for entry in entries_read(path, members=LISTS):
+            within = _within(entry.value)
+            if within is None:
+                yield Record(entry.value, entry.place, entry.offset, f"{entry.group}", entry.problem)
+            else:
+                yield from records_within(entry, [Record(value, "", 0) for value in within])
+
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
         """Yield a draft for each message, in its order. Holds a note for each conversation, the ids of the last
         messages, and up to ``MAX_WAITING`` messages that stand before the first time."""
         seen = Seen()
         waiting: list[Draft | _Message] = []
-        for found in _Transcript(path, now).messages():
+        transcript = _Transcript(now)
+        for record in self.records(path):
+            found = transcript.message(record)
             waiting.append(found)
             waits = found.waits if isinstance(found, _Message) else len(waiting) > 1
             if waits and len(waiting) < MAX_WAITING:
@@ -94,45 +121,24 @@ class _Transcript:
     """The messages of a file, each with the conversation that it belongs to: the one that it names, or the list that it
     stands in."""
 
-    def __init__(self, path: Path, now: dt.datetime) -> None:
-        self.path, self.now = path, now
+    def __init__(self, now: dt.datetime) -> None:
+        self.now = now
         self.number = 0
         self.conversations: dict[tuple[str, str], _Conversation] = {}
 
-    def messages(self) -> Iterator[Draft | _Message]:
-        """Yield them in the order of the file; what is none as the draft that says so."""
-        for entry in entries_read(self.path, members=LISTS):
-            within = _within(entry.value)
-            if within is None:
-                yield self._one(entry.value, entry.place, entry.offset, f"{entry.group}", entry.problem)
-                continue
-            if not within:
-                yield self._silent(entry.place, entry.offset, "conversation", "it has no messages")
-            for at, value in enumerate(within, start=1):
-                # Each needs a place of its own to go on from; a message has more characters than one.
-                offset = entry.offset if at == len(within) else entry.start + at
-                yield self._one(value, f"{entry.place}, message {at}", offset, f"entry {entry.number}", "")
-
-    def _draft(self, place: str, offset: int) -> Draft:
+    def message(self, found: Record) -> Draft | _Message:
+        """Return the message of a record; of one without a message, the draft that says so."""
         self.number += 1
-        return Draft(place, offset, self.number)
-
-    def _silent(self, place: str, offset: int, name: str, why: str) -> Draft:
-        draft = self._draft(place, offset)
-        draft.lost.append((name, why))
-        return draft
-
-    def _one(self, value: Any, place: str, offset: int, group: str, problem: str) -> Draft | _Message:
-        draft = self._draft(place, offset)
-        if not problem and not isinstance(value, dict):
-            problem = f"A message is an object; this is {sort_of(value)}."
-        if not problem:
-            # Some wrap each message into a node of its own.
-            record = value["message"] if isinstance(value.get("message"), dict) else value
-            if not any(name in record for name in (*ROLES, *TEXTS)):
-                problem = "This is no message: it has neither a role nor a text."
-        if problem:
-            draft.problem = problem
+        draft = Draft(found.place, found.offset, self.number, problem=found.problem, lost=list(found.lost))
+        value = found.value
+        if not draft.problem and not draft.lost and not isinstance(value, dict):
+            draft.problem = f"A message is an object; this is {sort_of(value)}."
+        if draft.problem or not isinstance(value, dict):
+            return draft
+        # Some wrap each message into a node of its own.
+        record = value["message"] if isinstance(value.get("message"), dict) else value
+        if not any(name in record for name in (*ROLES, *TEXTS)):
+            draft.problem = "This is no message: it has neither a role nor a text."
             return draft
         text, left_out = _text_of(record)
         if left_out:
@@ -147,7 +153,7 @@ class _Transcript:
             if name not in _PLACED and part not in NOTHING:
                 draft.lost.append((name_shown(name), _LOST.get(name, UNKNOWN)))
         thread = next((str(record[name]) for name in THREADS if _is_name(record.get(name))), "")
-        conversation = self.conversations.setdefault((group if not thread else "", thread), _Conversation())
+        conversation = self.conversations.setdefault((found.group if not thread else "", thread), _Conversation())
         stated = next((record[name] for name in TIMES if record.get(name) not in NOTHING), None)
         role, at = _role_of(record), moment_past(draft, "time", stated, now=self.now)
         if not role and any(record.get(name) not in NOTHING for name in ROLES):
@@ -155,6 +161,17 @@ class _Transcript:
         if record.get("name") not in NOTHING and not isinstance(record["name"], str):
             draft.lost.append(("name", "it is no text"))
         return _Message(draft, conversation, thread, role, text, record, at, str(stated or ""))
+
+
+def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]:
+    """Yield the messages of an entry that is a whole conversation, each with its place."""
+    if not messages:
+        yield Record(None, entry.place, entry.offset, lost=[("conversation", "it has no messages")])
+    for at, message in enumerate(messages, start=1):
+        # Each needs a place of its own to go on from; a message has more characters than one.
+        offset = entry.offset if at == len(messages) else entry.start + at
+        place, group = f"{entry.place}, message {at}", f"entry {entry.number}"
+        yield dataclasses.replace(message, place=place, offset=offset, group=group)
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
@@ -179,6 +196,8 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     name = message.record.get("name")
     fields += [value_field("name", name)] if isinstance(name, str) and name else []
     before = conversation.last
+    subject = message.record.get(SUBJECT)
+    fields += [value_field("conversation", subject)] if isinstance(subject, str) and subject and not before else []
     # What went before is part of it: the same word at another place is another message.
     topic_id = id_made("chat", scope, message.thread, before, message.role, message.stated, message.text)
     conversation.last, conversation.at = str(topic_id), at or conversation.at

@@ -3,22 +3,28 @@
 import re
 from pathlib import Path
 
-MEMSTATE, MEM0, CHAT = "memstate", "mem0", "chat"
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
-_MEM0 = re.compile(r'"(?:memory|relations|hash)"\s*:')
+# By the name of the source. The first that occurs in the file decides: further on are texts and metadata of others.
+_SIGNS = {
+    "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
+    "claude": re.compile(r'"chat_messages"\s*:'),
+    "claude-code": re.compile(r'"(?:parentUuid|leafUuid)"\s*:'),
+    "mem0": re.compile(r'"(?:memory|relations|hash)"\s*:'),
+}
+# Memories of mem0 may have a role as well, but no message has a memory.
 _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
 
 
 def source_guess(path: Path) -> str | None:
-    """Return "memstate", "mem0" or "chat", None if the beginning of the file looks like neither. Raises ``OSError``."""
+    """Return the name of the source that a file is from, None if its beginning looks like none. Raises ``OSError``."""
     with path.open("rb") as file:
         text = file.read(LOOKED_AT).decode(errors="replace").removeprefix("\ufeff")
     if _OURS.match(text):
-        return MEMSTATE
+        return "memstate"
     if not text.lstrip().startswith(("{", "[")):
         return None
-    # Memories of mem0 may have a role as well, but no message has a memory.
-    if _MEM0.search(text):
-        return MEM0
-    return CHAT if _CHAT.search(text) else None
+    found = {name: match.start() for name, sign in _SIGNS.items() if (match := sign.search(text))}
+    if found:
+        return min(found, key=found.__getitem__)
+    return "chat" if _CHAT.search(text) else None

@@ -35,6 +35,8 @@ class Importer(ABC):
     # What an entry is, and several are.
     noun: str
     nouns: str
+    # Whether an entry that is wrong is left out and counted, instead of stopping the import.
+    forgiving = False
 
     @abstractmethod
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
@@ -47,19 +49,23 @@ class Importer(ABC):
     ) -> ImportReport:
         """Read all of the file and count. Two queries for each ``BATCH`` entries.
 
-        An entry that is not what the file is said to hold is a problem, for which nothing of the file is brought. An
-        entry that has no place here is a loss. Raises ``NotVisible`` for a scope outside the principal's,
-        ``RequestRefused`` for a file that is not JSON, ``OSError``.
+        An entry that is not what the file is said to hold is a problem, for which nothing of the file is brought, or a
+        loss if the importer is forgiving. An entry that has no place here is a loss. Raises ``NotVisible`` for a scope
+        outside the principal's, ``RequestRefused`` for a file that is not JSON, ``OSError``.
         """
         if not principal.sees(scope):
             raise NotVisible(f"There is no scope {scope}.", code=ProblemCode.SCOPE_NOT_FOUND)
         report = ImportReport(self.name, size=path.stat().st_size)
         lost: Clauses = Counter()
         told: Clauses = Counter()
-        problems = 0
+        problems = items = 0
         forecast = Forecast(policies_current(), now)
         for drafts in _chunks(self.drafts(path, scope=scope, now=now)):
             for draft in drafts:
+                if draft.problem and self.forgiving:
+                    draft.lost.append((f"damaged {self.nouns}", "they cannot be read"))
+                    draft.problem = ""
+                items += draft.item is not None
                 _clauses_add(lost, draft.lost)
                 _clauses_add(told, draft.told)
                 problems += bool(draft.problem)
@@ -71,7 +77,7 @@ class Importer(ABC):
                 progress(drafts[-1].offset, report.size)
         if problems > len(report.problems):
             report.problems.append(f"And {problems - len(report.problems):,} more.")
-        if not report.lines:
+        if not report.lines or (self.forgiving and not items):
             report.problems.append(f"There are no {self.nouns} in this file.")
         report.losses = [
             *_sentences(lost, report.lines, lambda name, why: f"{name}: not kept, {why}"),

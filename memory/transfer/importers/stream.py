@@ -20,8 +20,8 @@ from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
-# Of one entry. The longest text that a topic can hold is far below; a list of vectors may be as long.
-MAX_ENTRY_BYTES = 8 * 1024 * 1024
+# Of one entry. The longest text that a topic can hold is far below; a conversation of years may be as long.
+MAX_ENTRY_BYTES = 32 * 1024 * 1024
 # Of the file. What an entry may have is far below.
 MAX_DEPTH = 1000
 _PIECE = re.compile(rb"[^\[\]{},\n]*+[\]},\n]|[^\[\]{},\n]++|[\[{]")

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from memory.core.problem_codes import ProblemCode
-from memory.management.refused import CommandRefused
+from memory.management.store_command import CommandRefused
 from memstate_site.folder import private_file_create
 from memstate_site.management.programs import program_run
 

@@ -1,0 +1,31 @@
+"""What requests are made of: models that refuse members which do not exist, and name the nearest that does."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from memory.core.nearest import nearest_hint
+
+# Most unknown members of one object that are reported.
+_MOST_UNKNOWN = 20
+
+
+class RequestModel(BaseModel):
+    """An object of a request. A mistyped member would otherwise be lost in silence, and the default take its place."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _members_exist(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
+            unknown = [name for name in data if name not in cls.model_fields][:_MOST_UNKNOWN]
+            raise ValidationError.from_exception_data(cls.__name__, [cls._unknown(name) for name in unknown])
+        return data
+
+    @classmethod
+    def _unknown(cls, name: Any) -> InitErrorDetails:
+        sentence = f"This member does not exist; {nearest_hint(str(name), cls.model_fields, noun='members')}"
+        error = PydanticCustomError("extra_forbidden", "{sentence}", {"sentence": sentence})
+        return InitErrorDetails(type=error, loc=(str(name),), input=None)

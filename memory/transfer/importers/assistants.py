@@ -1,0 +1,191 @@
+"""Conversations with ChatGPT, Claude and Claude Code, as these export or keep them (docs/importers.md).
+
+Only what the person and the model said is kept. A damaged message is counted and left out: these files are large, of
+many versions, and cannot be mended by their owner.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from memory.core.errors import MemoryProblem
+from memory.core.json_limits import json_guarded
+from memory.transfer.importers.chat import SUBJECT, Chat, Record, records_within
+from memory.transfer.importers.draft import name_shown
+from memory.transfer.importers.stream import MAX_ENTRY_BYTES, entries_read
+
+_ASIDE = ("parts of messages", "thoughts, calls and results of tools, pictures")
+_TOOLS = ("messages of tools and programs", "only what the person and the model said is kept")
+_BRANCH = ("messages of other branches", "the branch is kept that was shown last")
+_SPEAKERS = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+class _Export(Chat):
+    """A JSON file of whole conversations."""
+
+    forgiving = True
+
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield the messages of a file, in its order."""
+        for entry in entries_read(path, members=("conversations",)):
+            value = entry.value
+            if entry.problem or not isinstance(value, dict):
+                yield Record(None, entry.place, entry.offset, problem=entry.problem or "This is no conversation.")
+            else:
+                yield from records_within(entry, list(self.messages(value)))
+
+    @abstractmethod
+    def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
+        """Yield the messages of a conversation, with the members that ``Chat`` knows, and without places."""
+
+
+class ChatGPT(_Export):
+    """``conversations.json`` of ChatGPT: a tree of messages for each conversation."""
+
+    name = "chatgpt"
+    title = "ChatGPT export"
+
+    def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
+        """Yield the messages from the root down to ``current_node``, then what was left on other branches."""
+        nodes = conversation.get("mapping")
+        if not isinstance(nodes, dict):
+            yield _record(None, problem="This is no conversation: it has no mapping.")
+            return
+        shown = _branch(nodes, conversation.get("current_node"))
+        about = {"thread_id": conversation.get("conversation_id") or conversation.get("id")}
+        about[SUBJECT] = conversation.get("title")
+        for key in (*shown, *(key for key in nodes if key not in shown)):
+            node = nodes[key]
+            message = node.get("message") if isinstance(node, dict) else node
+            # The root has none.
+            if message is None:
+                continue
+            if key in shown or not isinstance(message, dict):
+                yield self._message(message, about)
+            else:
+                yield _record(None, _BRANCH)
+
+    def _message(self, message: Any, about: dict[str, Any]) -> Record:
+        if not isinstance(message, dict):
+            return _record(None, problem="This is no message.")
+        author, content, more = (_object(message.get(name)) for name in ("author", "content", "metadata"))
+        role = _SPEAKERS.get(str(author.get("role")), "")
+        spoken = content.get("content_type", "text") in ("text", "multimodal_text")
+        hidden = more.get("is_visually_hidden_from_conversation") or message.get("recipient", "all") != "all"
+        if not role or not spoken or hidden:
+            return _record(None, _TOOLS)
+        parts = content.get("parts")
+        return _record({"role": role, "content": parts, "time": message.get("create_time"), **about})
+
+
+class Claude(_Export):
+    """``conversations.json`` of Claude: a list of messages for each conversation."""
+
+    name = "claude"
+    title = "Claude export"
+
+    def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
+        """Yield the messages in their order."""
+        found = conversation.get("chat_messages")
+        if not isinstance(found, list):
+            yield _record(None, problem="This is no conversation: it has no chat_messages.")
+            return
+        about = {"thread_id": conversation.get("uuid"), SUBJECT: conversation.get("name")}
+        for message in found:
+            role = _SPEAKERS.get(str(message.get("sender"))) if isinstance(message, dict) else None
+            if role is None:
+                yield _record(None, problem="This is no message.")
+                continue
+            texts, aside = _blocks(message.get("content"))
+            lost = [_ASIDE] if aside else []
+            if message.get("attachments") or message.get("files"):
+                lost.append(("attachments", "only what is said is kept"))
+            content = texts or message.get("text")
+            value = {"role": role, "content": content, "time": message.get("created_at"), **about}
+            yield _record(value, *lost)
+
+
+class ClaudeCode(Chat):
+    """A session file of Claude Code: an object in each line, of which some are messages."""
+
+    name = "claude-code"
+    title = "Claude Code session"
+    forgiving = True
+
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield what each line says, in its order."""
+        for number, offset, line in _lines(path):
+            place = f"Line {number}"
+            try:
+                value = json_guarded(line, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH, what="The line")
+            except MemoryProblem as problem:
+                yield Record(None, place, offset, problem=problem.sentence)
+                continue
+            record = self._line(value)
+            yield Record(record.value, place, offset, problem=record.problem, lost=record.lost)
+
+    def _line(self, line: Any) -> Record:
+        kind = line.get("type") if isinstance(line, dict) else None
+        if not isinstance(kind, str):
+            return _record(None, problem="This is no line of a session: it has no type.")
+        if kind not in _SPEAKERS:
+            return _record(None, (f"lines of the type {name_shown(kind)}", "they are no messages"))
+        message = line.get("message")
+        if not isinstance(message, dict):
+            return _record(None, problem="This is no message.")
+        if any(line.get(name) for name in ("isMeta", "isSidechain", "isCompactSummary")):
+            return _record(None, _TOOLS)
+        texts, aside = _blocks(message.get("content"))
+        if aside and not texts:
+            return _record(None, _TOOLS)
+        value = {
+            "role": _SPEAKERS[kind],
+            "content": texts,
+            "time": line.get("timestamp"),
+            "session_id": line.get("sessionId"),
+        }
+        return _record(value, *([_ASIDE] if aside else []))
+
+
+def _record(value: Any, *lost: tuple[str, str], problem: str = "") -> Record:
+    return Record(value, "", 0, problem=problem, lost=lost)
+
+
+def _branch(nodes: dict[str, Any], current: Any) -> dict[str, None]:
+    """Return the keys from the root down to ``current``; without it, down to the last node of the file."""
+    key = current if isinstance(current, str) and current in nodes else next(reversed(nodes), None)
+    found: dict[str, None] = {}
+    while isinstance(key, str) and key in nodes and key not in found:
+        found[key] = None
+        key = _object(nodes[key]).get("parent")
+    return dict.fromkeys(reversed(found))
+
+
+def _blocks(content: Any) -> tuple[list[str], bool]:
+    """Return the texts of a message, which is a text or blocks of several types, and whether it has other blocks."""
+    if isinstance(content, str):
+        return ([content] if content.strip() else []), False
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    said = [text for text in texts if isinstance(text, str) and text.strip()]
+    return said, len(texts) < len(blocks)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the lines that are not empty, with their number and the bytes of the file up to their end. Of a line that
+    is too long only the beginning is held, which is no JSON."""
+    with path.open("rb") as file:
+        number = offset = 0
+        while line := file.readline(MAX_ENTRY_BYTES):
+            number, offset, rest = number + 1, offset + len(line), line
+            while not rest.endswith(b"\n") and (rest := file.readline(MAX_ENTRY_BYTES)):
+                offset += len(rest)
+            if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
+                yield number, offset, stripped

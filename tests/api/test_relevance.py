@@ -1,0 +1,146 @@
+"""How far a topic answers a question: what a query tells of it, leaves out, logs and reinforces."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.erasure.purge import topics_purge
+from memory.models import AccessLog
+from tests.cast import Caller, principal_like, worker_turn
+
+pytestmark = [pytest.mark.django_db, pytest.mark.meaning]
+
+SAID = {
+    "Rita": "Rita is allergic to shellfish and carries her tablets with her.",
+    "Bicycle": "Tom repaired the gears of the green bicycle in March.",
+    "Choir": "The choir sings on Thursday evenings in the old school.",
+    "Garden": "Tomatoes and beans grow behind the shed.",
+}
+ASKED = "What is Rita allergic to?"
+NONSENSE = ("zxqv wrtk plomf", "boiling point of tungsten")
+
+
+@pytest.fixture
+def topics(agent: Caller) -> dict[str, str]:
+    return {title: agent.remember(title, summary=text, values={"note": text}) for title, text in SAID.items()}
+
+
+def relevances(answer: dict[str, Any]) -> dict[str, float]:
+    return {each["title"]: each["relevance"] for each in answer["candidates"]}
+
+
+def test_an_answer_is_relevant_and_nothing_is_for_nonsense(agent: Caller, topics: dict[str, str]) -> None:
+    found = relevances(agent.query(ASKED))
+    assert found["Rita"] > 0.5
+    assert all(0 <= found[title] < 0.3 for title in SAID if title != "Rita")
+    for question in NONSENSE:
+        assert all(0 <= each < 0.3 for each in relevances(agent.query(question)).values())
+
+
+@pytest.mark.parametrize("exact_below", [2000, 0])
+def test_a_large_store_tells_the_same_as_a_small_one(
+    agent: Caller, topics: dict[str, str], settings: Any, exact_below: int
+) -> None:
+    worker_turn()
+    settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "recall_exact_below": exact_below}
+    assert relevances(agent.query(ASKED))["Rita"] == pytest.approx(0.75, abs=0.1)
+    assert max(relevances(agent.query(NONSENSE[0])).values()) < 0.3
+
+
+def test_a_store_of_one_topic_tells_an_answer_from_nonsense(agent: Caller) -> None:
+    agent.remember("Rita", summary=SAID["Rita"])
+    assert relevances(agent.query(ASKED))["Rita"] > 0.5
+    for question in NONSENSE:
+        assert relevances(agent.query(question))["Rita"] < 0.3
+
+
+def test_a_question_without_words_is_compared_by_meaning_and_a_topic_without_vector_by_words(
+    agent: Caller, topics: dict[str, str]
+) -> None:
+    assert all(0 <= each <= 1 for each in relevances(agent.query("What is it?")).values())
+    agent.post("/v1/ingest?defer=1", {"placement": "new_topic", "title": "Lamp in the hall"}).ok()
+    assert relevances(agent.query("lamp in the hall"))["Lamp in the hall"] == 1
+
+
+def test_without_a_search_there_is_no_relevance(agent: Caller, topics: dict[str, str]) -> None:
+    answer = agent.query("", stages=["structural"], topic_ids=[topics["Choir"]])
+    assert "relevance" not in answer["candidates"][0]
+    worker_turn()
+    # Who names a topic wants this one: it counts whole.
+    assert agent.topic(topics["Choir"])["salience"] == pytest.approx(1.1)
+
+
+def test_min_relevance_leaves_out_what_is_below(agent: Caller, topics: dict[str, str]) -> None:
+    whole = relevances(agent.query(ASKED))
+    assert set(relevances(agent.query(ASKED, min_relevance=0.5))) == {"Rita"}
+    assert relevances(agent.query(ASKED, min_relevance=0)) == whole
+    assert agent.query(NONSENSE[0], min_relevance=0.3) == {"query": NONSENSE[0], "candidates": [], "summary_text": ""}
+    told = agent.query(ASKED, min_relevance=0.5, explain=True)["explain"]
+    assert (told["min_relevance"], told["reinforce_min_relevance"]) == (0.5, 0.3)
+    for wrong in (-0.1, 1.1, "much", "nan"):
+        assert agent.post("/v1/query", {"q": ASKED, "min_relevance": wrong}).status == 422
+
+
+def test_only_what_answers_is_reinforced_and_in_proportion(agent: Caller, topics: dict[str, str]) -> None:
+    for question in NONSENSE:
+        agent.query(question)
+    worker_turn()
+    for topic_id in topics.values():
+        topic = agent.topic(topic_id)
+        assert (topic["retrieval_count"], topic["last_retrieved_at"]) == (0, None)
+        assert topic["salience"] <= 1
+    relevance = relevances(agent.query(ASKED))["Rita"]
+    worker_turn()
+    rita, choir = agent.topic(topics["Rita"]), agent.topic(topics["Choir"])
+    assert rita["salience"] == pytest.approx(1 + 0.1 * relevance, abs=1e-4)
+    assert rita["fields"][0]["salience"] == pytest.approx(1 + 0.1 * relevance, abs=1e-4)
+    assert (rita["retrieval_count"], choir["retrieval_count"]) == (1, 0)
+    assert choir["salience"] == pytest.approx(1, abs=1e-4)
+    assert choir["fields"][0]["salience"] == pytest.approx(1, abs=1e-4)
+
+
+def test_under_a_published_design_everything_counts_whole(
+    agent: Caller, operator: Caller, topics: dict[str, str]
+) -> None:
+    operator.put("/v1/policies/", {"preset": "memstate", "reason": "as published"}).ok()
+    agent.query(NONSENSE[0])
+    worker_turn()
+    for topic_id in topics.values():
+        topic = agent.topic(topic_id)
+        assert (topic["salience"], topic["retrieval_count"]) == (pytest.approx(1.1), 1)
+
+
+def test_the_log_keeps_rank_score_relevance_and_what_was_cut(agent: Caller, topics: dict[str, str]) -> None:
+    answer = agent.query(ASKED, top_k=2)
+    row = AccessLog.objects.get()
+    assert [str(each) for each in row.topic_ids] == [each["topic_id"] for each in answer["candidates"]]
+    assert row.scores == [each["score"] for each in answer["candidates"]]
+    assert row.relevances == [each["relevance"] for each in answer["candidates"]]
+    assert row.min_relevance == 0.3
+    cut = {str(each) for each in row.cut_ids}
+    assert cut == set(topics.values()) - {each["topic_id"] for each in answer["candidates"]}
+    agent.query(ASKED, min_relevance=0.5)
+    assert len(AccessLog.objects.latest("id").cut_ids) == 3
+    agent.query(ASKED, token_budget=1)
+    row = AccessLog.objects.latest("id")
+    assert (row.topic_ids, row.scores, row.relevances, len(row.cut_ids)) == ([], [], [], 4)
+
+
+@pytest.mark.parametrize("logged_before", [True, False])
+def test_a_purge_erases_in_the_log_too(agent: Caller, topics: dict[str, str], logged_before: bool) -> None:
+    agent.query(ASKED, top_k=3)
+    before = AccessLog.objects.get()
+    gone = [before.topic_ids[1], before.cut_ids[0]]
+    if not logged_before:
+        # The row of a question that was answered while the purge was running.
+        AccessLog.objects.all().delete()
+    topics_purge(gone, principal=principal_like("operator"), reason="asked for", now=timezone.now())
+    if not logged_before:
+        before.save(force_insert=True)
+        worker_turn()
+    row = AccessLog.objects.get()
+    assert row.topic_ids == [before.topic_ids[0], before.topic_ids[2]]
+    assert row.scores == [before.scores[0], before.scores[2]]
+    assert row.relevances == [before.relevances[0], before.relevances[2]]
+    assert (row.cut_ids, row.query_hash) == ([], "")
