@@ -97,6 +97,13 @@ class Knobs:
     exempt_kinds: tuple[str, ...] = _words(
         ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
     )
+    clock: str = _choice(
+        "active",
+        "ladder",
+        "whether days without a question or a write in the scope leave its topics as they are, or count like others",
+        "active",
+        "wall",
+    )
     # Runs
     mode: str = _choice(
         "auto", "runs", "whether runs apply by themselves, wait for approval, or are off", "auto", "review", "off"
@@ -187,6 +194,11 @@ class Knobs:
     def half_life(self) -> float:
         """The half-life of salience in seconds; under ``static`` so long that nothing fades."""
         return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
+
+    @property
+    def keys(self) -> tuple[float, bool]:
+        """What the fade keys of topics depend on: the half-life, and whether idle days count."""
+        return self.half_life, self.clock == "wall"
 
     @property
     def detach_below(self) -> float:

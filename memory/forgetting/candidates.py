@@ -64,9 +64,9 @@ def candidates_sql(
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
-    used, because the rows may have another half-life than these policies. ``topics`` limits the query to these ids (or
-    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names partitions and
-    scopes to leave out. ``grouped`` are the topics that are compacted with others: a rule that compacts
+    used, because the rows may have another half-life or clock than these policies. ``topics`` limits the query to these
+    ids (or to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names
+    partitions and scopes to leave out. ``grouped`` are the topics that are compacted with others: a rule that compacts
     moves no other.
     """
     bound = bound or Bound()
@@ -127,16 +127,15 @@ WHERE false
 
 # A join, because the planner assumes that a range between two columns is narrow. With constants it multiplies the
 # selectivities as if rung and key were independent, and scans the whole table instead of the index.
-_IN_RANGE = (
-    "v.rung = r.rung AND NOT v.wall AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
-)
+_IN_RANGE = """v.rung = r.rung AND v.wall = r.wall AND v.half_life = r.half_life
+    AND v.fade_floor >= r.low AND v.fade_floor < r.high"""
 
 
 def _ranges_sql(judge: Judge) -> str:
-    rung, half_life, low, high = zip(*judge.leaving(), strict=True)
-    columns = [f"{judge.bind(list(rung))}::int[]"]
+    rung, wall, half_life, low, high = zip(*judge.leaving(), strict=True)
+    columns = [f"{judge.bind(list(rung))}::int[]", f"{judge.bind(list(wall))}::bool[]"]
     columns += [f"{judge.bind(list(numbers))}::float8[]" for numbers in (half_life, low, high)]
-    return f"unnest({', '.join(columns)}) AS r (rung, half_life, low, high)"
+    return f"unnest({', '.join(columns)}) AS r (rung, wall, half_life, low, high)"
 
 
 def _partition_sql(
@@ -289,9 +288,9 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     """Return whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
 
     True means maybe, because it reads the whole store and ignores scopes and gates. It is always True where rules
-    answer the event, the strategy does not use the fade key, or rows wait for another half-life.
+    answer the event, the strategy does not use the fade key, or rows wait for another half-life or clock.
     """
-    ranges: list[tuple[int, float, float, float]] = []
+    ranges: list[tuple[int, bool, float, float, float]] = []
     exempt: set[str] | None = None
     for partition in partitions_of(policies, scope):
         judge = Judge(partition.policy, now, event, str)
@@ -305,13 +304,13 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     bound = Bound()
     # Times are bound and kinds are literals, so that the plan does not depend on bound values and is cached.
     rows = ", ".join(
-        f"({rung:d}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
-        for rung, *numbers in ranges
+        f"({rung:d}, {wall}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
+        for rung, wall, *numbers in ranges
     )
     spared = sql.Literal(sorted(exempt or ())).as_string(None).replace("%", "%%")
     statement = f"""
         SELECT EXISTS (
-            SELECT 1 FROM (VALUES {rows}) AS r (rung, half_life, low, high)
+            SELECT 1 FROM (VALUES {rows}) AS r (rung, wall, half_life, low, high)
             JOIN memory_vitality v ON {_IN_RANGE} AND v.fade >= r.low AND v.fade < r.high
             WHERE v.live AND NOT v.pinned AND v.kind <> ALL({spared}::text[])
         )"""

@@ -79,8 +79,11 @@ def run_plan(
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
     limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or the circuit breaker opens, for
     the scope or for one policy below it (a query for each policy with many topics due). If a held run has exactly the
-    same plan, that run is returned. Raises ``Conflict`` if another run is applying in an overlapping scope.
+    same plan, that run is returned. A plan for a later time takes every day until then for an active one. Raises
+    ``Conflict`` if another run is applying in an overlapping scope.
     """
+    if judged_at > now:
+        policies = policies.projected(now)
     with transaction.atomic():
         planner_wait()
         if not dry_run:

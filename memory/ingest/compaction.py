@@ -26,7 +26,7 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.llm.client import model_configured
 from memory.llm.summaries import topics_summarize
 from memory.models import ForgetRun, Topic
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import salience_now_sql
 from memory.models.links import COMPACTED_FROM
 from memory.policy.effective import policies_current
 
@@ -42,7 +42,7 @@ _MORE = re.compile(r" \(and \d+ more\)$")
 _END = re.compile(r"[.!?…。！？]$")
 
 _STANDING_SQL = f"""
-SELECT v.topic_id, v.kind, {salience_effective_sql("v", "%(now)s::timestamptz")} FROM memory_vitality v
+SELECT v.topic_id, v.kind, {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")} FROM memory_vitality v
 WHERE v.topic_id = ANY(%(ids)s)
 """
 

@@ -60,7 +60,12 @@ def backtest(
         )
     partitions = partitions_of(policies, scope, forgetting=False)
     rulings = [
-        Ruling(partition.policy.knobs, partition.policy.rules.on("cron"), limit_scope(partition.policy))
+        Ruling(
+            partition.policy.knobs,
+            partition.policy.rules.on("cron"),
+            limit_scope(partition.policy),
+            partition.policy.time,
+        )
         for partition in partitions
     ]
     # Server-side cursors need a transaction.

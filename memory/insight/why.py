@@ -147,7 +147,7 @@ def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now
         "protected_because": protections(subject, policy),
         "salience": row.salience,
         "salience_at": row.reinforced_at,
-        "score": score_of(subject, policy.knobs, now=now.timestamp()),
+        "score": score_of(subject, policy, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
         "policy": policy.at,
         "version": policy.version,
@@ -274,7 +274,7 @@ def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], pre
     last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
     if last is None:
         return None
-    policies = policies_of_run(json.loads(last.versions), environment=present.environment)
+    policies = policies_of_run(json.loads(last.versions), present=present)
     policy = policies.effective(row.scope)
     subject = row.as_it_was(json.loads(last.before)).subject(texts_match(topic_id, policy.rules.rules))
     since = rescue_since(

@@ -25,7 +25,8 @@ def put(caller: Caller, path: str, /, **members: Any) -> Any:
     return caller.put(f"/v1/policies/{path}", {**BECAUSE, **members}).ok()
 
 
-def test_before_anybody_sets_anything_every_value_is_a_default(reader: Caller):
+def test_before_anybody_sets_anything_every_value_is_a_default(reader: Caller, settings: Any):
+    settings.MEMSTATE_KNOBS = {}
     policy = reader.get("/v1/policies/").ok()
     assert (policy["scope"], policy["version"], policy["preset"], policy["values"], policy["rules"]) == (
         "/",

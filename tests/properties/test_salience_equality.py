@@ -19,7 +19,7 @@ from memory.formulas.salience import (
     fade_key,
     salience_effective,
 )
-from memory.models.expressions import decay_sql, fade_floor_sql, fade_key_sql, salience_effective_sql
+from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, salience_effective_sql
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +63,7 @@ def same(one: float, other: float, *, scale: float = 0.0) -> bool:
 @given(cases)
 def test_the_effective_salience_is_the_same_in_both(rows: list[tuple[float, dt.datetime, float, dt.datetime]]) -> None:
     found = ask(
-        f"""SELECT {salience_effective_sql("v", "v.now")}
+        f"""SELECT {salience_effective_sql("v", "v.now", skipped="0")}
             FROM unnest(%s::float8[], %s::timestamptz[], %s::float8[], %s::timestamptz[])
                  WITH ORDINALITY AS v (salience, reinforced_at, half_life, now, place) ORDER BY place""",
         *zip(*rows, strict=True),
@@ -91,7 +91,7 @@ def test_decay_is_the_same_in_both(rows: list[tuple[float, float]]) -> None:
 @given(cases)
 def test_the_fade_key_is_the_same_in_both(rows: list[tuple[float, dt.datetime, float, dt.datetime]]) -> None:
     found = ask(
-        f"""SELECT {fade_key_sql("v.salience", reinforced_at="v.reinforced_at", half_life="v.half_life")}
+        f"""SELECT {fade_key_sql("v.salience", counted=epoch_sql("v.reinforced_at"), half_life="v.half_life")}
             FROM unnest(%s::float8[], %s::timestamptz[], %s::float8[], %s::timestamptz[])
                  WITH ORDINALITY AS v (salience, reinforced_at, half_life, now, place) ORDER BY place""",
         *zip(*rows, strict=True),
@@ -167,7 +167,7 @@ def test_a_half_life_of_thirty_days_halves_after_thirty_days() -> None:
     ages = [0, 15, 30, 60, 90, 300]
     expected = [1.0, 0.5**0.5, 0.5, 0.25, 0.125, 0.5**10]
     found = ask(
-        f"""SELECT {salience_effective_sql("v", "v.now")}
+        f"""SELECT {salience_effective_sql("v", "v.now", skipped="0")}
             FROM unnest(%s::float8[], %s::timestamptz[], %s::float8[], %s::timestamptz[])
                  WITH ORDINALITY AS v (salience, reinforced_at, half_life, now, place) ORDER BY place""",
         [1.0] * len(ages),
