@@ -1,4 +1,4 @@
-"""Policy presets: each published design as a named set of policy values. docs/policy.md gives the source of each value.
+"""Policy presets: each published design as a named set of policy values. docs/coming-from.md gives their sources.
 
 Every preset sets the same values, so a preset replaces every value of a preset from a wider scope. Presets do not set
 what operators decide for themselves: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.

@@ -56,8 +56,8 @@ Piece = tuple[str, bool]
 
 @dataclass(slots=True)
 class SearchHit:
-    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; ``score`` is set by a search
-    that ranks."""
+    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; A search that
+    ranks sets ``score``, and in ``exact`` whether every word occurs."""
 
     topic_id: uuid.UUID
     title: str
@@ -77,6 +77,7 @@ class SearchHit:
     title_pieces: list[Piece] = field(default_factory=list)
     snippet: list[Piece] = field(default_factory=list)
     score: Ranked | None = None
+    exact: bool = True
 
 
 def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[SearchHit]:

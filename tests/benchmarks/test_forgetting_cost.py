@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -40,7 +41,8 @@ def statement(sql: str) -> Callable[[], None]:
 
 @pytest.mark.bench
 @pytest.mark.django_db(transaction=True)
-def test_forgetting_costs_what_is_due_and_not_what_there_is() -> None:
+def test_forgetting_costs_what_is_due_and_not_what_there_is(settings: Any) -> None:
+    settings.MEMSTATE_KNOBS = {"clock": "active"}
     found, looked, ran = [], [], []
     for size in SIZES:
         store_fill(size)

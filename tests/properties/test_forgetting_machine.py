@@ -63,6 +63,7 @@ values = st.builds(
         {},
         optional={
             "strategy": st.sampled_from(STRATEGIES),
+            "clock": st.sampled_from(["active", "wall", "wall"]),
             "half_life_days": st.sampled_from([0.5, 10, 30, 90]),
             "active_half_life_days": st.sampled_from([5, 90]),
             "prune_after_days": st.sampled_from([0, 1, 30]),
@@ -533,10 +534,11 @@ class Forgetting(RuleBasedStateMachine):
     @invariant()
     def the_fade_key_is_the_formula_of_its_row(self) -> None:
         for table in ("memory_vitality", "memory_field"):
-            for salience, at, half_life, fade, floor in rows(
-                f"SELECT salience, reinforced_at, half_life, fade, fade_floor FROM {table}"
+            for salience, at, idle, wall, half_life, fade, floor in rows(
+                f"SELECT salience, reinforced_at, idle_before, wall, half_life, fade, fade_floor FROM {table}"
             ):
-                formula = fade_key(salience, reinforced_at=at.timestamp(), half_life=half_life)
+                counted = at.timestamp() - (0.0 if wall else idle)
+                formula = fade_key(salience, reinforced_at=counted, half_life=half_life)
                 # The half-life of "static" is so long that the last digit of the key is hours.
                 assert fade == formula or math.isclose(fade, formula, rel_tol=1e-12, abs_tol=max(1e-3, half_life / 1e9))
                 assert floor <= fade
