@@ -73,11 +73,10 @@ class Keep:
     least: int
 
     @classmethod
-    def of_action(cls, changes: Mapping[str, Any]) -> "Keep":
-        """Return what the changes of an action of a run ask for."""
-        if "fold" in changes:
-            return cls(int(changes["fold"]), fold_least(int(changes["fold"])))
-        return cls(int(changes["keep"]), int(changes["keep"]) + 1)
+    def of_action(cls, changes: Mapping[str, Any], *, falls: bool) -> "Keep":
+        """Return what an action of a run asks for; it ``falls`` if the topic moves down the ladder."""
+        warm = int(changes["fold"] if "fold" in changes else changes["keep"])
+        return cls(warm, warm + 1 if falls else fold_least(warm))
 
 
 @dataclass(frozen=True, slots=True)
