@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory.insight.why import topic_why
+from memory.core.policy_values import Knobs
 from memory.models import AccessLog, ForgetRun, Topic
 from tests.cast import Caller, Cast, Clock, principal_like, store_rows
 from tests.insight.past import BEGIN, folded, policy_set, run_now
@@ -50,7 +51,7 @@ def used_at(topic_id: str, at: dt.datetime) -> None:
         scope="/",
         query="what about it",
         query_hash=uuid.uuid4().hex,
-        bump=0.1,
+        bump=Knobs().query_salience_bump,
         field_bump=0.1,
         topic_ids=[topic_id],
     )
