@@ -32,6 +32,9 @@ from memory.policy.effective import policies_current
 PGVECTOR_AT_LEAST = (0, 8, 4)
 # The worker reports every minute, but a busy queue may delay the report.
 HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
+# So long after its own start, a web process waits for the first report.
+STARTING_SECONDS = 60.0
+_LOADED = time.monotonic()
 # A backlog is a problem if its oldest entry waits longer than this.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
@@ -95,8 +98,13 @@ def migrations_check(_now: dt.datetime) -> Finding:
 
 
 def worker_check(now: dt.datetime) -> Finding:
-    """Check that a worker has run a scheduled job recently. One query."""
+    """Check that a worker has run a scheduled job recently. One query.
+
+    A web process starts together with the worker, so for a minute it takes one that has not reported yet as starting.
+    """
     heartbeat = WorkerHeartbeat.objects.order_by("-seen_at").first()
+    if _starting() and (heartbeat is None or now - heartbeat.seen_at > HEARTBEAT_WITHIN):
+        return Finding(True, "The worker is starting.")
     if heartbeat is None:
         return Finding(
             False, "No worker has ever reported; start `python manage.py up` or `python manage.py qcluster`."
@@ -221,7 +229,9 @@ def policies_check(_now: dt.datetime) -> Finding:
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        return Finding(True, f"A new half-life is being applied to the topics of {', '.join(policies.rekeying[:3])}.")
+        return Finding(
+            True, f"A new half-life or clock is being applied to the topics of {', '.join(policies.rekeying[:3])}."
+        )
     count = len(policies.policies)
     return Finding(
         True, "No policy is set; the defaults are in force." if not count else f"Policies in force: {count}."
@@ -337,6 +347,10 @@ def _ids_check_seldom(now: dt.datetime) -> Finding:
     return _seldom("health-ids", ids_check, now)
 
 
+def _starting() -> bool:
+    return settings.MEMSTATE_PROCESS == "web" and time.monotonic() - _LOADED < STARTING_SECONDS
+
+
 def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
     kept: str | None = cache.get(key)
     if kept is not None:
@@ -371,7 +385,8 @@ def _backlog(now: dt.datetime, count: int, oldest: dt.datetime | None, noun: str
     age = now - oldest
     verb = "waits" if count == 1 else "wait"
     sentence = f"{_number(count, noun)} {verb} {why}, the oldest for {_span(age)}."
-    return Finding(age <= BACKLOG_WITHIN, sentence)
+    # What waited through the night is not late while the worker starts.
+    return Finding(age <= BACKLOG_WITHIN or _starting(), sentence)
 
 
 def _number(count: int, noun: str) -> str:

@@ -59,7 +59,7 @@ def private_file_read(path: Path) -> str | None:
     """Return the content of a private file, or None if it does not exist."""
     try:
         return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         raise SettingError(

@@ -7,6 +7,7 @@ is marked ``meaning``. ``lasting`` lets the tests of a file share what is costly
 that answers by a script (``tests/llm/server.py``).
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,8 @@ _embedder_in_use = ""
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Most tests let months pass in which nobody asks, and want that topics fade meanwhile. Processes inherit it.
+    os.environ["MEMSTATE_CLOCK"] = site_settings.MEMSTATE_KNOBS["clock"] = "wall"
     config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 

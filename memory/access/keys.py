@@ -193,15 +193,22 @@ def caller_labels(identities: Iterable[str]) -> dict[str, str]:
     return {identity: names[found] for identity, found in ids.items() if found in names} | account_labels(known)
 
 
-def caller_identities(label: str) -> list[str]:
-    """Return the identities that the access log may have for the caller with this label. One query for a key or an
-    account."""
-    if label.startswith("user:"):
-        return [label, *account_identities(label)]
-    if not label.startswith("key:"):
-        return [label]
-    keys = ApiKey.objects.filter(name=label.removeprefix("key:")).values_list("pk", flat=True)
-    return [label, *(f"key:{key}" for key in keys)]
+def caller_names(name: str) -> list[str]:
+    """Return the labels that a caller with this name may have: the name may lack ``user:`` or ``key:``."""
+    return [name] if name.startswith(("user:", "key:")) else [name, f"user:{name}", f"key:{name}"]
+
+
+def caller_identities(name: str) -> list[str]:
+    """Return the identities that the access log may have for callers with this name, with or without ``user:`` or
+    ``key:``. At most two queries."""
+    found = caller_names(name)
+    for label in tuple(found):
+        if label.startswith("user:"):
+            found += account_identities(label)
+        elif label.startswith("key:"):
+            keys = ApiKey.objects.filter(name=label.removeprefix("key:")).values_list("pk", flat=True)
+            found += [f"key:{key}" for key in keys]
+    return found
 
 
 def _key_id(identity: str) -> uuid.UUID | None:

@@ -11,7 +11,7 @@ from memory.core.problem_codes import ProblemCode
 
 
 class TooManyRequests(MemoryProblem):
-    """The key has used up its minute (429); ``retry_after`` is in seconds."""
+    """The caller has to wait (429), such as a key that has used up its minute; ``retry_after`` is in seconds."""
 
     code = ProblemCode.TOO_MANY_REQUESTS
 

@@ -1,5 +1,6 @@
 """Limits of signing in, beside the lock of a name at an address that django-axes keeps."""
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +13,33 @@ from django.conf import settings
 from django.db.models import Sum
 from django.http import HttpRequest
 
+from memory.access.limits import TooManyRequests
+from memory.core.problem_codes import ProblemCode
+
 # A password costs most of a second of one core. More sign-ins than this wait for each other.
 _HASHING = threading.BoundedSemaphore(2)
+# A sign-in that waits holds a thread of the server.
+MOST_WAIT_SECONDS = 5.0
+
+
+class SignInBusy(TooManyRequests):
+    """Other sign-ins are being checked (429)."""
+
+    code = ProblemCode.SIGN_IN_BUSY
 
 
 @contextmanager
 def hashing_turn() -> Iterator[None]:
-    """Wait until fewer than two threads of this process compare a password."""
-    with _HASHING:
+    """Wait until fewer than two threads of this process compare a password.
+
+    Raises ``SignInBusy`` after ``MOST_WAIT_SECONDS``.
+    """
+    if not _HASHING.acquire(timeout=MOST_WAIT_SECONDS):
+        raise SignInBusy("Many sign-ins are being checked. Try again in a few seconds.", math.ceil(MOST_WAIT_SECONDS))
+    try:
         yield
+    finally:
+        _HASHING.release()
 
 
 class SignInHandler(AxesDatabaseHandler):  # type: ignore[misc] # django-axes has no types

@@ -41,6 +41,7 @@ DESCRIPTION = """A memory store for language-model agents that forgets on purpos
 
 Every route but `/v1/client.py` needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role
 (`reader`, `agent`, `operator`; each may do what those before it may) and a scope outside which nothing is visible.
+A description names the role that its route needs; a route without one is open to readers.
 Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Members of a request and parameters of a
 URL that do not exist are refused with 422 (`unknown-member`) and the nearest that does, so that no mistyped `scope`
 forgets in the whole store. Replies may gain members.

@@ -47,10 +47,11 @@ _STREAM = {
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
 def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None) -> HttpResponseBase:
-    """Answer the last message from the memory, and store what it asks to remember.
+    """Answer the last message from the memory, and store what it asks to remember. Reader keys; agent keys to store.
 
     The language model reads and writes with the permissions and the scope of the key; it cannot forget anything.
     Nothing is written for the intent `query` or with a reader's key. A long text to remember becomes a study job.
+    One that is not studied has at most 60,000 characters (422).
     If the model fails after a tool was used, `ended` and `reply` state the failure and the status is 200.
 
     A request with a known Idempotency-Key gets the first reply again, also as a stream. If the first request failed

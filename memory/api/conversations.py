@@ -79,8 +79,7 @@ def conversation_take_back(
     """Undo everything that a conversation and its studies wrote, unless later changes depend on it. Its topics are
     released, its values are replaced by the former ones in new revisions, its links are removed. What others have
     changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of it.
-    Operator keys.
-    """
+    Operator keys."""
     principal = principal_of(request, "operator")
     asked, now = payload or ConversationUndoRequest(), timezone.now()
     if asked.dry_run:

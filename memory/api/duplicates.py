@@ -90,8 +90,7 @@ def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reaso
 
 @router.post("/duplicates/{topicid:pair_id}/undo", summary="Undo a decision", response={200: PairDecided, **_CHANGE})
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why.
-    Operator keys."""
+    """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why. Operator keys."""
     principal = principal_of(request, "operator")
     left = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
     conflicts: list[PairConflict] = [{"topic_id": topic_id, "why": why} for topic_id, why in left]

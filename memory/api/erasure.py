@@ -83,7 +83,7 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     response={200: SupersedeReply, **(_CHANGE | {409: AmbiguousProblem})},
 )
 def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpResponse:
-    """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
+    """Replace the fact that `old_query` means by `new_text`. The old value stays in history. Agent keys.
 
     In a sentence with two facts only the one that is meant is replaced. If no fact matches, the new text is stored and
     `superseded` is empty. If facts about different subjects match equally well, nothing is changed: `409` lists them,

@@ -59,7 +59,8 @@ def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     response={200: BacktestReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpResponse:
-    """Return what a draft would have archived between two dates, and how much of that was used later. Read only."""
+    """Return what a draft would have archived between two dates, and how much of that was used later. Read only.
+    Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     policies = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:

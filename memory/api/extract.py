@@ -49,11 +49,12 @@ Background = Annotated[bool, Query(description="Answer 202 with the id of a job 
     response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
-    """Extract atomic facts from a text, and with `store: true` store those that are new.
+    """Extract atomic facts from a text, and with `store: true` store those that are new. Reader keys; agent keys to
+    store.
 
     A configured language model extracts the facts, which are checked against the text. Without a model, or if it fails,
     rules divide the sentences of the text; `method` and `note` state which was used. Instructions in the text are not
-    followed. Reader keys may extract; agent keys may also store.
+    followed.
     """
     principal = principal_of(request, "agent" if payload.store else "reader")
     now = timezone.now()
@@ -114,7 +115,7 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     response={200: ExtractionOut, **problems(401, 403, 404, 409, 422, 429, 503)},
 )
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Stop an extraction in the background; what it has stored stays."""
+    """Stop an extraction in the background; what it has stored stays. Agent keys."""
     principal = principal_of(request, "agent")
     job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))

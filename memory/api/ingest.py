@@ -35,7 +35,8 @@ Defer = Annotated[
 def ingest(
     request: HttpRequest, payload: IngestItem, defer: Defer = False, idempotency_key: IdempotencyKey = None
 ) -> HttpResponse:
-    """Store one observation: a new topic, more fields of a topic, or a new revision of one field.
+    """Store one observation: a new topic, more fields of a topic, or a new revision of one field. Agent keys; operator
+    keys for `created_at` and `last_used_at`.
 
     The item is written whole or not at all. After the reply, queries find the topic by word and by meaning.
     """
@@ -89,7 +90,7 @@ def ingest(
     },
 )
 def ingest_batch(request: HttpRequest, defer: Defer = False, idempotency_key: IdempotencyKey = None) -> HttpResponse:
-    """Store many observations at once, as a JSON list or as JSON Lines.
+    """Store many observations at once, as a JSON list or as JSON Lines. Agent keys.
 
     Each item is accepted or refused individually, with the status that it would have as a single request. Later items
     may refer to topics that earlier items create. The results are in the order of the items.

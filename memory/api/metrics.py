@@ -21,6 +21,8 @@ STAGES = Histogram("memstate_query_stage_seconds", "Time of each stage of a quer
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+
 _WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
 _BACKLOG_SQL = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
@@ -58,16 +60,28 @@ class RequestMetrics:
 
 
 def _client_gone(request: HttpRequest) -> bool:
-    """Tell whether the client has closed its connection; no, where the web server does not show it."""
+    """Tell whether the client has closed its connection; no, where the web server does not show it.
+
+    A client that sends no more may still wait for the reply, and TCP tells the two apart only by an answer to something
+    sent. So it is sent the interim reply that every client of HTTP/1.1 ignores; one that is gone resets the connection,
+    which the next call sees.
+    """
     connected = request.META.get("gunicorn.socket")
     if connected is None:
         return False
     try:
         waiting = select.poll()
         waiting.register(connected, select.POLLIN)
-        return bool(waiting.poll(0)) and connected.recv(1, socket.MSG_PEEK) == b""
+        events = dict(waiting.poll(0)).get(connected.fileno(), 0)
+        if events & (select.POLLHUP | select.POLLERR):
+            return True
+        if events and connected.recv(1, socket.MSG_PEEK) == b"":
+            if request.META.get("SERVER_PROTOCOL") != "HTTP/1.1":
+                return True
+            connected.send(_INTERIM, socket.MSG_DONTWAIT)
     except OSError:
         return True
+    return False
 
 
 def stages_observe(milliseconds: Mapping[str, float]) -> None:

@@ -79,6 +79,7 @@ def pause_list(request: HttpRequest) -> HttpResponse:
 )
 def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     """Stop automatic forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
+    Operator keys.
 
     A run at work there stops after its batch. What it has done stays, and can be undone.
     """
@@ -97,7 +98,8 @@ def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     "/pause/lift", summary="Lift a pause", response={200: PauseOut, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
 )
 def pause_end(request: HttpRequest, payload: ResumeRequest) -> HttpResponse:
-    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is."""
+    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is. Operator
+    keys."""
     principal = principal_of(request, "operator")
     scope = principal.scope_chosen(payload.scope)
     return json_reply(_pause(pause_lift(scope, reason=payload.reason, principal=principal, now=timezone.now())))

@@ -88,7 +88,8 @@ class PolicyRollback(RequestModel):
 
 
 def _shown(request: HttpRequest, scope: str) -> HttpResponse:
-    return json_reply(policy_show(principal_of(request, "reader").scope_chosen(scope)))
+    principal = principal_of(request, "reader")
+    return json_reply(policy_show(principal.scope_chosen(scope), caller=principal.scope))
 
 
 def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:
@@ -128,7 +129,7 @@ def root_policy(request: HttpRequest) -> HttpResponse:
 
 @router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version. Requires an operator key for the whole store."""
+    """Make a new version. Operator keys for the whole store."""
     return _saved(request, ROOT, payload)
 
 
@@ -142,7 +143,7 @@ def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Lim
 
 @router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE})
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one."""
+    """Make a new version with the content of an older one. Operator keys."""
     return _rolled_back(request, ROOT, payload)
 
 
@@ -160,7 +161,7 @@ def scope_policy_versions(
 
 @router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **_WRITE})
 def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one."""
+    """Make a new version with the content of an older one. Operator keys."""
     return _rolled_back(request, scope, payload)
 
 
@@ -172,5 +173,6 @@ def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
 
 @router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited."""
+    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited. Operator
+    keys."""
     return _saved(request, scope, payload)

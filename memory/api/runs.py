@@ -99,7 +99,7 @@ def run_list(
 
 @router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
 def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
-    """Plan a run; with ``dry_run: false`` also apply it.
+    """Plan a run; with ``dry_run: false`` also apply it. Operator keys.
 
     A long run continues in the background; read the run for its progress. A run that would archive too much is held.
     """
@@ -134,7 +134,7 @@ def run_action_list(
 
 @router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **_CHANGE})
 def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Apply exactly the plan of a dry run. 409 if the policy or one of its topics has changed since."""
+    """Apply exactly the plan of a dry run. 409 if the policy or one of its topics has changed since. Operator keys."""
     run = run_apply(
         run_id,
         principal=principal_of(request, "operator"),
@@ -147,7 +147,7 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
 
 @router.post("/runs/{topicid:run_id}/approve", summary="Approve a held run", response={200: RunOut, **_CHANGE})
 def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Approve and apply a held run. Topics that have changed since the plan are skipped and listed."""
+    """Approve and apply a held run. Topics that have changed since the plan are skipped and listed. Operator keys."""
     run = run_approve(
         run_id,
         principal=principal_of(request, "operator"),
@@ -160,7 +160,8 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
 
 @router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **_CHANGE})
 def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Restore all topics that have not changed since the run, byte for byte. The others are listed with the reason."""
+    """Restore all topics that have not changed since the run, byte for byte. The others are listed with the reason.
+    Operator keys."""
     undone = run_undo(
         run_id,
         principal=principal_of(request, "operator"),
@@ -187,7 +188,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
 
 @router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **_CHANGE})
 def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
-    """Count what a draft of a policy would forget, now and later, and list the topics. Read only."""
+    """Count what a draft of a policy would forget, now and later, and list the topics. Read only. Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     now, limit = timezone.now(), limit_checked(payload.limit)
     present = draft = policies_current()

@@ -47,7 +47,7 @@ def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/studies/{topicid:study_id}/cancel", summary="Stop a study", response={200: StudyOut, **_CHANGE})
 def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Stop a study before its next request to the model. Its topics stay, and it can be resumed."""
+    """Stop a study before its next request to the model. Its topics stay, and it can be resumed. Agent keys."""
     principal = principal_of(request, "agent")
     return json_reply(study_as_json(job_cancel(StudyJob, study_id, principal=principal, now=timezone.now())))
 
@@ -55,7 +55,7 @@ def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Continue a study that was cancelled or has failed; no part is studied twice. 409 if the writes of its
-    conversation were undone, or if the caller who began it may no longer write."""
+    conversation were undone, or if the caller who began it may no longer write. Agent keys."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     return json_reply(study_as_json(job))

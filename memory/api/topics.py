@@ -141,7 +141,8 @@ def field_history_page(
     response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Edit a topic. Previous versions are kept, and ``as_of`` still returns them."""
+    """Edit a topic. Previous versions are kept, and ``as_of`` still returns them. Agent keys; operator keys for
+    `salience`."""
     change = TopicChange(
         title=payload.title,
         summary=payload.summary,
@@ -159,7 +160,7 @@ _MOVE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 @router.post("/topics/{topicid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **_MOVE})
 def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Protect a topic from forgetting."""
+    """Protect a topic from forgetting. Agent keys."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
     topics_pin([topic_id], pinned=True, principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
@@ -167,7 +168,7 @@ def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None 
 
 @router.post("/topics/{topicid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
 def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Remove the protection of a topic."""
+    """Remove the protection of a topic. Agent keys."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
     topics_pin([topic_id], pinned=False, principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
@@ -202,7 +203,7 @@ def topic_purge(
     ] = None,
     payload: Reason | None = None,
 ) -> HttpResponse:
-    """Erase a topic with its history, its links and its text in logs. Operator keys; there is no undo.
+    """Erase a topic with its history, its links and its text in logs. There is no undo. Operator keys.
 
     Topics that were merged into it are erased too. A receipt proves the erasure without the erased text.
     """

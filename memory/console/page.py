@@ -23,6 +23,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from memory.access.accounts import account_role
+from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
 from memory.console.people import may, principal_of
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
@@ -52,6 +53,7 @@ _STATUS: list[tuple[type[MemoryProblem], int, str]] = [
     (NotVisible, 404, "Not found"),
     (NotAllowed, 403, "Not allowed"),
     (Conflict, 409, "Conflict"),
+    (TooManyRequests, 429, "Too many requests"),
 ]
 
 
@@ -95,10 +97,7 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
             try:
                 return view(request, *args, **kwargs)  # type: ignore[arg-type]
             except MemoryProblem as problem:
-                status, title = next(
-                    ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Refused")
-                )
-                return refusal(request, status, title, problem.sentence, problem.code)
+                return refused(request, problem)
 
         declared = never_cache(guarded)
         declared.console_roles = needed  # type: ignore[attr-defined]
@@ -126,6 +125,17 @@ def show(
     reply.headers["X-Console"] = "1"
     # One URL returns a page or a part of it.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
+    return reply
+
+
+def refused(request: HttpRequest, problem: MemoryProblem) -> HttpResponse:
+    """Return the page or the notice with the sentence of a problem."""
+    status, title = next(
+        ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Refused")
+    )
+    reply = refusal(request, status, title, problem.sentence, problem.code)
+    if isinstance(problem, TooManyRequests):
+        reply.headers["Retry-After"] = str(problem.retry_after)
     return reply
 
 

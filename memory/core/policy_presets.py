@@ -1,4 +1,4 @@
-"""Policy presets: each published design as a named set of policy values. docs/policy.md gives the source of each value.
+"""Policy presets: each published design as a named set of policy values. docs/coming-from.md gives their sources.
 
 Every preset sets the same values, so a preset replaces every value of a preset from a wider scope. Presets do not set
 what operators decide for themselves: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.
@@ -11,6 +11,7 @@ from memory.core.policy_values import STRATEGY_DEFAULTS, Knobs, KnobValue
 
 _DESIGN = (
     "strategy",
+    "clock",
     "half_life_days",
     "active_half_life_days",
     "theta_summary",
@@ -57,6 +58,11 @@ def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, 
     return Preset(meaning, {**defaults, **of_strategy, **values}, rules)
 
 
+def _published(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
+    # No published design leaves idle days out.
+    return _preset(meaning, {"clock": "wall", **values}, rules=rules)
+
+
 def _archive_only(threshold: float) -> dict[str, KnobValue]:
     # Equal thresholds switch off the steps before archiving.
     return {"theta_summary": threshold, "theta_detach": threshold, "forget_salience_threshold": threshold}
@@ -64,23 +70,23 @@ def _archive_only(threshold: float) -> dict[str, KnobValue]:
 
 PRESETS: dict[str, Preset] = {
     "balanced": _preset("the defaults: salience halves in 30 days without use, and goes down the whole ladder", {}),
-    "memstate": _preset(
+    "memstate": _published(
         "topic-graph memory: salience never fades, and below 0.05 a topic is archived",
         {"strategy": "static", "reinforce_once_seconds": 0.0, **_archive_only(0.05)},
     ),
-    "importance-decay": _preset(
+    "importance-decay": _published(
         "importance halves in 30 days without use; below 0.05 after 30 days a topic is archived, /user excepted",
         {"exempt_scopes": ("/user",), **_archive_only(0.05)},
     ),
-    "active-forgetting": _preset(
+    "active-forgetting": _published(
         "use and time since the last one weigh the rank of a topic; below 0.1 it is archived",
         {"strategy": "active_forgetting", "ranking_decay": "active_forgetting", **_archive_only(0.1)},
     ),
-    "relevance": _preset(
+    "relevance": _published(
         "age, use, time since use and kind make up the score; below 0.2 and unused for 90 days a topic is archived",
         {"strategy": "relevance", **_archive_only(0.2)},
     ),
-    "graduated": _preset(
+    "graduated": _published(
         "rules by age and kind decide; salience decides nothing",
         {"strategy": "static", **_archive_only(0.0)},
         rules=("graduated_retention",),

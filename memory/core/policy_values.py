@@ -89,9 +89,20 @@ class Knobs:
     prune_after_days: float = _number(30.0, "ladder", "days without use before a topic may be archived", 0, 36_500)
     archive_attenuation: float = _number(0.5, "ladder", "factor that archiving applies to the salience", 0.01, 1)
     keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing keeps in a field", 1, 10_000)
+    compact: bool = _switch(False, "ladder", "whether near topics that are due to be archived become one topic")
+    compact_threshold: float = _number(
+        0.88, "ladder", "cosine similarity from which topics are near enough to become one", 0.5, 1
+    )
     exempt_scopes: tuple[str, ...] = _words((), "ladder", "scopes in which nothing is ever forgotten", "scopes")
     exempt_kinds: tuple[str, ...] = _words(
         ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
+    )
+    clock: str = _choice(
+        "active",
+        "ladder",
+        "whether days without a question or a write in the scope leave its topics as they are, or count like others",
+        "active",
+        "wall",
     )
     # Runs
     mode: str = _choice(
@@ -183,6 +194,11 @@ class Knobs:
     def half_life(self) -> float:
         """The half-life of salience in seconds; under ``static`` so long that nothing fades."""
         return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
+
+    @property
+    def keys(self) -> tuple[float, bool]:
+        """What the fade keys of topics depend on: the half-life, and whether idle days count."""
+        return self.half_life, self.clock == "wall"
 
     @property
     def detach_below(self) -> float:

@@ -45,6 +45,7 @@ class ProblemCode(StrEnum):
     NO_CONSOLE_ACCESS = "no-console-access", "The account may not use the console."
     FOREIGN_ORIGIN = "foreign-origin", "The request comes from a page of another site."
     TOO_MANY_REQUESTS = "too-many-requests", "The key has reached its limit of requests per minute."
+    SIGN_IN_BUSY = "sign-in-busy", "Other sign-ins are being checked; retry after some seconds."
     KEY_NOT_FOUND = "key-not-found", "The key does not exist."
     KEY_PREFIX_AMBIGUOUS = "key-prefix-ambiguous", "More than one key begins with this prefix."
     KEY_ALREADY_MADE = "key-already-made", "The form was already sent and created its key."

@@ -17,7 +17,9 @@ PIN_ACTIONS = ("pin", "unpin")
 # The rung to which a rung action moves a topic. A release has a number above all rungs and leaves the rung as it is.
 RELEASED = 9
 RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
-ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
+# Makes one topic of several near ones. It applies beside the rule that moves a topic, and alone it moves none.
+COMPACT = "compact"
+ACTIONS = (*RUNG_ACTIONS, COMPACT, *PIN_ACTIONS, "categorize")
 
 
 class RuleOut(TypedDict):

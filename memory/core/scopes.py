@@ -34,3 +34,9 @@ def scope_normalize(path: str) -> str:
 def scope_within(path: str, prefix: str) -> bool:
     """Return whether ``path`` is ``prefix`` or lies below it; both are canonical."""
     return prefix == ROOT or path == prefix or path.startswith(prefix + "/")
+
+
+def scope_ancestors(path: str) -> list[str]:
+    """Return ``path``, which is canonical, and every scope above it, the root first."""
+    segments = [segment for segment in path.split("/") if segment]
+    return [ROOT + "/".join(segments[:depth]) for depth in range(len(segments) + 1)]

@@ -1,4 +1,4 @@
-"""Summaries of the older values of a field, made of their own words. Pure Python and deterministic.
+"""Summaries of the older values of a field, and of several topics, made of their words. Pure Python, deterministic.
 
 Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Longer texts are summarized
 by sentences: a greedy choice keeps those that cover the most different words within the limit.
@@ -50,6 +50,16 @@ def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None
     if listed is not None and all(len(value.text) <= SHORT_VALUE for value in lines):
         return _list(_entries(lines, listed))
     return _sentences([(before, ""), *((value.text, date_words(value.at)) for value in lines)])
+
+
+def texts_summarize(texts: Sequence[DatedValue]) -> str:
+    """Return the sentences of several texts that cover the most words: at most ``MAX_SUMMARY`` characters.
+
+    Those of a text are preceded by its date, unless all texts have the same one.
+    """
+    dates = [date_words(text.at) for text in texts]
+    shown = dates if len(set(dates)) > 1 else [""] * len(dates)
+    return _sentences([(" ".join(text.text.split()), date) for text, date in zip(texts, shown, strict=True)])
 
 
 # Lists

@@ -21,18 +21,24 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import ForgetRun, Rung, TopicEdit
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import partition_idle_sql, salience_now_sql, scope_of_sql
 
 _MOVE_SQL = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
 
 # The higher of two effective saliences is kept; the retrievals of both are added.
-_MORE = f"{salience_effective_sql('l', '%(now)s::timestamptz')} > {salience_effective_sql('s', '%(now)s::timestamptz')}"
+_SCOPES = {row: scope_of_sql(row) for row in "ls"}
+_WORTH = {row: salience_now_sql(row, "%(now)s::timestamptz", scope=scope) for row, scope in _SCOPES.items()}
+_IDLE = {row: partition_idle_sql(scope, "%(now)s::timestamptz") for row, scope in _SCOPES.items()}
+# Where the two have different times, as many seconds count for the survivor as did for the other.
+_MORE = f"{_WORTH['l']} > {_WORTH['s']} AS more, {_IDLE['s']} - {_IDLE['l']} AS shift"
 _FADING = """
 SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
     reinforced_at = CASE WHEN p.more THEN p.reinforced_at ELSE s.reinforced_at END,
+    idle_before = CASE WHEN p.more THEN p.idle_before + p.shift ELSE s.idle_before END,
     half_life = CASE WHEN p.more THEN p.half_life ELSE s.half_life END,
-    fade = CASE WHEN p.more THEN p.fade ELSE s.fade END,
-    fade_floor = CASE WHEN p.more THEN p.fade ELSE s.fade_floor END,
+    wall = CASE WHEN p.more THEN p.wall ELSE s.wall END,
+    fade = CASE WHEN p.more THEN p.fade - CASE WHEN p.wall THEN 0 ELSE p.shift END ELSE s.fade END,
+    fade_floor = CASE WHEN p.more THEN p.fade - CASE WHEN p.wall THEN 0 ELSE p.shift END ELSE s.fade_floor END,
     retrieval_count = s.retrieval_count + p.retrieval_count,
     last_retrieved_at = greatest(s.last_retrieved_at, p.last_retrieved_at)
 """
@@ -47,14 +53,14 @@ WHERE s.topic_id = %(survivor)s AND l.topic_id = %(loser)s AND l.pinned
 
 _VITALITY_SQL = f"""
 WITH p AS (
-    SELECT s.topic_id AS id, {_MORE} AS more, l.* FROM memory_vitality s, memory_vitality l
+    SELECT s.topic_id AS id, {_MORE}, l.* FROM memory_vitality s, memory_vitality l
     WHERE s.topic_id = %(survivor)s AND l.topic_id = %(loser)s
 )
 UPDATE memory_vitality s {_FADING} FROM p WHERE s.topic_id = p.id
 """
 _JOINED_SQL = f"""
 WITH p AS (
-    SELECT d.ours, d.last_seq AS now_last, d.cold AS now_cold, {_MORE} AS more, l.*
+    SELECT d.ours, d.last_seq AS now_last, d.cold AS now_cold, {_MORE}, l.*
     FROM unnest(%(ours)s::uuid[], %(theirs)s::uuid[], %(last)s::int[], %(cold)s::int[])
          AS d (ours, theirs, last_seq, cold)
     JOIN memory_field s ON s.id = d.ours JOIN memory_field l ON l.id = d.theirs

@@ -17,13 +17,13 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES, UNTITLED, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import salience_now_sql
 from memory.text.likeness import Saying
 
 _TOPICS_SQL = f"""
 SELECT t.id, s.path, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at, t.rung,
        t.released_at IS NOT NULL, t.merged_into_id, v.live, v.pinned, v.pin_reason,
-       {salience_effective_sql("v", "%(now)s::timestamptz")}, coalesce(x.text_hash, ''),
+       {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")}, coalesce(x.text_hash, ''),
        (SELECT count(*) FROM memory_link l WHERE l.source_id = t.id OR l.target_id = t.id)
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 LEFT JOIN memory_topicvector x ON x.topic_id = t.id

@@ -107,7 +107,7 @@ WITH held AS MATERIALIZED (
 UPDATE memory_duplicatelook l SET waiting = true FROM held WHERE l.topic_id = held.topic_id
 """
 
-_KEYS = ("half_life", "fade", "fade_floor", "fields", "updated_at")
+_KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "updated_at")
 
 
 def rows_image(cursor: CursorWrapper, topic_id: uuid.UUID, *, joined: Sequence[uuid.UUID]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
+from memory.erasure.compacted import compacted_journal, compacted_of, compacted_rewrite, compacted_texts
 from memory.erasure.erased_text import erased_content, removed_rows_read
 from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
 from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unnoted
@@ -63,7 +64,8 @@ GROUP BY f.topic_id, s.path ORDER BY f.topic_id
 def topics_purge(
     ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, request_texts: Sequence[str] = ()
 ) -> ErasureReceipt:
-    """Erase topics for good, with those that were merged into them and the texts they were extracted from.
+    """Erase topics for good, with those that were merged into them and the texts they were extracted from. Topics that
+    were compacted from them get a new summary, of the others.
 
     Returns the receipt. ``request_texts``, such as the query of the request, are masked in reasons and logs as well. In
     journals outside the scope of the caller only ids are removed. One transaction of about a hundred statements, a few
@@ -88,18 +90,26 @@ def topics_purge(
         number = purges_wait()
         fold_wait()
         scopes, sources = _lock_all(cursor, ids, principal=principal)
+        made = compacted_of(cursor, list(scopes))
         wanted, owned = list(scopes), belongings()
         columns = columns_of(cursor)
         found = removed_rows_read(cursor, wanted, owned, columns)
+        found.texts |= compacted_texts(cursor, made)
         turns = turns_unnoted(cursor, wanted)
         counts = _remove(cursor, wanted)
+        compacted_rewrite(cursor, made, now=now)
         erased = erased_content(cursor, found, request_texts=request_texts)
         masked = erased.strict.masked(reason)
         cut = _cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
         counts |= cut
         if sources:
             counts["memory_topic.extracted_from"] = sources
-        redacted = logs_redact(cursor, erased.eraser, wanted, columns, within=principal.scope, turns=turns)
+        if made:
+            counts["memory_topic.summary"] = len(made)
+            compacted_journal(cursor, made, number=number, actor=principal.actor, reason=masked, now=now)
+        redacted = logs_redact(
+            cursor, erased.eraser, wanted, columns, within=principal.scope, turns=turns, derived=made
+        )
         for table, times in redacted.items():
             counts[table] = counts.get(table, 0) + times
         if reworded := reasons_mask(erased.eraser.masked, within=principal.scope):
@@ -153,15 +163,20 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     wanted = list(dict.fromkeys(ids))
     scopes: dict[uuid.UUID, str] = {}
     merged: dict[uuid.UUID, uuid.UUID] = {}
+    locked: set[uuid.UUID] = set()
     while True:
         cursor.execute(_FAMILY_SQL, {"ids": wanted})
         family = [row[0] for row in cursor.fetchall()]
-        if scopes.keys() == set(family):
+        # What was compacted from these is rewritten.
+        needed = {*family, *compacted_of(cursor, family)}
+        if locked == needed:
             break
-        cursor.execute(_TOPICS_SQL, {"ids": family})
+        cursor.execute(_TOPICS_SQL, {"ids": sorted(needed)})
         found = cursor.fetchall()
-        scopes = {topic_id: path for topic_id, path, _into in found}
-        merged = {topic_id: into for topic_id, _path, into in found if into is not None}
+        locked = {row[0] for row in found}
+        of_family = [row for row in found if row[0] in set(family)]
+        scopes = {topic_id: path for topic_id, path, _into in of_family}
+        merged = {topic_id: into for topic_id, _path, into in of_family if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
         raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)

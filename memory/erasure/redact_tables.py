@@ -83,7 +83,7 @@ WITH touched AS (
     WHERE t.id = ANY(%(turns)s::bigint[]) OR EXISTS (
         SELECT 1 FROM jsonb_array_elements(tool_log) e,
             jsonb_array_elements_text(coalesce(e->'topic_ids', '[]') || coalesce(e->'seen', '[]')) i
-        WHERE i = ANY(%(ids)s::uuid[]::text[])
+        WHERE i = ANY(%(read)s::uuid[]::text[])
     ) GROUP BY conversation_id
 )
 UPDATE memory_conversationturn t
@@ -128,18 +128,26 @@ def logs_redact(
     *,
     within: str = ROOT,
     turns: Sequence[int] = (),
+    derived: Sequence[uuid.UUID] = (),
 ) -> dict[str, int]:
     """Mask erased content in every table but those of topics; return the number of rows changed by table.
 
-    ``turns`` are conversation turns to empty beside those whose log names a topic. In rows outside the scope
-    ``within``, and in rows without a scope unless it is the root, only ids are masked: a caller who may write in one
-    scope must not change journals of another by storing and purging the same text. About two statements for each
-    table of the database, however many topics. Reads each log once.
+    ``derived`` are topics with a text that was made of the erased ones: turns that read it are emptied. ``turns``
+    are conversation turns to empty beside those whose log names a topic. In rows outside the scope ``within``, and
+    in rows without a scope unless it is the root, only ids are masked: a caller who may write in one scope must not
+    change journals of another by storing and purging the same text. About two statements for each table of the
+    database, however many topics. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
     # Ids of fields and revisions need no search of their own: their rows also hold the id of the topic.
     fields = [uuid.UUID(each) for each in eraser.ids]
-    parameters: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns), "within": within}
+    parameters: dict[str, Any] = {
+        "ids": list(ids),
+        "read": [*ids, *derived],
+        "fields": fields,
+        "turns": list(turns),
+        "within": within,
+    }
     for table, statement in _BY_ID.items():
         cursor.execute(statement, parameters)
         touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())

@@ -7,7 +7,7 @@ topic that changed after the plan is skipped, and its action records why.
 import datetime as dt
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
+from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, MOST_GROUP, TOO_FEW, Made, compactor_get, made_write
 from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
@@ -26,7 +27,7 @@ BATCH = 500
 BATCH_WITH_MODEL = 10
 
 _TAKE_SQL = """
-SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetaction
+SELECT id, topic_id, action, from_rung, to_rung, changes, place, why FROM memory_forgetaction
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
@@ -87,7 +88,14 @@ class _Action:
     from_rung: int
     to_rung: int
     changes: dict[str, Any]
+    place: int
+    why: str
     done: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def group(self) -> int | None:
+        """The number of the group that it is compacted with."""
+        return self.changes.get("group")
 
     @property
     def archives(self) -> bool:
@@ -102,12 +110,13 @@ class _Action:
 def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
     """Apply the next actions of a run and return whether more are left; the last step ends the run.
 
-    One transaction of at most 26 statements. A pause of forgetting there ends the run before its next batch. Summaries
-    are prepared before the transaction begins, because a language model may take long: until ``until`` (monotonic
-    clock), after which the step applies the actions that are ready. Does nothing for a run that is not applying.
+    One transaction of at most 26 statements, and about 30 more where topics are compacted. A pause of forgetting there
+    ends the run before its next batch. Summaries are prepared before the transaction begins, because a language model
+    may take long: until ``until`` (monotonic clock), after which the step applies the actions that are ready. Does
+    nothing for a run that is not applying.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
-    ahead, size, folds = _folds_ahead(run_id, size, until)
+    ahead = _prepare(run_id, size, until, now)
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
@@ -119,20 +128,22 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             run.failure = f"Stopped, because forgetting was paused in {pauses[0].scope}."
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
-        actions = _take(cursor, run_id, size)
+        actions = _take(cursor, run_id, ahead.size)
         if not actions:
             run.status, run.finished_at, run.failure = ForgetRun.Status.DONE, now, ""
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
-        if any(_folds(action) and action.id not in ahead for action in actions):
+        if any((_folds(action) or action.group) and action.id not in ahead.actions for action in actions):
             # Another worker has applied the actions of these summaries; the next step prepares new ones.
             return True
         unchanged, skipped = _lock(cursor, actions)
+        unchanged, groups = _groups_left(actions, unchanged, skipped, run)
         if skipped:
             cursor.execute(_SKIP_SQL, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
             cursor.execute(_UNCOUNT_SQL, {"actions": list(skipped)})
             run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
-        _batch_apply(cursor, unchanged, folds, run=run, now=now)
+        _compact(cursor, groups, ahead.topics, run=run, now=now)
+        _batch_apply(cursor, unchanged, ahead.folds, run=run, now=now)
         run.applied += len(unchanged)
         run.skipped += len(skipped)
         run.save(update_fields=["applied", "skipped", "counts"])
@@ -140,20 +151,80 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
 
 
 def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
-    cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size})
+    cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size + MOST_GROUP})
     rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5])) for row in rows]
+    actions = [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]), row[6], row[7]) for row in rows]
+    # A group is never cut.
+    while size < len(actions) and actions[size].group and actions[size].group == actions[size - 1].group:
+        size += 1
+    return actions[:size]
 
 
-def _folds_ahead(run_id: uuid.UUID, size: int, until: float | None) -> tuple[set[int], int, dict[uuid.UUID, Fold]]:
-    """Return the actions whose summaries were prepared, how many actions to apply now, and the summaries by field."""
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What was prepared for the next ``size`` actions: summaries by field, and compacted topics. ``actions`` are those
+    that need either."""
+
+    actions: set[int]
+    size: int
+    folds: dict[uuid.UUID, Fold]
+    topics: Any
+
+
+def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime) -> _Ahead:
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
     folding = [action for action in actions if _folds(action)]
     prepared = folds_prepare({each.topic_id: Keep.of_action(each.changes) for each in folding}, until=until)
     # Only actions before the first one without its summary.
-    ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), size)
-    return {action.id for action in folding}, ready, prepared.folds
+    ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), len(actions))
+    grouped = [action for action in actions[:ready] if action.group]
+    topics = None
+    if grouped:
+        run = ForgetRun.objects.get(pk=run_id)
+        topics = compactor_get().prepare(_by_group(grouped), run=run, until=until, now=now)
+    return _Ahead({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
+
+
+def _by_group(actions: Iterable[_Action]) -> dict[int, list[uuid.UUID]]:
+    groups: dict[int, list[uuid.UUID]] = {}
+    for action in actions:
+        if action.group:
+            groups.setdefault(action.group, []).append(action.topic_id)
+    return groups
+
+
+def _groups_left(
+    actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
+) -> tuple[list[_Action], dict[int, list[_Action]]]:
+    """Return the actions to apply, and those of each group. A group with too few unchanged topics is skipped."""
+    planned = {action.group for action in actions if action.group}
+    groups = {number: [each for each in unchanged if each.group == number] for number in sorted(planned)}
+    small = {number for number, members in groups.items() if len(members) < LEAST_GROUP}
+    skipped |= {each.id: TOO_FEW for number in small for each in groups[number]}
+    if small:
+        run.counts[COMPACTED] -= len(small)
+    left = [each for each in unchanged if each.group not in small]
+    return left, {number: members for number, members in groups.items() if number not in small}
+
+
+def _compact(
+    cursor: CursorWrapper, groups: dict[int, list[_Action]], prepared: Any, *, run: ForgetRun, now: dt.datetime
+) -> None:
+    if not groups:
+        return
+    members = {number: [each.topic_id for each in of_group] for number, of_group in groups.items()}
+    topics = compactor_get().write(members, prepared, run=run, now=now)
+    for number, of_group in groups.items():
+        for action in of_group:
+            action.done["into"] = str(topics[number])
+    last = {number: of_group[-1] for number, of_group in groups.items()}
+    made_write(
+        cursor,
+        [Made(topics[number], last[number].place + 1, len(groups[number]), last[number].why) for number in groups],
+        run=run.id,
+        now=now,
+    )
 
 
 def _folds(action: _Action) -> bool:

@@ -16,6 +16,15 @@ from django.db import connection
 from psycopg import sql
 
 from memory.core.rules import RELEASED
+from memory.forgetting.compaction import (
+    LEAST_GROUP,
+    MOST_COMPARED,
+    MOST_GROUP,
+    VECTORS_SQL,
+    compacts_on,
+    compacts_sql,
+    groups_make,
+)
 from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
 from memory.forgetting.gate import OPEN, Gate
 from memory.forgetting.judge import Judge, RulesSql
@@ -50,13 +59,15 @@ def candidates_sql(
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
     gate: Gate = OPEN,
+    grouped: Sequence[uuid.UUID] = (),
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
-    used, because the rows may have another half-life than these policies. ``topics`` limits the query to these ids (or
-    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names partitions and
-    scopes to leave out.
+    used, because the rows may have another half-life or clock than these policies. ``topics`` limits the query to these
+    ids (or to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names
+    partitions and scopes to leave out. ``grouped`` are the topics that are compacted with others: a rule that compacts
+    moves no other.
     """
     bound = bound or Bound()
     parts = [
@@ -68,13 +79,43 @@ def candidates_sql(
             trusted=not draft and not policies.rekeying_touches(partition.path),
             topics=topics,
             subset=subset,
-            folds=folds,
+            part=part,
+            grouped=grouped,
         )
         for partition in partitions_of(policies, scope, paused=gate.paused)
         if partition.path not in gate.without
-        for folds in (False, True)
+        for part in ("moves", "folds")
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING_SQL, bound)
+
+
+def groups_find(
+    policies: Policies, scope: str, *, event: str, now: dt.datetime, gate: Gate = OPEN, most: int
+) -> list[list[uuid.UUID]]:
+    """Return the groups of topics that a run of at most ``most`` topics would compact. One query, none where no policy
+    compacts; reads the vectors of ``MOST_COMPARED`` topics."""
+    if most < LEAST_GROUP:
+        return []
+    bound = Bound()
+    parts = [
+        _partition_sql(
+            partition,
+            event=event,
+            now=now,
+            bound=bound,
+            trusted=not policies.rekeying_touches(partition.path),
+            topics=None,
+            subset=ALL_TOPICS,
+            part="groups",
+        )
+        for partition in partitions_of(policies, scope, paused=gate.paused)
+        if partition.path not in gate.without and compacts_on(partition.policy, event)
+    ]
+    if not parts:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(VECTORS_SQL.format(query=" UNION ALL ".join(parts), most=MOST_COMPARED), bound.values)
+        return groups_make(cursor.fetchall(), most=min(most, MOST_GROUP))
 
 
 _NOTHING_SQL = """
@@ -86,16 +127,15 @@ WHERE false
 
 # A join, because the planner assumes that a range between two columns is narrow. With constants it multiplies the
 # selectivities as if rung and key were independent, and scans the whole table instead of the index.
-_IN_RANGE = (
-    "v.rung = r.rung AND NOT v.wall AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
-)
+_IN_RANGE = """v.rung = r.rung AND v.wall = r.wall AND v.half_life = r.half_life
+    AND v.fade_floor >= r.low AND v.fade_floor < r.high"""
 
 
 def _ranges_sql(judge: Judge) -> str:
-    rung, half_life, low, high = zip(*judge.leaving(), strict=True)
-    columns = [f"{judge.bind(list(rung))}::int[]"]
+    rung, wall, half_life, low, high = zip(*judge.leaving(), strict=True)
+    columns = [f"{judge.bind(list(rung))}::int[]", f"{judge.bind(list(wall))}::bool[]"]
     columns += [f"{judge.bind(list(numbers))}::float8[]" for numbers in (half_life, low, high)]
-    return f"unnest({', '.join(columns)}) AS r (rung, half_life, low, high)"
+    return f"unnest({', '.join(columns)}) AS r (rung, wall, half_life, low, high)"
 
 
 def _partition_sql(
@@ -107,9 +147,11 @@ def _partition_sql(
     trusted: bool,
     topics: Sequence[uuid.UUID] | str | None,
     subset: TopicSubset,
-    folds: bool,
+    part: str,
+    grouped: Sequence[uuid.UUID] = (),
 ) -> str:
-    """Return the query of one partition; with ``folds``, of the topics that only have fields to fold again."""
+    """Return the query of one partition: what ``moves``, what only has fields to fold again (``folds``), or what may
+    be compacted (``groups``)."""
     judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
@@ -119,7 +161,7 @@ def _partition_sql(
     if topics is not None:
         named = topics if isinstance(topics, str) else f"{bound.bind(list(topics))}::uuid[]"
         conditions.append(f"v.topic_id = ANY({named})")
-    if folds:
+    if part == "folds":
         conditions.append(f"v.rung IN ({Rung.SUMMARIZED:d}, {Rung.DETACHED:d})")
         source = f"({_grown_sql(partition.policy)}) grown JOIN memory_vitality v ON v.topic_id = grown.topic_id"
     elif topics is None and not rules and judge.by_key and trusted:
@@ -127,20 +169,27 @@ def _partition_sql(
     held = judge.held()
     if rules.needs_topic or held.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
-    # OFFSET 0 keeps the planner from evaluating each expression again wherever it is used.
+    compactable, compacted = compacts_sql(partition.policy, rules), "false"
+    if grouped:
+        compacted = f"compacts AND topic_id = ANY({bound.bind(list(grouped))}::uuid[])"
     changed = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
     action, changes = _ACTION, _changes_sql(partition.policy, rules)
-    if folds:
+    if part == "folds":
         changed = f"NOT ({changed} OR protected)"
         action, changes = "'folded'", f"jsonb_build_object('fold', {judge.policy.knobs.keep_recent_revisions:d})"
+    columns = f"""topic_id, from_rung, to_rung, {action} AS action, score,
+               {_why_sql(judge, rules)} AS why, {changes} AS changes"""
+    if part == "groups":
+        changed = "compacts"
+        columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS near"
+    # OFFSET 0 keeps the planner from evaluating each expression again wherever it is used.
     return f"""
-        SELECT topic_id, from_rung, to_rung, {action} AS action, score,
-               {_why_sql(judge, rules)} AS why, {changes} AS changes
+        SELECT {columns}
         FROM (
-            SELECT *, CASE WHEN released OR protected THEN from_rung
+            SELECT *, CASE WHEN released OR protected THEN from_rung WHEN {compacted} THEN {Rung.ARCHIVED:d}
                            ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
             FROM (
-                SELECT *, rule_rung = {RELEASED} AND NOT protected AS released,
+                SELECT *, rule_rung = {RELEASED} AND NOT protected AS released, {compactable} AS compacts,
                        pinned IS DISTINCT FROM pinned_before AS pin_changed
                 FROM (
                     SELECT *, coalesce(pins, pinned_before) AS pinned,
@@ -150,7 +199,8 @@ def _partition_sql(
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
                                {held.rung} AS held,
-                               {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
+                               {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
+                               {rules.compact_rule} AS compact_rule
                         FROM {source}
                         WHERE {" AND ".join(conditions)}
                         OFFSET 0
@@ -205,7 +255,8 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
             for place, rule in enumerate(rules.rules, start=1)
         ]
         chosen = (
-            "CASE WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule "
+            f"CASE WHEN to_rung = {Rung.ARCHIVED:d} AND greatest(ladder, rule_rung) < to_rung THEN compact_rule "
+            "WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule "
             "WHEN to_rung = from_rung AND pin_changed THEN pin_rule ELSE 0 END"
         )
         by_rule = f"CASE {chosen} {' '.join(whens)} END"
@@ -237,9 +288,9 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     """Return whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
 
     True means maybe, because it reads the whole store and ignores scopes and gates. It is always True where rules
-    answer the event, the strategy does not use the fade key, or rows wait for another half-life.
+    answer the event, the strategy does not use the fade key, or rows wait for another half-life or clock.
     """
-    ranges: list[tuple[int, float, float, float]] = []
+    ranges: list[tuple[int, bool, float, float, float]] = []
     exempt: set[str] | None = None
     for partition in partitions_of(policies, scope):
         judge = Judge(partition.policy, now, event, str)
@@ -253,13 +304,13 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     bound = Bound()
     # Times are bound and kinds are literals, so that the plan does not depend on bound values and is cached.
     rows = ", ".join(
-        f"({rung:d}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
-        for rung, *numbers in ranges
+        f"({rung:d}, {wall}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
+        for rung, wall, *numbers in ranges
     )
     spared = sql.Literal(sorted(exempt or ())).as_string(None).replace("%", "%%")
     statement = f"""
         SELECT EXISTS (
-            SELECT 1 FROM (VALUES {rows}) AS r (rung, half_life, low, high)
+            SELECT 1 FROM (VALUES {rows}) AS r (rung, wall, half_life, low, high)
             JOIN memory_vitality v ON {_IN_RANGE} AND v.fade >= r.low AND v.fade < r.high
             WHERE v.live AND NOT v.pinned AND v.kind <> ALL({spared}::text[])
         )"""

@@ -9,16 +9,17 @@ import math
 from dataclasses import dataclass
 
 from memory.core.policy_values import NO_DECAY_SECONDS
-from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.rules import COMPACT, PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN
 from memory.formulas.salience import MAX_HALVINGS, fade_before
 from memory.models import Rung
-from memory.models.expressions import fade_key_sql, number_sql, score_sql
+from memory.models.expressions import epoch_sql, fade_key_sql, number_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.binding import Bind
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import takes_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,33 @@ class Judge:
         """Return the expression of the score, which is compared with the thresholds."""
         knobs = self.policy.knobs
         return score_sql(
-            knobs.strategy, row="v", now=self.time(), half_life=knobs.half_life, active_half_life=knobs.active_half_life
+            knobs.strategy,
+            row="v",
+            now=self.time(),
+            half_life=knobs.half_life,
+            active_half_life=knobs.active_half_life,
+            skipped=self.skipped,
         )
+
+    @property
+    def skipped(self) -> str:
+        """The expression of the seconds since the last use that do not count."""
+        return "0" if self.wall else f"({number_sql(self.idle)} - v.idle_before)"
+
+    @property
+    def wall(self) -> bool:
+        """Whether idle days count."""
+        return self.policy.time.wall
+
+    @property
+    def idle(self) -> float:
+        """The seconds before the judgement that do not count."""
+        return 0.0 if self.wall else float(self.policy.time.idle(self.now.timestamp()))
+
+    @property
+    def counted_now(self) -> float:
+        """The time of the judgement, as the fade key counts it."""
+        return self.now.timestamp() - self.idle
 
     def key(self) -> str:
         """Return the expression that is compared instead of the score; ``bound`` converts thresholds to its units.
@@ -57,8 +83,9 @@ class Judge:
         if knobs.strategy != "half_life":
             return self.score()
         half_life = number_sql(knobs.half_life)
-        anew = fade_key_sql("v.salience", reinforced_at="v.reinforced_at", half_life=half_life)
-        return f"(CASE WHEN v.half_life = {half_life} THEN v.fade ELSE {anew} END)"
+        counted = epoch_sql("v.reinforced_at") + ("" if self.wall else " - v.idle_before")
+        anew = fade_key_sql("v.salience", counted=counted, half_life=half_life)
+        return f"(CASE WHEN v.half_life = {half_life} AND v.wall = {self.wall} THEN v.fade ELSE {anew} END)"
 
     def bound(self, theta: float) -> float:
         """Return the value of ``key`` at which the score is ``theta``."""
@@ -68,12 +95,12 @@ class Judge:
         """Return the score at a value of ``key``, the inverse of ``bound``."""
         if self.policy.knobs.strategy != "half_life":
             return key
-        halvings = (self.now.timestamp() - key) / self.policy.knobs.half_life
+        halvings = (self.counted_now - key) / self.policy.knobs.half_life
         # Avoids an overflow for a time long before the last use with a short half-life.
         return 0.0 if halvings > MAX_HALVINGS else 2.0 ** -max(halvings, -MAX_HALVINGS)
 
     def _fade_bound(self, theta: float) -> float:
-        return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.now.timestamp())
+        return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.counted_now)
 
     def below(self, theta: float) -> str:
         """Return the condition that the score is below ``theta``."""
@@ -97,9 +124,10 @@ class Judge:
 
         Equivalent to ``archive_gate_sql``, but with one fixed time instead of an age per row.
         """
+        counted = "" if self.wall else " - v.idle_before * interval '1 second'"
         if self.policy.knobs.strategy == "relevance":
-            return "coalesce(v.last_retrieved_at, v.created_at) <"
-        return "v.reinforced_at <="
+            return f"coalesce(v.last_retrieved_at, v.created_at){counted} <"
+        return f"v.reinforced_at{counted} <="
 
     @property
     def unused_since(self) -> str | None:
@@ -110,7 +138,12 @@ class Judge:
         knobs = self.policy.knobs
         if not knobs.prune_after and knobs.strategy != "relevance":
             return None
-        return f"{self.bind(self.now - dt.timedelta(seconds=knobs.prune_after))}::timestamptz"
+        return f"{self.bind(self.unused_moment)}::timestamptz"
+
+    @property
+    def unused_moment(self) -> dt.datetime:
+        """The value of ``unused_since``."""
+        return self.now - dt.timedelta(seconds=self.idle + self.policy.knobs.prune_after)
 
     def exempt(self) -> str:
         """Return the condition that the topic's kind is exempt. Exempt scopes are left out by the partition."""
@@ -133,11 +166,11 @@ class Judge:
                  WHEN {self.below(summary)} THEN {Rung.SUMMARIZED:d}
                  ELSE {Rung.ACTIVE:d} END"""
 
-    def leaving(self) -> list[tuple[int, float, float, float]]:
+    def leaving(self) -> list[tuple[int, bool, float, float, float]]:
         """Return ranges of the index that contain every topic whose rung the thresholds change.
 
-        Each is (rung, half-life, low, high), without ``high``. On the first rung the index holds a lower bound of the
-        fade key, so that it finds a few topics too many; ``ladder`` decides.
+        Each is (rung, wall, half-life, low, high), without ``high``. On the first rung the index holds a lower bound of
+        the fade key, so that it finds a few topics too many; ``ladder`` decides.
         """
         knobs = self.policy.knobs
         # "static" compares scores, not keys; this margin covers the difference.
@@ -148,11 +181,11 @@ class Judge:
         ranges = []
         for rung, theta in falling.items():
             high = self._fade_bound(theta) + slack
-            ranges.append((int(rung), knobs.half_life, -math.inf, high))
+            ranges.append((int(rung), self.wall, knobs.half_life, -math.inf, high))
             if rung in rising:
                 # The threshold of a disabled rung is 0, so its range is everything; ``max`` keeps the ranges disjoint.
                 low = max(high, self._fade_bound(rising[rung] * CLIMB_MARGIN) - slack)
-                ranges.append((int(rung), knobs.half_life, low, math.inf))
+                ranges.append((int(rung), self.wall, knobs.half_life, low, math.inf))
         return ranges
 
     def held(self) -> "HeldSql":
@@ -166,7 +199,11 @@ class Judge:
         for rule in self.policy.rules.rules:
             if rule.enabled and rule not in answering and rule.action in ("summarize", "detach"):
                 compiled = predicate_sql(
-                    condition_parse(rule.condition), now=self.time(), score_sql=self.score(), bind=self.bind
+                    condition_parse(rule.condition),
+                    now=self.time(),
+                    score_sql=self.score(),
+                    skipped=self.skipped,
+                    bind=self.bind,
                 )
                 needs_topic = needs_topic or compiled.needs_topic
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
@@ -190,6 +227,8 @@ class RulesSql:
     """The rules of one policy as expressions; ``rung_rule`` is 0 or the number of the first rule that moves the topic.
 
     ``pins`` is NULL, or whether the topic is to be pinned; ``adds`` the categories to add, NULL for none.
+    ``compact_rule`` is 0 or the number of the first rule that compacts. ``timed`` numbers the rules that cannot match
+    a new topic.
     """
 
     rules: tuple[Rule, ...]
@@ -199,6 +238,8 @@ class RulesSql:
     pins: str
     pin_rule: str
     adds: str
+    compact_rule: str
+    timed: tuple[int, ...]
     needs_topic: bool
 
     def __bool__(self) -> bool:
@@ -211,10 +252,15 @@ def _rules_sql(judge: Judge) -> RulesSql:
     now = judge.time() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
-    rung_rules, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
+    rung_rules, rungs, at_once, pins, pin_rules, adds, compacts = [], [], [], [], [], [], []
     for place, rule in enumerate(rules, start=1):
         compiled = predicate_sql(
-            condition_parse(rule.condition), now=now, score_sql=score, bind=judge.bind, categories_added=dict(added)
+            condition_parse(rule.condition),
+            now=now,
+            score_sql=score,
+            skipped=judge.skipped,
+            bind=judge.bind,
+            categories_added=dict(added),
         )
         needs_topic = needs_topic or compiled.needs_topic
         if rule.action in RUNG_ACTIONS:
@@ -224,6 +270,8 @@ def _rules_sql(judge: Judge) -> RulesSql:
         elif rule.action in PIN_ACTIONS:
             pins.append(f"WHEN {compiled.sql} THEN {'true' if rule.action == 'pin' else 'false'}")
             pin_rules.append(f"WHEN {compiled.sql} THEN {place}")
+        elif rule.action == COMPACT:
+            compacts.append(f"WHEN {compiled.sql} THEN {place}")
         else:
             needs_topic = True
             category = judge.bind(rule.category) + "::varchar"
@@ -238,6 +286,8 @@ def _rules_sql(judge: Judge) -> RulesSql:
         pins=f"CASE {' '.join(pins)} END" if pins else "NULL::boolean",
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
         adds=_adds_sql(adds),
+        compact_rule=f"CASE {' '.join(compacts)} ELSE 0 END" if compacts else "0",
+        timed=tuple(place for place, rule in enumerate(rules, start=1) if takes_time(condition_parse(rule.condition))),
         needs_topic=needs_topic,
     )
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import uuid
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -10,7 +11,15 @@ from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, candidates_possible, candidates_sql, live_count
+from memory.forgetting.candidates import (
+    OTHER_COUNTS,
+    RUNG_COUNTS,
+    candidates_possible,
+    candidates_sql,
+    groups_find,
+    live_count,
+)
+from memory.forgetting.compaction import COMPACTED
 from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.pause import paused_scopes
 from memory.forgetting.topic_state import COUNTED, STATE
@@ -22,22 +31,35 @@ from memory.policy.snapshot import Policies
 # The circuit breaker does not trip over fewer than this.
 ALWAYS_ALLOWED = 50
 
+# Groups to compact come last, each with a place left free for the topic that is made of it. A group is never cut.
 _WRITE_SQL = """
 WITH candidates AS MATERIALIZED (
     {candidates}
+), ranked AS (
+    SELECT c.*, g.number, row_number() OVER (ORDER BY g.turn NULLS FIRST, c.score, c.topic_id) AS rank
+    FROM candidates c
+    LEFT JOIN unnest(%(members)s::uuid[], %(numbers)s::int[]) WITH ORDINALITY AS g (id, number, turn)
+      ON g.id = c.topic_id AND c.action = 'archived'
 ), placed AS (
-    SELECT *, row_number() OVER (ORDER BY score, topic_id) AS place FROM candidates
+    SELECT *, rank + coalesce(number - 1, 0) AS place,
+           CASE WHEN number IS NULL THEN rank ELSE max(rank) OVER (PARTITION BY number) END AS last
+    FROM ranked
 ), written AS (
     INSERT INTO memory_forgetaction
         (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
-    SELECT %(run)s, p.place, p.topic_id, p.action, p.from_rung, p.to_rung, p.changes, p.why, 'planned', {state}, ''
+    SELECT %(run)s, p.place, p.topic_id, p.action, p.from_rung, p.to_rung,
+           p.changes || CASE WHEN number IS NULL THEN '{{}}' ELSE jsonb_build_object('group', number) END,
+           p.why, 'planned', {state}, ''
     FROM placed p JOIN memory_vitality v ON v.topic_id = p.topic_id JOIN memory_topic t ON t.id = p.topic_id
-    WHERE p.place <= %(most)s
+    WHERE p.last <= %(most)s
     RETURNING action, changes
 )
-SELECT (SELECT count(*) FROM candidates), (SELECT coalesce(jsonb_object_agg(name, times), '{{}}') FROM (
+SELECT (SELECT count(*) FROM candidates), (SELECT count(*) FROM written),
+(SELECT coalesce(jsonb_object_agg(name, times), '{{}}') FROM (
     SELECT name, count(*) AS times FROM written a CROSS JOIN LATERAL {counted} AS x (name)
     WHERE name IS NOT NULL GROUP BY name
+    UNION ALL
+    SELECT 'compacted', count(DISTINCT changes->'group') FROM written HAVING count(changes->'group') > 0
 ) counted), (SELECT coalesce(jsonb_object_agg(policy, times), '{{}}') FROM (
     SELECT why->>'policy' AS policy, count(*) AS times FROM candidates
     WHERE action IN ('archived', 'released') GROUP BY 1
@@ -57,8 +79,11 @@ def run_plan(
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
     limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or the circuit breaker opens, for
     the scope or for one policy below it (a query for each policy with many topics due). If a held run has exactly the
-    same plan, that run is returned. Raises ``Conflict`` if another run is applying in an overlapping scope.
+    same plan, that run is returned. A plan for a later time takes every day until then for an active one. Raises
+    ``Conflict`` if another run is applying in an overlapping scope.
     """
+    if judged_at > now:
+        policies = policies.projected(now)
     with transaction.atomic():
         planner_wait()
         if not dry_run:
@@ -99,13 +124,15 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     query = candidates_sql(policies, scope, event=event, now=now, gate=gate)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
-        return bool(cursor.fetchone()[0])
+        if cursor.fetchone()[0]:
+            return True
+    most = policies.knobs(scope).max_topics_for_forget_scan
+    return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
 def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
     run.save(force_insert=True)
-    due, run.counts, leaving = _actions_write(run, policies, gate)
-    run.planned = min(due, policies.knobs(run.scope).max_topics_for_forget_scan)
+    due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
     run.left_over = due - run.planned
     if not run.planned:
         _finish_empty(run)
@@ -118,20 +145,28 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
     run.save()
 
 
-def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, dict[str, int], dict[str, int]]:
-    """Store the plan. Return how many topics are due, the counts of the planned actions, and how many due topics would
-    be archived or released, by policy; that includes topics beyond ``max_topics_for_forget_scan``, which later runs
-    would take."""
-    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, gate=gate)
-    sql = _WRITE_SQL.format(candidates=query.text, state=STATE, counted=COUNTED)
+def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, int, dict[str, int], dict[str, int]]:
+    """Store the plan. Return how many topics are due and how many are planned, the counts of the planned actions, and
+    how many due topics would be archived or released, by policy; that includes topics beyond
+    ``max_topics_for_forget_scan``, which later runs would take."""
     most = policies.knobs(run.scope).max_topics_for_forget_scan
+    groups = groups_find(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, most=most)
+    members = [topic_id for group in groups for topic_id in group]
+    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, grouped=members)
+    sql = _WRITE_SQL.format(candidates=query.text, state=STATE, counted=COUNTED)
+    wanted: dict[str, Any] = {
+        "run": run.id,
+        "most": most,
+        "members": members,
+        "numbers": [number for number, group in enumerate(groups, start=1) for _topic in group],
+    }
     with connection.cursor() as cursor:
-        cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})
-        due, counted, leaving = cursor.fetchone()
+        cursor.execute(sql, {**query.bound.values, **wanted})
+        due, planned, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
-    shown |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS) if name in found}
-    return due, shown, json.loads(leaving)
+    shown |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
+    return due, planned, shown, json.loads(leaving)
 
 
 def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:

@@ -11,10 +11,11 @@ from django.utils import timezone
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.candidates import live_count
+from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, TOO_FEW
 from memory.forgetting.manual_runs import MERGED
 from memory.forgetting.pause import pause_refuse
 from memory.forgetting.plan import ALWAYS_ALLOWED, overlap_refuse
-from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
+from memory.forgetting.topic_state import STATE, drift_words, same_state_sql, undone_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
@@ -25,21 +26,25 @@ NAMED = 50
 # Topics that differ in the same way have the same reason, so that one of each group is enough.
 _GROUPS_SQL = """
 WITH compared AS (
-    SELECT a.action, a.{side} AS said, s.state, {same} AS same
+    SELECT a.action, a.{side} AS said, s.state, {same} AS same, a.changes->'group' AS number
     FROM memory_forgetaction a
     JOIN (SELECT t.id, {state} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
       ON s.id = a.topic_id
     WHERE a.run_id = %(run)s AND a.state = %(state)s
 )
-SELECT same, CASE WHEN same THEN action END, d.keys, d.status, count(*),
+SELECT same, CASE WHEN same THEN action END, d.keys, d.status, alone, count(*), count(DISTINCT number),
        (array_agg(said))[1], (array_agg(state))[1]
-FROM compared CROSS JOIN LATERAL (
+FROM (
+    SELECT *, same AND {planned} AND number IS NOT NULL
+              AND count(*) FILTER (WHERE same) OVER (PARTITION BY number) < {least} AS alone
+    FROM compared
+) c CROSS JOIN LATERAL (
     SELECT CASE WHEN NOT same THEN ARRAY(
         SELECT e.key FROM jsonb_each(said) e WHERE e.value IS DISTINCT FROM state->e.key ORDER BY e.key) END AS keys,
     CASE WHEN NOT same THEN jsonb_build_array(state->'rung', state->'pinned', state->>'released_at' IS NULL) END
         AS status
 ) d
-GROUP BY 1, 2, 3, 4
+GROUP BY 1, 2, 3, 4, 5
 """
 
 _NAMED_SQL = """
@@ -98,7 +103,7 @@ def undo_preview(run: ForgetRun) -> Preview:
         return Preview(0, {}, hindrance="This run has changed nothing, so there is nothing to undo.")
     if run.counts.get(MERGED):
         return _merge_undo_preview(run)
-    return _compared(run, state="applied", side="after", text=False)
+    return _compared(run, planned=False)
 
 
 def plan_preview(run: ForgetRun) -> Preview | None:
@@ -136,7 +141,7 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
 
 def plan_compare(run: ForgetRun) -> Preview:
     """Return which topics of a plan are as they were when it was made, and which have changed. At most two queries."""
-    return _compared(run, state="planned", side="before", text=True)
+    return _compared(run, planned=True)
 
 
 def _merge_undo_preview(run: ForgetRun) -> Preview:
@@ -158,28 +163,35 @@ def _merge_undo_preview(run: ForgetRun) -> Preview:
     )
 
 
-def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
+def _compared(run: ForgetRun, *, planned: bool) -> Preview:
+    """Return which planned topics can still be changed, or which changed ones can be changed back."""
+    state, side = ("planned", "before") if planned else ("applied", "after")
+    same = same_state_sql("s.state", "a.before") if planned else undone_state_sql("s.state", "a")
     parts = {"state": STATE, "side": side}
     wanted: dict[str, Any] = {"run": run.pk, "state": state, "most": NAMED}
     by_action: dict[str, int] = {}
     reasons: dict[str, int] = {}
     named: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
-        cursor.execute(_GROUPS_SQL.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
-        for same, action, _keys, _status, count, said, present in cursor.fetchall():
-            if same:
+        cursor.execute(_GROUPS_SQL.format(same=same, planned=str(planned).lower(), least=LEAST_GROUP, **parts), wanted)
+        for is_same, action, _keys, _status, alone, count, groups, said, present in cursor.fetchall():
+            if is_same and not alone:
                 by_action[action] = by_action.get(action, 0) + count
+                if planned and groups:
+                    by_action[COMPACTED] = by_action.get(COMPACTED, 0) + groups
             else:
-                words = drift_words(json.loads(said), json.loads(present))
+                words = TOO_FEW if alone else drift_words(json.loads(said), json.loads(present))
                 reasons[words] = reasons.get(words, 0) + count
         if reasons:
-            cursor.execute(_NAMED_SQL.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
+            cursor.execute(_NAMED_SQL.format(same=same, **parts), wanted)
             named = [
                 {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(said), json.loads(present))}
                 for topic_id, title, said, present in cursor.fetchall()
             ]
     most_frequent = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
-    return Preview(_sum(by_action), by_action, _sum(reasons), most_frequent, named)
+    # A compacted topic is made of others, which count.
+    touched = _sum(by_action) - by_action.get(COMPACTED, 0)
+    return Preview(touched, by_action, _sum(reasons), most_frequent, named)
 
 
 def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:

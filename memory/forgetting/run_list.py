@@ -11,6 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number
 from memory.core.replies import TypedDict, one_of
+from memory.core.scopes import scope_ancestors
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
@@ -20,6 +21,8 @@ from memory.predicates.binding import path_q
 
 # Held runs that are listed by name.
 HELD_NAMED = 5
+# Runs that are searched for the versions used before; a partition that all of them left out counts as new.
+EARLIER_RUNS = 50
 
 
 class ActionOut(TypedDict):
@@ -127,10 +130,18 @@ def run_as_json(run: ForgetRun) -> dict[str, Any]:
     }
 
 
-def run_before(run: ForgetRun) -> ForgetRun | None:
-    """Return the last run over the same scope before this one that did something. One query."""
-    earlier = ForgetRun.objects.filter(scope=run.scope, created_at__lt=run.created_at, applied__gt=0)
-    return earlier.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id").first()
+def versions_before(run: ForgetRun) -> dict[str, int]:
+    """Return the policy versions that were last used before this run, by path. One query.
+
+    Runs that changed something count, over the scope of the run or over one above it: a policy that such a run used is
+    not new.
+    """
+    earlier = ForgetRun.objects.filter(scope__in=scope_ancestors(run.scope), created_at__lt=run.created_at)
+    earlier = earlier.filter(applied__gt=0).exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")
+    found: dict[str, int] = {}
+    for versions in earlier.values_list("policy_versions", flat=True)[:EARLIER_RUNS]:
+        found = {**versions, **found}
+    return found
 
 
 def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
@@ -216,7 +227,9 @@ def _action_as_dict(action: ForgetAction) -> ActionOut:
         "score": action.why.get("score"),
         "why": action.why,
         "changes": {
-            name: action.changes[name] for name in ("pinned", "released", "categories") if name in action.changes
+            name: action.changes[name]
+            for name in ("pinned", "released", "categories", "group", "into", "from")
+            if name in action.changes
         },
         "salience_before": action.before.get("salience"),
         "salience_after": after.get("salience"),

@@ -27,6 +27,7 @@ _VERBS = {
     "pinned": ("pin", "pinned"),
     "unpinned": ("unpin", "unpinned"),
     "categorized": ("categorize", "categorized"),
+    "compacted": ("compact groups", "compacted groups"),
     "merged": ("merge", "merged"),
     "took_in": ("take in another", "took in another"),
     "superseded": ("supersede", "superseded"),

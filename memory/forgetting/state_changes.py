@@ -13,7 +13,16 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.models import Rung
-from memory.models.expressions import fade_key_sql, faded_sql, salience_effective_sql
+from memory.models.expressions import (
+    counted_sql,
+    fade_key_sql,
+    faded_sql,
+    partition_idle_sql,
+    salience_effective_sql,
+    salience_now_sql,
+    scope_of_sql,
+    skipped_sql,
+)
 
 Ids = Sequence[uuid.UUID]
 
@@ -36,7 +45,7 @@ _LIVE = (
 
 # Multiplying the salience at the last reinforcement multiplies it at all times, and keeps the time of the last use.
 _LESS = faded_sql("v.salience", "d.factor")
-_LESS_KEY = fade_key_sql(_LESS, reinforced_at="v.reinforced_at", half_life="v.half_life")
+_LESS_KEY = fade_key_sql(_LESS, counted=counted_sql("v"), half_life="v.half_life")
 _ARCHIVE_SQL = f"""
 UPDATE memory_vitality v
 SET rung = {Rung.ARCHIVED:d}, live = false, salience = {_LESS}, fade = {_LESS_KEY}, fade_floor = {_LESS_KEY}
@@ -44,16 +53,21 @@ FROM unnest(%(ids)s::uuid[], %(factors)s::float8[]) AS d (id, factor)
 WHERE v.topic_id = d.id
 """
 
-_RENEWED_KEY = fade_key_sql("r.salience", reinforced_at="%(now)s::timestamptz", half_life="v.half_life")
+_RENEWED_KEY = fade_key_sql(
+    "r.salience", counted=counted_sql("v", at="%(now)s::timestamptz", idle="r.idle"), half_life="v.half_life"
+)
+_PRESENT = salience_effective_sql("v", "%(now)s::timestamptz", skipped=skipped_sql("v", "i.idle"))
 _RENEW_SQL = f"""
 WITH renewed AS (
-    SELECT v.topic_id,
-           greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / d.factor, %(least)s) AS salience
+    SELECT v.topic_id, i.idle,
+           greatest({_PRESENT} / d.factor, %(least)s) AS salience
     FROM unnest(%(ids)s::uuid[], %(factors)s::float8[]) AS d (id, factor)
     JOIN memory_vitality v ON v.topic_id = d.id
+    CROSS JOIN LATERAL (SELECT {partition_idle_sql("v.scope_id", "%(now)s::timestamptz")} AS idle) i
 )
 UPDATE memory_vitality v
-SET salience = r.salience, reinforced_at = %(now)s, fade = {_RENEWED_KEY}, fade_floor = {_RENEWED_KEY}
+SET salience = r.salience, reinforced_at = %(now)s, idle_before = r.idle,
+    fade = {_RENEWED_KEY}, fade_floor = {_RENEWED_KEY}
 FROM renewed r WHERE v.topic_id = r.topic_id
 """
 
@@ -69,7 +83,8 @@ WHERE v.topic_id = d.id
 _DETACH_SQL = f"""
 UPDATE memory_field f SET detached = true
 FROM unnest(%(ids)s::uuid[], %(thetas)s::float8[]) AS d (id, theta)
-WHERE f.topic_id = d.id AND NOT f.detached AND {salience_effective_sql("f", "%(now)s::timestamptz")} < d.theta
+WHERE f.topic_id = d.id AND NOT f.detached
+  AND {salience_now_sql("f", "%(now)s::timestamptz", scope=scope_of_sql("f"))} < d.theta
 """
 
 _ATTACH_SQL = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"

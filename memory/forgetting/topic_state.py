@@ -3,7 +3,7 @@
 # Every column that a run may change, and those that show a change by another writer.
 STATE = """jsonb_build_object(
     'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
-    'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
+    'idle_before', v.idle_before, 'wall', v.wall, 'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
     'pinned', v.pinned, 'pin_reason', v.pin_reason, 'pinned_by_agent', v.pinned_by_agent,
     'retrieval_count', v.retrieval_count,
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
@@ -28,9 +28,9 @@ COUNTED = """unnest(ARRAY[
          THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
 ])"""
 
-# Not compared: a new half-life changes the keys of every row and shows in the policy's version; ``fields`` is added by
-# the run itself.
-_KEYS = ("half_life", "fade", "fade_floor", "fields", "pinned_by_agent")
+# Not compared: a new half-life or clock changes the keys of every row and shows in the policy's version; ``fields`` is
+# added by the run itself.
+_KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "pinned_by_agent")
 
 
 def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
@@ -40,6 +40,13 @@ def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
     """
     left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
+
+
+def undone_state_sql(state: str, action: str) -> str:
+    """Return the condition that a topic is in a state that undo takes back. A later change of its text is kept, so it
+    hinders only the undo of a compacted topic, which would hide it."""
+    written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
+    return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
 
 
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:

@@ -20,9 +20,9 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
 from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, undone_journal
-from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
+from memory.forgetting.topic_state import HELD, drift_words, undone_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
-from memory.models.expressions import fade_key_sql
+from memory.models.expressions import counted_sql, fade_key_sql
 
 _TAKE_SQL = """
 SELECT id, topic_id, place FROM memory_forgetaction
@@ -31,7 +31,7 @@ WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY plac
 
 _LOCK_SQL = f"""
 WITH {HELD}
-SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.before, a.after, held.state, a.action,
+SELECT a.id, a.topic_id, {undone_state_sql("held.state", "a")}, a.before, a.after, held.state, a.action,
        a.changes
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
@@ -39,14 +39,14 @@ WHERE a.id = ANY(%(actions)s)
 
 _FROM = "FROM memory_forgetaction a WHERE a.id = ANY(%(actions)s)"
 
-USE = ("salience", "reinforced_at", "retrieval_count", "last_retrieved_at")
+USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retrieved_at")
 
 
 def fading_sql(row: str, *, used: str, floor: str) -> str:
     """Return what gives ``row`` the use and the salience of ``b``. If the condition ``used`` holds, it keeps what it
-    has, with ``floor`` as its floor. A half-life that was changed since stays; the keys follow from it."""
-    key = fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life=f"{row}.half_life")
-    same = f"WHEN {row}.half_life = b.half_life THEN b"
+    has, with ``floor`` as its floor. A half-life or clock that was changed since stays; the keys follow from it."""
+    key = fade_key_sql("b.salience", counted=counted_sql("b", wall=f"{row}.wall"), half_life=f"{row}.half_life")
+    same = f"WHEN {row}.half_life = b.half_life AND {row}.wall = b.wall THEN b"
     return ",\n    ".join(
         (
             *(f"{name} = CASE WHEN {used} THEN {row}.{name} ELSE b.{name} END" for name in USE),
@@ -120,7 +120,7 @@ FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (
 """
 
 _OUTCOME_SQL = """
-SELECT count(*) FILTER (WHERE state = 'undone') FROM memory_forgetaction WHERE run_id = %s
+SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM memory_forgetaction WHERE run_id = %s
 """
 
 MOST_CONFLICTS = 1000

@@ -4,6 +4,7 @@ Days are UTC. After the last active day the time stands still until the next que
 idle from then on. ``memory/models/expressions.py`` has the same as SQL.
 """
 
+import dataclasses
 import datetime as dt
 import math
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from memory.formulas.salience import SECONDS_PER_DAY, Numbers
 class PartitionTime:
     """Epochs in seconds: the midnight after the last active day, and start and end of each idle stretch before it.
 
-    Without arguments every day counts.
+    Without arguments every day is active. With ``wall``, idle days count like others.
     """
 
     active_until: float = math.inf
     idle_spans: tuple[float, ...] = ()
+    wall: bool = False
 
     def idle(self, at: Numbers) -> Numbers:
         """Return the seconds of idle days before ``at``; works on arrays too. It never decreases."""
@@ -32,17 +34,30 @@ class PartitionTime:
             after = after + np.interp(at, self.idle_spans, np.concatenate(([0.0], np.cumsum(lengths))))
         return after[()]
 
+    def skipped(self, idle_before: Numbers, now: Numbers) -> Numbers:
+        """Return the seconds until ``now`` that do not count, since the moment with ``idle_before`` idle seconds."""
+        return 0.0 if self.wall else self.idle(now) - idle_before
+
+    def counted(self, at: Numbers, idle: Numbers | None = None) -> Numbers:
+        """Return ``at`` as the fade key counts it; ``idle`` are the idle seconds before, if they are known."""
+        return at if self.wall else at - (self.idle(at) if idle is None else idle)
+
     def active_at(self, now: dt.datetime) -> "PartitionTime":
         """Return the time after a question or write at ``now``."""
         today = midnight(now)
-        if self.active_until > now.timestamp():
+        if now.timestamp() < self.active_until < math.inf:
             return self
+        if self.active_until == math.inf:
+            return dataclasses.replace(self, active_until=today + SECONDS_PER_DAY)
         spans = self.idle_spans if self.active_until == today else (*self.idle_spans, self.active_until, today)
-        return PartitionTime(today + SECONDS_PER_DAY, spans)
+        return dataclasses.replace(self, active_until=today + SECONDS_PER_DAY, idle_spans=spans)
 
     def active_from(self, now: dt.datetime) -> "PartitionTime":
         """Return the time if every day from that of ``now`` is active, as projections assume."""
-        return PartitionTime(math.inf, self.active_at(now).idle_spans)
+        return dataclasses.replace(self, active_until=math.inf, idle_spans=self.active_at(now).idle_spans)
+
+
+EVERY_DAY = PartitionTime()
 
 
 def midnight(now: dt.datetime) -> float:

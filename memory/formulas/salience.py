@@ -44,20 +44,24 @@ def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
     return np.where(value < LEAST_SALIENCE, 0.0, left)[()]
 
 
-def salience_effective(salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, now: Numbers) -> Numbers:
-    """Return the salience at ``now``: ``s * 2**(-(now - t0) / H)``.
+def salience_effective(
+    salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, now: Numbers, skipped: Numbers = 0.0
+) -> Numbers:
+    """Return the salience at ``now``: ``s * 2**(-(now - t0 - skipped) / H)``.
 
-    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before
-    ``reinforced_at`` counts as ``reinforced_at``, so the result never exceeds ``salience``.
+    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. ``skipped`` are the
+    seconds between that do not count (``PartitionTime``). A ``now`` before ``reinforced_at`` counts as
+    ``reinforced_at``, so the result never exceeds ``salience``.
     """
-    return decayed(salience, seconds=now - reinforced_at, half_life=half_life)
+    return decayed(salience, seconds=now - reinforced_at - skipped, half_life=half_life)
 
 
 def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> float:
     """Return the epoch at which the salience passes 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
 
-    Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so "below theta at t" is a range of this key
-    for all theta and t (docs/decisions.md, "The fade key").
+    ``reinforced_at`` and the key are in the time that the policy's clock counts (``PartitionTime.counted``), and so is
+    ``now`` where it is compared with the key. Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so
+    "below theta at t" is a range of this key for all theta and t (docs/decisions.md, "The fade key").
     """
     if salience <= 0.0:
         return -math.inf
@@ -98,7 +102,8 @@ def salience_reinforced(
 
     Each access at ``t`` does ``s <- min(cap, effective(t) + bump)`` and restarts the clock at ``t``. An access older
     than the last reinforcement (it was logged late) adds what would be left of its bump by now and leaves the clock.
-    A salience already above the cap, written by an operator, is not cut by being used.
+    A salience already above the cap, written by an operator, is not cut by being used. All times are those that the
+    policy's clock counts.
     """
     ceiling = max(cap, salience)
     for access in sorted(reinforcements, key=lambda access: access.at):

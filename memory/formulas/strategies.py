@@ -38,8 +38,8 @@ RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """The input of the strategies. ``salience`` is as stored, at ``reinforced_at``. For arrays of topics,
-    ``kind_weight`` replaces ``kind``."""
+    """The input of the strategies. ``salience`` is as stored, at ``reinforced_at``; ``idle_before`` are the idle
+    seconds of the partition before that. For arrays of topics, ``kind_weight`` replaces ``kind``."""
 
     salience: Numbers
     reinforced_at: Numbers
@@ -48,12 +48,16 @@ class TopicUsage:
     retrieval_count: Numbers = 0
     kind: str = ""
     kind_weight: Numbers | None = None
+    idle_before: Numbers = 0.0
 
 
-def idle_seconds(usage: TopicUsage, *, now: float) -> Numbers:
-    """Return the seconds since the last retrieval, or since creation if there was none."""
+def idle_seconds(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbers:
+    """Return the seconds since the last retrieval, or since creation if there was none, less ``skipped``.
+
+    ``skipped`` are the seconds since ``reinforced_at`` that do not count (``PartitionTime``), here and below.
+    """
     since = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
-    return np.maximum(0.0, now - since)
+    return np.maximum(0.0, now - since - skipped)
 
 
 def active_boost(retrieval_count: Numbers) -> Numbers:
@@ -61,29 +65,29 @@ def active_boost(retrieval_count: Numbers) -> Numbers:
     return np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + retrieval_count))
 
 
-def active_raw(usage: TopicUsage, *, active_half_life: float, now: float) -> Numbers:
+def active_raw(usage: TopicUsage, *, active_half_life: float, now: float, skipped: Numbers = 0.0) -> Numbers:
     """Return ``min(1, 1 - idle / 2H + boost)``; negative after a long time.
 
     The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So the
     score, which is compared with thresholds, has no floor. ``active_factor`` has it.
     """
-    age_part = 1.0 - idle_seconds(usage, now=now) / (2.0 * active_half_life)
+    age_part = 1.0 - idle_seconds(usage, now=now, skipped=skipped) / (2.0 * active_half_life)
     return np.minimum(1.0, age_part + active_boost(usage.retrieval_count))
 
 
-def active_factor(usage: TopicUsage, *, active_half_life: float, now: float) -> Numbers:
+def active_factor(usage: TopicUsage, *, active_half_life: float, now: float, skipped: Numbers = 0.0) -> Numbers:
     """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published: 0.1 to 1."""
-    age_part = 1.0 - idle_seconds(usage, now=now) / (2.0 * active_half_life)
+    age_part = 1.0 - idle_seconds(usage, now=now, skipped=skipped) / (2.0 * active_half_life)
     return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(usage.retrieval_count))
 
 
-def relevance(usage: TopicUsage, *, now: float) -> Numbers:
+def relevance(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbers:
     """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, age and idle in days: 0.06 to 1."""
     weight = usage.kind_weight
     if weight is None:
         weight = KIND_WEIGHTS.get(usage.kind, KIND_WEIGHT_ELSE)
     age = np.maximum(0.0, now - usage.created_at) / SECONDS_PER_DAY
-    idle = idle_seconds(usage, now=now) / SECONDS_PER_DAY
+    idle = idle_seconds(usage, now=now, skipped=skipped) / SECONDS_PER_DAY
     return (
         RELEVANCE_AGE / (1.0 + age / RELEVANCE_AGE_DAYS)
         + RELEVANCE_USE * np.minimum(usage.retrieval_count / RELEVANCE_FULL_USE, 1.0)
@@ -92,7 +96,9 @@ def relevance(usage: TopicUsage, *, now: float) -> Numbers:
     )
 
 
-def score(usage: TopicUsage, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
+def score(
+    usage: TopicUsage, *, strategy: str, half_life: float, active_half_life: float, now: float, skipped: Numbers = 0.0
+) -> Numbers:
     """Return the score, which is compared with thresholds. Raises ``ValueError`` for an unknown strategy.
 
     ``half_life`` is that of the policy, which may be a draft; the half-life stored in a row is not used.
@@ -101,15 +107,19 @@ def score(usage: TopicUsage, *, strategy: str, half_life: float, active_half_lif
         case "static":
             return usage.salience
         case "half_life":
-            return salience_effective(usage.salience, reinforced_at=usage.reinforced_at, half_life=half_life, now=now)
+            return salience_effective(
+                usage.salience, reinforced_at=usage.reinforced_at, half_life=half_life, now=now, skipped=skipped
+            )
         case "active_forgetting":
-            return active_raw(usage, active_half_life=active_half_life, now=now)
+            return active_raw(usage, active_half_life=active_half_life, now=now, skipped=skipped)
         case "relevance":
-            return relevance(usage, now=now)
+            return relevance(usage, now=now, skipped=skipped)
     raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
-def archive_gate(usage: TopicUsage, *, strategy: str, prune_after: float, now: float) -> Numbers:
+def archive_gate(
+    usage: TopicUsage, *, strategy: str, prune_after: float, now: float, skipped: Numbers = 0.0
+) -> Numbers:
     """Return whether a topic has gone unused long enough to be archived, whatever its score.
 
     Under ``relevance`` more than ``prune_after`` seconds since the last retrieval (else creation), as published; else
@@ -117,9 +127,9 @@ def archive_gate(usage: TopicUsage, *, strategy: str, prune_after: float, now: f
     """
     match strategy:
         case "static" | "half_life" | "active_forgetting":
-            return np.maximum(0.0, now - usage.reinforced_at) >= prune_after
+            return np.maximum(0.0, now - usage.reinforced_at - skipped) >= prune_after
         case "relevance":
-            return idle_seconds(usage, now=now) > prune_after
+            return idle_seconds(usage, now=now, skipped=skipped) > prune_after
     raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
@@ -132,13 +142,16 @@ def archive_due(
     half_life: float,
     active_half_life: float,
     now: float,
+    skipped: Numbers = 0.0,
 ) -> Numbers:
     """Return whether the strategy would archive: score below ``theta``, and unused for long enough.
 
     Pins and exemptions are not asked here. Raises ``ValueError`` for an unknown strategy.
     """
-    value = score(usage, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now)
-    return (value < theta) & archive_gate(usage, strategy=strategy, prune_after=prune_after, now=now)
+    value = score(
+        usage, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now, skipped=skipped
+    )
+    return (value < theta) & archive_gate(usage, strategy=strategy, prune_after=prune_after, now=now, skipped=skipped)
 
 
 def ranking_factor(
@@ -149,6 +162,7 @@ def ranking_factor(
     active_half_life: float,
     now: float,
     pinned: bool = False,
+    skipped: Numbers = 0.0,
 ) -> Numbers:
     """Return the factor for the score of a candidate: 0.1 to 1, and 1 for a pinned topic.
 
@@ -157,7 +171,9 @@ def ranking_factor(
     if pinned or ranking_decay == "off":
         return 1.0
     if ranking_decay == "active_forgetting":
-        return active_factor(usage, active_half_life=active_half_life, now=now)
+        return active_factor(usage, active_half_life=active_half_life, now=now, skipped=skipped)
     if ranking_decay == "half_life":
-        return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(usage, now=now), half_life=half_life))
+        return np.maximum(
+            FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(usage, now=now, skipped=skipped), half_life=half_life)
+        )
     raise ValueError(f"Ranking decay {ranking_decay!r} does not exist.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
-from memory.access.principal import Principal
+from memory.access.principal import SYSTEM, Principal
 from memory.core.text import TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -18,6 +18,7 @@ from memory.ingest.nearest import NearPair, topics_near
 from memory.ingest.plan import ItemOutcome, ItemReply, WritePlan, ingest_plan, item_id_chosen, item_topic_ids
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.models import Topic
+from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
@@ -96,6 +97,8 @@ def _apply(
         plan = ingest_plan(prepared.items, known=known, policies=policies_current(), principal=principal, now=now)
     if not plan.scopes:
         return plan.outcomes
+    if principal.identity != SYSTEM.identity:
+        activity_note(prepared.policies, plan.scopes, now=now)
     texts = _texts(plan)
     if not defer and plan is not prepared.plan:
         _vectors_complete(prepared.vectors, texts)

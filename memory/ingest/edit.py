@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,13 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
+from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import fade_key
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
+from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 
 
@@ -66,7 +69,8 @@ def topic_edit(
                 f"Topic {topic_id} is released or merged. Restore it before changing it.", code=ProblemCode.TOPIC_GONE
             )
         row = Topic.objects.get(pk=topic_id)
-        _kind_check(row.kind, change.kind, stored.scope, principal)
+        policies = policies_current()
+        _kind_check(row.kind, change.kind, policies.knobs(stored.scope).exempt_kinds, principal)
         if seen_at is not None and row.updated_at > seen_at:
             raise Conflict(
                 "This topic was changed while you were editing it. Your changes were not saved.",
@@ -97,8 +101,13 @@ def topic_edit(
             plan = WritePlan(texts={topic_id: stored}, scopes={stored.scope})
             plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)
         if change.salience is not None:
-            before["salience"], after["salience"] = _salience_write(topic_id, change.salience, now), change.salience
+            time = policies.effective(stored.scope).time.active_at(now)
+            before["salience"], after["salience"] = (
+                _salience_write(topic_id, change.salience, time, now),
+                change.salience,
+            )
         if after:
+            activity_note(policies, [stored.scope], now=now)
             AuditEvent.objects.create(
                 at=now,
                 actor=principal.actor,
@@ -119,11 +128,10 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
     return topic
 
 
-def _kind_check(kind: str, wanted: str | None, scope: str, principal: Principal) -> None:
+def _kind_check(kind: str, wanted: str | None, exempt: Collection[str], principal: Principal) -> None:
     """Raise ``NotAllowed`` if an agent would make a topic forgettable by giving it another kind."""
     if wanted is None or principal.covers("operator"):
         return
-    exempt = policies_current().knobs(scope).exempt_kinds
     if kind in exempt and wanted not in exempt:
         raise NotAllowed(
             f"Topics of the kind {kind!r} are never forgotten; only an operator key can change the kind.",
@@ -150,10 +158,11 @@ def _embed(text: str, vectors: dict[str, Vectors]) -> None:
         vectors[digest] = embedder_get().embed_passages([text])[0]
 
 
-def _salience_write(topic_id: uuid.UUID, salience: float, now: dt.datetime) -> float:
+def _salience_write(topic_id: uuid.UUID, salience: float, time: PartitionTime, now: dt.datetime) -> float:
     row = Vitality.objects.select_for_update(no_key=True).get(pk=topic_id)
     before = row.salience
-    row.salience, row.reinforced_at = salience, now
-    row.fade = row.fade_floor = fade_key(salience, reinforced_at=now.timestamp(), half_life=row.half_life)
-    row.save(update_fields=["salience", "reinforced_at", "fade", "fade_floor"])
+    row.salience, row.reinforced_at, row.idle_before = salience, now, float(time.idle(now.timestamp()))
+    counted = now.timestamp() - (0.0 if row.wall else row.idle_before)
+    row.fade = row.fade_floor = fade_key(salience, reinforced_at=counted, half_life=row.half_life)
+    row.save(update_fields=["salience", "reinforced_at", "idle_before", "fade", "fade_floor"])
     return before

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from memory.core.ids import uuid7_past
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import fade_key, salience_effective
 from memory.ingest.bulk import rows_copy
 from memory.ingest.items import EARLIEST, LATEST, FieldType
@@ -31,6 +33,7 @@ from memory.ingest.load import KnownField, KnownTopic
 from memory.ingest.mentions import Mentions, mentions_add
 from memory.ingest.plan import MAX_FIELDS, WritePlan
 from memory.ingest.write import REVISION, plan_write
+from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
@@ -55,10 +58,15 @@ class Past(BaseModel):
 
 
 class PastSalience(Past):
-    """Salience at the last use, and the uses so far. The half-life is that of the policy in force here."""
+    """Salience at the last use, and the uses so far. The half-life is that of the policy in force here.
+
+    ``counted_seconds`` are those from ``reinforced_at`` to the end of the last active day, without idle days. No more
+    have passed on arrival, under a clock that leaves idle days out.
+    """
 
     salience: Salience
     reinforced_at: Clock
+    counted_seconds: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     retrieval_count: Count
     last_retrieved_at: Clock | None
 
@@ -198,7 +206,9 @@ def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reas
             raise NotVisible(f"Scope {topic.scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
     if not topics:
         return
-    plan = _plan(topics, policies=policies_current(), actor=principal.actor, reason=reason, now=now)
+    policies = policies_current()
+    plan = _plan(topics, policies=policies, actor=principal.actor, reason=reason, now=now)
+    activity_note(policies, plan.scopes, now=now)
     texts = {topic_id: known.text() for topic_id, known in plan.texts.items()}
     model = embedder_get().model_name
     plan_write(plan, texts=texts, model=model, vectors=_vectors(topics, model=model))
@@ -295,9 +305,13 @@ def _plan(
     topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime
 ) -> WritePlan:
     plan = WritePlan()
-    half_lives = {scope: policies.knobs(scope).half_life for scope in {topic.scope for topic in topics}}
+    fadings = {
+        scope: _Fading(policy.knobs.half_life, policy.time.active_at(now))
+        for scope in {topic.scope for topic in topics}
+        if (policy := policies.effective(scope))
+    }
     for topic in topics:
-        half_life = half_lives[topic.scope]
+        fading = fadings[topic.scope]
         known = KnownTopic(
             id=topic.id,
             scope=topic.scope,
@@ -331,7 +345,7 @@ def _plan(
             (
                 topic.id,
                 topic.scope,
-                *_fading(topic, half_life),
+                *fading.columns(topic),
                 topic.pinned,
                 topic.pin_reason,
                 # Who set it may be unknown here.
@@ -348,15 +362,22 @@ def _plan(
         # Ids in the order of the file, which is the order of the fields: by time, then by id.
         ids = sorted(_id_of(each.created_at) for each in topic.fields)
         for field_id, each in zip(ids, topic.fields, strict=True):
-            _field_plan(plan, known, each, field_id=field_id, half_life=half_life)
-        since = topic.reinforced_at.timestamp()
-        worth = salience_effective(topic.salience, reinforced_at=since, half_life=half_life, now=now.timestamp())
+            _field_plan(plan, known, each, field_id=field_id, fading=fading)
+        worth = salience_effective(
+            topic.salience,
+            reinforced_at=topic.reinforced_at.timestamp(),
+            half_life=fading.half_life,
+            now=now.timestamp(),
+            skipped=fading.time.skipped(fading.idle_before(topic), now.timestamp()),
+        )
         after = json.dumps({"salience": worth, "rung": topic.rung, "released": known.released})
         plan.audits.append((now, actor, ACTION, topic.id, topic.scope, reason, "{}", after))
     return plan
 
 
-def _field_plan(plan: WritePlan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
+def _field_plan(
+    plan: WritePlan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, fading: "_Fading"
+) -> None:
     last = given.revisions[-1]
     known = KnownField(
         id=field_id,
@@ -370,16 +391,33 @@ def _field_plan(plan: WritePlan, topic: KnownTopic, given: PastField, *, field_i
         is_new=True,
     )
     topic.fields[given.name] = known
-    salience, reinforced_at, *keys = _fading(given, half_life)
+    salience, reinforced_at, *keys = fading.columns(given)
     uses = given.retrieval_count, given.last_retrieved_at, given.detached
     plan.fields.append((known, topic.id, salience, reinforced_at, given.created_at, *keys, *uses))
     plan.revisions += _revision_rows(known.id, given.revisions, after=given.before)
     plan.summaries += [(known.id, *dict(summary).values()) for summary in given.summaries]
 
 
-def _fading(given: PastSalience, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
-    fade = fade_key(given.salience, reinforced_at=given.reinforced_at.timestamp(), half_life=half_life)
-    return given.salience, given.reinforced_at, half_life, fade, fade
+@dataclass(frozen=True, slots=True)
+class _Fading:
+    """What the fade keys of a scope follow from; ``time`` is that after the import."""
+
+    half_life: float
+    time: PartitionTime
+
+    def idle_before(self, given: PastSalience) -> float:
+        """Return the idle seconds before the last use that let as many seconds count as the export says."""
+        used, end = given.reinforced_at.timestamp(), self.time.active_until
+        if given.counted_seconds is None:
+            return float(self.time.idle(used))
+        return float(used - (end - self.time.idle(end)) + given.counted_seconds)
+
+    def columns(self, given: PastSalience) -> tuple[Any, ...]:
+        """Return the columns from ``salience`` to ``fade_floor``."""
+        idle = self.idle_before(given)
+        counted = self.time.counted(given.reinforced_at.timestamp(), idle)
+        fade = fade_key(given.salience, reinforced_at=counted, half_life=self.half_life)
+        return given.salience, given.reinforced_at, self.half_life, idle, self.time.wall, fade, fade
 
 
 def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, after: int) -> list[tuple[Any, ...]]:

@@ -78,17 +78,28 @@ class IngestItem(RequestModel):
     model_config = ConfigDict(frozen=True)
 
     placement: Placement
-    topic_id: str | None = Field(default=None, max_length=100)
+    topic_id: str | None = Field(
+        default=None, max_length=100, description="Required but for new_topic, where a UUID becomes the id."
+    )
     title: str = Field(default="", max_length=1000, description="Used by new_topic; empty becomes 'untitled'.")
     summary: LongText | None = Field(default=None, description="Used by new_topic.")
     topic_kind: ShortText | None = None
-    salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False)
-    fields: list[IngestField] = Field(default_factory=list, max_length=200)
-    edges: list[IngestEdge] = Field(default_factory=list, max_length=500)
-    suggest_similar: bool = False
-    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
-    categories: list[Category] = Field(default_factory=list, max_length=50)
-    valid_from: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
+    salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False, description="Of what the item creates.")
+    fields: list[IngestField] = Field(
+        default_factory=list, max_length=200, description="At most 200; a topic holds 500."
+    )
+    edges: list[IngestEdge] = Field(default_factory=list, max_length=500, description="Links; at most 500.")
+    suggest_similar: bool = Field(
+        default=False,
+        description="Fills similar_topic_ids with at most 5 topics of the scope: same title, or suggest_similar_above.",
+    )
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH, description="Of a new topic.")
+    categories: list[Category] = Field(
+        default_factory=list, max_length=50, description="Added to the topic, which holds 50."
+    )
+    valid_from: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Since when the values are true; now if left out."
+    )
     pinned: bool = False
     created_at: AwareDatetime | None = Field(
         default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the time in the past at which it was learned."

@@ -15,7 +15,6 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
-from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.formulas.salience import fade_key
@@ -23,7 +22,7 @@ from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.ingest.replies import IngestReply
 from memory.models import Rung
-from memory.policy.snapshot import Policies
+from memory.policy.snapshot import EffectivePolicy, Policies
 
 Row = tuple[Any, ...]
 
@@ -68,7 +67,7 @@ class WritePlan:
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
     # New values of stored topics and fields.
-    touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime]] = field(default_factory=dict)
+    touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime, float]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
     pins_by_agent: bool = False
@@ -99,10 +98,10 @@ def ingest_plan(
 ) -> WritePlan:
     """Return the rows of ``items`` on top of ``known``, which is changed on the way. No queries."""
     plan = WritePlan(pins_by_agent=not principal.covers("operator"))
-    knobs = functools.cache(policies.knobs)
+    policy = functools.cache(policies.effective)
     for at, item in enumerate(items):
         try:
-            reply = _Placing(plan, known, knobs, principal, item, now).place()
+            reply = _Placing(plan, known, policy, principal, item, now).place()
         except MemoryProblem as problem:
             plan.outcomes.append(problem)
         else:
@@ -128,12 +127,12 @@ class _Placing:
         self,
         plan: WritePlan,
         known: Known,
-        knobs: Callable[[str], Knobs],
+        policy: Callable[[str], EffectivePolicy],
         principal: Principal,
         item: IngestItem,
         now: dt.datetime,
     ) -> None:
-        self.plan, self.known, self.knobs, self.principal, self.item = plan, known, knobs, principal, item
+        self.plan, self.known, self.policy, self.principal, self.item = plan, known, policy, principal, item
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
@@ -259,7 +258,6 @@ class _Placing:
         if topic_id is None:
             topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
-        knobs = self.knobs(scope)
         topic = KnownTopic(
             id=topic_id,
             scope=scope,
@@ -271,7 +269,6 @@ class _Placing:
             is_new=True,
         )
         self.known.topics[topic_id] = topic
-        fade = fade_key(item.salience, reinforced_at=self.used_at.timestamp(), half_life=knobs.half_life)
         self.plan.topics.append(
             (
                 topic_id,
@@ -294,9 +291,7 @@ class _Placing:
                 scope,
                 item.salience,
                 self.used_at,
-                knobs.half_life,
-                fade,
-                fade,
+                *self._keys(scope),
                 item.pinned,
                 reason,
                 item.pinned and not self.principal.covers("operator"),
@@ -310,6 +305,17 @@ class _Placing:
         )
         self.plan.texts[topic_id] = topic
         return topic, ItemReply(topic_id, applied=[f"created_topic:{topic_id}"])
+
+    def _idle(self, scope: str, at: dt.datetime) -> float:
+        """Return the idle seconds of the scope before ``at``; this write makes the day an active one."""
+        return float(self.policy(scope).time.active_at(self.now).idle(at.timestamp()))
+
+    def _keys(self, scope: str) -> Row:
+        """Return what the columns from ``half_life`` to ``fade_floor`` hold after the use by this item."""
+        policy, idle, used_at = self.policy(scope), self._idle(scope, self.used_at), self.used_at.timestamp()
+        half_life = policy.knobs.half_life
+        fade = fade_key(self.item.salience, reinforced_at=policy.time.counted(used_at, idle), half_life=half_life)
+        return half_life, idle, policy.time.wall, fade, fade
 
     def _stored_topic(self) -> KnownTopic:
         item = self.item
@@ -337,7 +343,7 @@ class _Placing:
     def _field(self, topic: KnownTopic, entry: IngestField, reply: ItemReply) -> None:
         present = topic.fields.get(entry.name)
         text, field_type = entry.typed(present.field_type if present is not None else None)
-        knobs = self.knobs(topic.scope)
+        knobs = self.policy(topic.scope).knobs
         if present is None:
             present = KnownField(
                 id=uuid7_at(self.now),
@@ -351,22 +357,9 @@ class _Placing:
                 is_new=True,
             )
             topic.fields[entry.name] = present
-            fade = fade_key(self.item.salience, reinforced_at=self.used_at.timestamp(), half_life=knobs.half_life)
             # last_seq and cold_through are set when the plan is written, since later items may add revisions.
             self.plan.fields.append(
-                (
-                    present,
-                    topic.id,
-                    self.item.salience,
-                    self.used_at,
-                    self.at,
-                    knobs.half_life,
-                    fade,
-                    fade,
-                    0,
-                    None,
-                    False,
-                )
+                (present, topic.id, self.item.salience, self.used_at, self.at, *self._keys(topic.scope), 0, None, False)
             )
             reply.applied.append(f"field:{entry.name}")
             if self.item.placement == "version_field":
@@ -411,8 +404,10 @@ class _Placing:
 
     def _touch(self, topic: KnownTopic) -> None:
         topic.categories = sorted({*topic.categories, *self.item.categories})
-        _categories, at, used_at = self.plan.touched.get(topic.id, (None, self.at, self.used_at))
-        self.plan.touched[topic.id] = (topic.categories, max(at, self.at), max(used_at, self.used_at))
+        _categories, at, used_at, _idle = self.plan.touched.get(topic.id, (None, self.at, self.used_at, 0.0))
+        used_at = max(used_at, self.used_at)
+        idle = self._idle(topic.scope, used_at)
+        self.plan.touched[topic.id] = (topic.categories, max(at, self.at), used_at, idle)
         by_operator = self.principal.covers("operator")
         if self.item.pinned and (not topic.pinned or (by_operator and topic.pinned_by_agent)):
             before = {"pinned": topic.pinned}

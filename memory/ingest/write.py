@@ -5,6 +5,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -17,7 +18,7 @@ from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_co
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import WritePlan
-from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
+from memory.models.expressions import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
 
 TOPIC = (
     "id",
@@ -38,6 +39,8 @@ VITALITY = (
     "salience",
     "reinforced_at",
     "half_life",
+    "idle_before",
+    "wall",
     "fade",
     "fade_floor",
     "pinned",
@@ -60,6 +63,8 @@ FIELD = (
     "reinforced_at",
     "created_at",
     "half_life",
+    "idle_before",
+    "wall",
     "fade",
     "fade_floor",
     "retrieval_count",
@@ -115,19 +120,23 @@ WHERE f.id = d.id
 # Writing to a topic counts as use: the time since its last use starts anew, so that a topic is not archived right after
 # a write. Its salience keeps its value and fades on along the same curve. All rows are locked, unchanged ones too:
 # pinning one of them later would break the order of ids.
+_USED_KEY = fade_key_sql(
+    "held.salience", counted=counted_sql("v", at="held.at", idle="held.idle"), half_life="v.half_life"
+)
 _USED_SQL = f"""
 WITH held AS MATERIALIZED (
-    SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience,
+    SELECT v.topic_id, d.at, d.idle,
+           {salience_effective_sql("v", "d.at", skipped=skipped_sql("v", "d.idle"))} AS salience,
            v.live AND v.reinforced_at < d.at AS used_before
-    FROM unnest(%(ids)s::uuid[], %(ats)s::timestamptz[]) AS d (id, at)
+    FROM unnest(%(ids)s::uuid[], %(ats)s::timestamptz[], %(idle)s::float8[]) AS d (id, at, idle)
     JOIN memory_vitality v ON v.topic_id = d.id
     ORDER BY v.topic_id FOR NO KEY UPDATE OF v
 ), keyed AS (
-    SELECT held.*, {fade_key_sql("held.salience", reinforced_at="held.at", half_life="v.half_life")} AS fade
+    SELECT held.*, {_USED_KEY} AS fade
     FROM held JOIN memory_vitality v USING (topic_id) WHERE held.used_before AND held.salience > {LEAST_KEPT}
 )
 UPDATE memory_vitality v
-SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
+SET salience = k.salience, reinforced_at = k.at, idle_before = k.idle, fade = k.fade,
     fade_floor = CASE WHEN v.rung > 0 THEN k.fade
                       ELSE {fade_floor_sql("v.fade_floor", fade="k.fade", half_life="v.half_life")} END
 FROM keyed k WHERE v.topic_id = k.topic_id
@@ -247,13 +256,16 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
             _TOUCH_SQL,
             [
                 list(plan.touched),
-                [at for _categories, at, _used_at in plan.touched.values()],
-                [json_array(categories) for categories, _at, _used_at in plan.touched.values()],
+                [at for _categories, at, *_used in plan.touched.values()],
+                [json_array(categories) for categories, *_times in plan.touched.values()],
             ],
         )
-        cursor.execute(
-            _USED_SQL, {"ids": list(plan.touched), "ats": [used_at for *_rest, used_at in plan.touched.values()]}
-        )
+        uses: dict[str, Any] = {
+            "ids": list(plan.touched),
+            "ats": [used_at for *_rest, used_at, _idle in plan.touched.values()],
+            "idle": [idle for *_rest, idle in plan.touched.values()],
+        }
+        cursor.execute(_USED_SQL, uses)
     if plan.pins:
         cursor.execute(_PINS_SQL, {"ids": plan.pins, "by_agent": plan.pins_by_agent})
 

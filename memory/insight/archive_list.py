@@ -18,7 +18,7 @@ from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
-from memory.models.expressions import rung_label_sql, salience_effective_sql
+from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["archived", "score", "title"]
@@ -190,7 +190,7 @@ def archived_list(
                 last=_LAST.format(topic="d.id"),
                 restored=_RESTORED,
                 rung=rung_label_sql("a.from_rung"),
-                salience=salience_effective_sql("v", "%(now)s::timestamptz"),
+                salience=salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id"),
             ),
             {"ids": ids, "now": now},
         )

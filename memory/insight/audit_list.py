@@ -1,7 +1,7 @@
 """The audit journal, page by page: every change with actor and reason. Read-only.
 
-The list combines audit events and saved policies. A saved policy writes no audit event: its ``PolicyVersion`` is the
-entry.
+The list combines audit events, saved policies and runs of forgetting. A saved policy writes no audit event: its
+``PolicyVersion`` is the entry. Nor does a run that started by itself: its ``ForgetRun`` is the entry.
 """
 
 import datetime as dt
@@ -12,19 +12,32 @@ from typing import Any
 
 from django.db import connection
 
+from memory.access.keys import caller_names
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
+from memory.forgetting.manual_runs import BY_HAND, REVISE
+from memory.forgetting.run_text import event_words
 from memory.predicates.binding import Bound, path_sql
 
+_RUN = 2
+# Ids are compared as texts of one length.
 _EVENTS_SQL = """
-SELECT at, 0 AS kind, id, actor, action, topic_id, scope, reason, before, after FROM memory_auditevent
+SELECT at, 0 AS kind, lpad(id::text, 20, '0') AS id, actor, action, topic_id, scope, reason, before, after
+FROM memory_auditevent
 """
 _VERSIONS_SQL = """
-SELECT created_at AS at, 1 AS kind, id, author AS actor,
+SELECT created_at AS at, 1 AS kind, lpad(id::text, 20, '0') AS id, author AS actor,
        CASE WHEN rolled_back_to IS NULL THEN 'policy_saved' ELSE 'policy_rolled_back' END AS action,
        NULL::uuid AS topic_id, scope, reason, '{}'::jsonb AS before,
        jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
 FROM memory_policyversion
+"""
+# Applied dry runs and approved runs have an audit event, and so has each topic of a change by hand.
+_RUNS_SQL = f"""
+SELECT created_at AS at, 2 AS kind, id::text AS id, actor, 'run_applied' AS action, NULL::uuid AS topic_id, scope,
+       event AS reason, '{{}}'::jsonb AS before, jsonb_build_object('run', id, 'counts', counts) AS after
+FROM memory_forgetrun
+WHERE applied > 0 AND NOT dry_run AND approved_by = '' AND event NOT IN ('{BY_HAND}', '{REVISE}')
 """
 # Purged topics have no title.
 _TITLED_SQL = """
@@ -35,8 +48,9 @@ ORDER BY f.at DESC, f.kind DESC, f.id DESC
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are shown; None means all. ``scope`` is canonical and includes what lies below it. An ``action``
-    that ends in a star is a prefix, such as ``ingest_*``."""
+    """Which entries are shown; None means all. ``scope`` is canonical and includes what lies below it. An ``actor`` may
+    be named without ``user:`` and ``key:``. An ``action`` is a name or its first words, such as ``ingest``, with
+    spaces or underscores."""
 
     scope: str = "/"
     actor: str | None = None
@@ -55,7 +69,7 @@ def audit_list(
     """
     conditions, bound = _conditions(filters, principal)
     if cursor is not None:
-        at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, cursor_number))
+        at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, str))
         conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
         # The index by time cannot serve the row comparison, because ``kind`` is a constant.
         conditions.append(f"at <= {at}")
@@ -77,21 +91,21 @@ def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> 
 
 
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
-    """Return the statement over both kinds. Each part has the limit itself, so that neither is read further."""
+    """Return the statement over all kinds. Each part has the limit itself, so that none is read further."""
     within = " AND ".join(conditions)
-    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS_SQL, _VERSIONS_SQL)]
-    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
+    kinds = (_EVENTS_SQL, _VERSIONS_SQL, _RUNS_SQL)
+    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in kinds]
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) all_kinds {tail}"
 
 
 def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
     bound = Bound()
     conditions = [path_sql("scope", principal.scope_chosen(filters.scope), bound.bind)]
     if filters.actor is not None:
-        conditions.append(f"actor = {bound.bind(filters.actor)}")
-    if filters.action is not None and filters.action.endswith("*"):
-        conditions.append(f"starts_with(action, {bound.bind(filters.action.removesuffix('*'))})")
-    elif filters.action is not None:
-        conditions.append(f"action = {bound.bind(filters.action)}")
+        conditions.append(f"actor = ANY({bound.bind(caller_names(filters.actor))})")
+    if filters.action is not None:
+        action = bound.bind("_".join(filters.action.lower().removesuffix("*").replace("_", " ").split()))
+        conditions.append(f"(action = {action} OR starts_with(action, {action} || '_'))")
     if filters.topic_id is not None:
         conditions.append(f"topic_id = {bound.bind(filters.topic_id)}")
     if filters.since is not None:
@@ -102,16 +116,17 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
 
 
 def _entry_as_dict(row: tuple[Any, ...]) -> dict[str, Any]:
-    at, kind, number, actor, action, topic_id, scope, reason, before, after, title = row
+    at, kind, text, actor, action, topic_id, scope, reason, before, after, title = row
     return {
-        "id": f"policy {number}" if kind else number,
+        "id": f"{('event', 'policy', 'run')[kind]} {text.lstrip('0')}",
         "at": at,
         "actor": actor,
         "action": action,
         "topic_id": str(topic_id) if topic_id else None,
         "title": title,
         "scope": scope,
-        "reason": reason,
+        "reason": f"{event_words(reason)}." if kind == _RUN else reason,
         "before": json.loads(before),
         "after": json.loads(after),
+        "run_id": text if kind == _RUN else None,
     }

@@ -151,9 +151,7 @@ class _Count:
         for view in views:
             judge = view.judge
             if judge.unused_since is not None:
-                gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.now - dt.timedelta(
-                    seconds=judge.policy.knobs.prune_after
-                )
+                gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.unused_moment
         gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
         self.readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
         self.numbers, self.held = columns.packed()

@@ -5,12 +5,12 @@ explanations only. ``tests/insight/test_why_outlook.py`` compares the two. Times
 """
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.core.policy_values import Knobs
-from memory.core.rules import RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
@@ -94,14 +94,16 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
     return reasons
 
 
-def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
+def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
     """Return the score at ``now``, which is compared with the thresholds."""
+    knobs = policy.knobs
     value = score(
         subject.presence,
         strategy=knobs.strategy,
         half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
         now=now,
+        skipped=policy.time.skipped(subject.presence.idle_before, now),
     )
     return float(value)
 
@@ -109,7 +111,7 @@ def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
     """Return what a run at ``now``, started by ``event``, would do to the topic, as the candidate query does."""
     knobs = policy.knobs
-    value = score_of(subject, knobs, now=now)
+    value = score_of(subject, policy, now=now)
     stays = RunVerdict(subject.rung, False, value)
     if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
         return stays
@@ -126,6 +128,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
         half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
         now=now,
+        skipped=policy.time.skipped(subject.presence.idle_before, now),
     )
     ladder = rung_target(
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
@@ -141,13 +144,13 @@ def _rules_apply(
     """Return the first matching rule with a rung action, and whether the topic is pinned after all rules."""
     categories, chosen, pinned = subject.categories, None, None
     for rule in policy.rules.on(event):
-        if not _holds(rule, subject, categories, value, now):
+        if not _holds(rule, subject, policy, categories, value, now):
             continue
         if rule.action in RUNG_ACTIONS:
             chosen = chosen or rule
         elif rule.category:
             categories |= {rule.category}
-        elif pinned is None:
+        elif rule.action in PIN_ACTIONS and pinned is None:
             pinned = rule.action == "pin"
     return chosen, subject.pinned if pinned is None else pinned
 
@@ -162,13 +165,15 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
             if rule.enabled
             and rule not in answering
             and rule.action in ("summarize", "detach")
-            and _holds(rule, subject, subject.categories, value, now)
+            and _holds(rule, subject, policy, subject.categories, value, now)
         ),
         default=0,
     )
 
 
-def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: float, now: float) -> bool:
+def _holds(
+    rule: Rule, subject: Subject, policy: EffectivePolicy, categories: frozenset[str], value: float, now: float
+) -> bool:
     """Return whether a topic with these categories and this score meets the condition of a rule."""
     presence = subject.presence
 
@@ -194,7 +199,7 @@ def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: floa
             case "score":
                 found = value
             case "salience":
-                found = _salience(subject, now)
+                found = salience_of(subject, policy, now=now)
             case "pinned":
                 found = subject.pinned
             case _:
@@ -209,21 +214,28 @@ def _seconds(since: float, now: float) -> float:
     return round(now - since, 6)
 
 
-def _salience(subject: Subject, now: float) -> float:
+def salience_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
+    """Return the effective salience of a topic at ``now``, if nothing has used it since it was read."""
     presence = subject.presence
     found = salience_effective(
-        presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
+        presence.salience,
+        reinforced_at=presence.reinforced_at,
+        half_life=subject.half_life,
+        now=now,
+        skipped=policy.time.skipped(presence.idle_before, now),
     )
     return float(found)
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
-    """Return when runs would move the topic further down if nothing uses it, without the rungs that it would skip.
+    """Return when runs would move the topic further down if nothing uses it and every day from ``now`` on counts,
+    without the rungs that it would skip.
 
     The verdict can change only at a few times: when the score passes a threshold, when the topic has been unused long
     enough, and when a comparison of a rule with age, idle time or score changes. The verdict is computed at each of
     them and just after it.
     """
+    policy = policy.projected(dt.datetime.fromtimestamp(now, dt.UTC))
     moments = sorted({moment for moment in _turns(subject, policy, now) if now <= moment < now + HORIZON})
     found, reached = [], subject.rung
     for moment in moments:
@@ -240,9 +252,10 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
     knobs, presence = policy.knobs, subject.presence
     used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
     yield now
-    yield (used if knobs.strategy == "relevance" else presence.reinforced_at) + knobs.prune_after
+    skipped = float(policy.time.skipped(presence.idle_before, now))
+    yield (used if knobs.strategy == "relevance" else presence.reinforced_at) + skipped + knobs.prune_after
     for name in THRESHOLDS.values():
-        yield from _falls_below(subject, knobs, getattr(knobs, name), now)
+        yield from _falls_below(subject, policy, getattr(knobs, name), now)
     for rule in policy.rules.on("cron"):
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             value: Any = comparison.value
@@ -252,18 +265,19 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
                 case "idle":
                     yield used + value
                 case "score":
-                    yield from _falls_below(subject, knobs, value, now)
+                    yield from _falls_below(subject, policy, value, now)
                 case "salience":
-                    yield from _crosses(value, now, lambda at: _salience(subject, at))
+                    yield from _crosses(value, now, lambda at: salience_of(subject, policy, now=at))
 
 
-def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> Iterable[float]:
-    presence = subject.presence
+def _falls_below(subject: Subject, policy: EffectivePolicy, theta: float, now: float) -> Iterable[float]:
+    knobs, presence = policy.knobs, subject.presence
     if knobs.strategy == "half_life" and theta > 0 and presence.salience > 0:
         # Salience passes theta at fade - H * log2(theta): the key of a salience of s / theta.
-        yield fade_key(presence.salience / theta, reinforced_at=presence.reinforced_at, half_life=knobs.half_life)
+        since = presence.reinforced_at + float(policy.time.skipped(presence.idle_before, now))
+        yield fade_key(presence.salience / theta, reinforced_at=since, half_life=knobs.half_life)
     elif knobs.strategy != "half_life":
-        yield from _crosses(theta, now, lambda at: score_of(subject, knobs, now=at))
+        yield from _crosses(theta, now, lambda at: score_of(subject, policy, now=at))
 
 
 def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
@@ -277,21 +291,22 @@ def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Itera
     yield high
 
 
-def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subject:
+def retrieved(subject: Subject, policy: EffectivePolicy, *, at: float, cap: float) -> Subject:
     """Return the topic as it would be after one more retrieval at ``at``."""
-    presence = subject.presence
-    salience, since = salience_reinforced(
+    presence, time = subject.presence, policy.time
+    salience, _since = salience_reinforced(
         presence.salience,
-        reinforced_at=presence.reinforced_at,
+        reinforced_at=float(time.counted(presence.reinforced_at, presence.idle_before)),
         half_life=subject.half_life,
         cap=cap,
-        reinforcements=[Reinforcement(at, bump)],
+        reinforcements=[Reinforcement(float(time.counted(at)), policy.knobs.query_salience_bump)],
     )
     last = at if presence.last_retrieved_at is None else max(at, presence.last_retrieved_at)
     changed = dataclasses.replace(
         presence,
         salience=salience,
-        reinforced_at=since,
+        reinforced_at=max(at, presence.reinforced_at),
+        idle_before=time.idle(at) if at > presence.reinforced_at else presence.idle_before,
         last_retrieved_at=last,
         retrieval_count=presence.retrieval_count + 1,
     )
@@ -308,7 +323,7 @@ def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, ev
     presence = subject.presence
 
     def kept(at: float) -> bool:
-        used = retrieved(subject, at=at, bump=policy.knobs.query_salience_bump, cap=cap)
+        used = retrieved(subject, policy, at=at, cap=cap)
         return not verdict(used, policy, now=run_at, event=event).gone
 
     earliest = float(max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0))

@@ -15,7 +15,8 @@ from memory.core.policy_values import Knobs
 from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import ROOT
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
-from memory.formulas.salience import decayed, reinforced
+from memory.formulas.partition_time import EVERY_DAY, PartitionTime
+from memory.formulas.salience import Numbers, decayed, reinforced
 from memory.formulas.strategies import TopicUsage, archive_gate, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.predicates.rule_json import condition_parse
@@ -60,11 +61,12 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The knobs of one partition, its rules for scheduled runs, and the scope of its soft limit."""
+    """The knobs of one partition, its rules for scheduled runs, the scope of its soft limit, and its time."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
     limit_scope: str = ROOT
+    time: PartitionTime = EVERY_DAY
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class World:
         self.salience = topics.salience.copy()
         self.reinforced = topics.used.copy()
         self.used = topics.used.copy()
+        self.idle_before = self._idle(np.arange(count), topics.used)
         self.retrievals = np.zeros(count, dtype=np.int64)
         self.rung = np.zeros(count, dtype=np.int8)
         self.pinned = topics.pinned.copy()
@@ -107,17 +110,28 @@ class World:
         for part in _one_by_one(places, at):
             self._use_once(places[part], at[part], what[part] == SALIENCE_SET, value[part])
 
+    def _idle(self, places: Ints, at: Floats) -> Floats:
+        """Return the seconds before ``at`` that do not count for each topic."""
+        found = np.zeros(len(places))
+        for number, ruling in enumerate(self.rulings):
+            if not ruling.time.wall:
+                here = self.topics.partition[places] == number
+                found[here] = ruling.time.idle(at[here])
+        return found
+
     def _use_once(self, places: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
-        salience, since = reinforced(
+        idle, before = self._idle(places, at), self.reinforced[places]
+        salience, _since = reinforced(
             self.salience[places],
-            reinforced_at=self.reinforced[places],
+            reinforced_at=before - self.idle_before[places],
             half_life=self.half_life[places],
             ceiling=np.maximum(self.cap[places], self.salience[places]),
-            at=at,
+            at=at - idle,
             bump=value,
         )
         self.salience[places] = np.where(is_set, value, salience)
-        self.reinforced[places] = np.where(is_set, at, since)
+        self.reinforced[places] = np.where(is_set, at, np.maximum(at, before))
+        self.idle_before[places] = np.where(is_set | (at > before), idle, self.idle_before[places])
         self.retrievals[places] += ~is_set
         self.used[places] = np.where(
             is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
@@ -132,6 +146,7 @@ class World:
             self.used[ids],
             self.retrievals[ids],
             kind_weight=self.topics.kind_weight[ids],
+            idle_before=self.idle_before[ids],
         )
 
     def there(self, now: float) -> Bools:
@@ -178,31 +193,35 @@ class World:
         topics = self.topics
         ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.spared & (topics.created <= now))
         presence, knobs = self.presence(ids), ruling.knobs
+        skipped = ruling.time.skipped(presence.idle_before, now)
         scores = score(
             presence,
             strategy=knobs.strategy,
             half_life=knobs.half_life,
             active_half_life=knobs.active_half_life,
             now=now,
+            skipped=skipped,
         )
         rung, pinned = self.rung[ids], self.pinned[ids].copy()
         standing = np.zeros(len(ids), dtype=np.int8)
         pin_seen = np.zeros(len(ids), dtype=np.bool_)
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
-            holds = self._holds(rule, ids, scores, now)
+            holds = self._holds(rule, ids, scores, skipped, now)
             if rule.action in RUNG_ACTIONS:
                 standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
                 pin_seen |= holds
-            else:
+            elif rule.category:
                 added = self.added.setdefault(rule.category, np.zeros(len(self.gone), dtype=np.bool_))
                 categorized |= holds & ~added[ids]
                 added[ids[holds]] = True
         protected = pinned | topics.exempt[ids]
         released = (standing == RELEASED) & ~protected
-        unused = archive_gate(presence, strategy=knobs.strategy, prune_after=knobs.prune_after, now=now)
+        unused = archive_gate(
+            presence, strategy=knobs.strategy, prune_after=knobs.prune_after, now=now, skipped=skipped
+        )
         ladder = rung_target(
             rung,
             scores,
@@ -215,13 +234,13 @@ class World:
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
 
-    def _holds(self, rule: Rule, ids: Ints, scores: Floats, now: float) -> Bools:
+    def _holds(self, rule: Rule, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
         held: Bools = predicate_holds(
-            condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, now)
+            condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, skipped, now)
         )
         return held
 
-    def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, now: float) -> Bools:
+    def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
         match comparison.field:
             case "age":
                 found: Any = now - self.topics.created[ids]
@@ -232,7 +251,8 @@ class World:
             case "score":
                 found = scores
             case "salience":
-                found = decayed(self.salience[ids], seconds=now - self.reinforced[ids], half_life=self.half_life[ids])
+                seconds = now - self.reinforced[ids] - skipped
+                found = decayed(self.salience[ids], seconds=seconds, half_life=self.half_life[ids])
             case "pinned":
                 found = self.pinned[ids]
             case "rung":

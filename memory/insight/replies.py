@@ -66,6 +66,7 @@ class WhyStanding(TypedDict):
     salience_at: dt.datetime
     score: float
     strategy: str
+    clock: Annotated[str, doc("active: idle days do not count; wall: they do.")]
     policy: Annotated[str, doc("The scope whose policy governs the topic.")]
     version: int
 
@@ -116,6 +117,8 @@ class WhyEvent(TypedDict):
     undone_at: NotRequired[dt.datetime | None]
     undone_by: NotRequired[str | None]
     note: NotRequired[Annotated[str, Field(default="")]]
+    into: NotRequired[Annotated[str | None, Field(description="The topic that it was compacted into.")]]
+    sources: NotRequired[Annotated[int | None, Field(description="How many topics it was made of.")]]
     salience: NotRequired[float | None]
     reason: str
 

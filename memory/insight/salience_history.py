@@ -12,10 +12,10 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
-from memory.core.policy_values import Knobs
 from memory.forgetting.manual_actions import RESTORED_SALIENCE
+from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import SECONDS_PER_DAY
-from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, score_of, steps_ahead
+from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, salience_of, score_of, steps_ahead
 from memory.insight.salience_replay import (
     CountedUse,
     Replay,
@@ -29,6 +29,7 @@ from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snap
 from memory.models import Rung
 from memory.models.expressions import share_of_topic_sql
 from memory.policy.effective import policies_current
+from memory.policy.snapshot import EffectivePolicy
 
 FORECAST_DAYS = 90
 # The newest uses and salience events that are replayed. The time before them is shown as an estimate.
@@ -72,22 +73,24 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
         uses = _uses_load(cursor, topic_id, row)
-        turns = _turns_load(cursor, topic_id)
-    policy = policies_current().effective(row.scope)
+        policy = policies_current().effective(row.scope)
+        turns = _turns_load(cursor, topic_id, policy.time)
     knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
     turns = [_known(turn, knobs.archive_attenuation, unknown) for turn in turns]
-    replay = _replay(row, turns, uses, knobs, now)
+    replay = _replay(row, turns, uses, policy, now)
     until = now.timestamp()
     points = [
-        (_moment(at), *_values_at(replay, subject, knobs, at, before, unknown)) for at, before in _sides(replay, until)
+        (_moment(at), *_values_at(replay, subject, policy, at, before, unknown)) for at, before in _sides(replay, until)
     ]
-    points.append((now, subject_salience(subject, until), score_of(subject, knobs, now=until)))
+    points.append((now, salience_of(subject, policy, now=until), score_of(subject, policy, now=until)))
     gone = row.is_gone or row.rung == Rung.ARCHIVED
     protected = protections(subject, policy)
-    marks = [] if gone or protected else _marks(subject, policy, until)
+    ahead = policy.projected(now)
+    marks = [] if gone or protected else _marks(subject, ahead, until)
     return {
         "strategy": knobs.strategy,
+        "clock": knobs.clock,
         "half_life": row.half_life,
         # One curve is enough where both are the same.
         "score_differs": knobs.strategy != "half_life" or knobs.half_life != row.half_life,
@@ -103,19 +106,13 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         "uses": len(uses),
         "uses_unknown": unknown,
         "turns": [_turn_as_dict(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
-        "ahead": [] if gone else _ahead(subject, knobs, until, marks),
+        "ahead": [] if gone else _ahead(subject, ahead, until, marks),
         "marks": marks,
         "protected": [] if gone else protected,
         "gone": gone,
         "salience": points[-1][1],
         "score": points[-1][2],
     }
-
-
-def subject_salience(subject: Subject, moment: float) -> float:
-    """Return the effective salience of a topic at ``moment``, now or later, if nothing uses it until then."""
-    presence = subject.presence
-    return State(presence.salience, presence.reinforced_at).at(moment, subject.half_life)
 
 
 def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -> list[CountedUse]:
@@ -131,14 +128,14 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -
     return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
 
-def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEvent]:
+def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
     """Return the salience events by runs and by people, from both journals. Two queries."""
     cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_TURNS})
     turns: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
-        turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}")))
+        turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}"), time))
         if state == "undone" and undone_at is not None:
-            turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was)))
+            turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was), time))
     by_run = {turn.at for turn in turns}
     cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_TURNS})
     # If both journals have an entry for a change, that of the runs holds more.
@@ -146,30 +143,36 @@ def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEven
         turn
         for at, action, was, became in cursor.fetchall()
         if at.timestamp() not in by_run or action == "ingest_new_topic"
-        for turn in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became))
+        for turn in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became), time)
     ]
 
 
-def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> SalienceEvent:
+def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any], time: PartitionTime) -> SalienceEvent:
     what: What = "archived" if action == "archived" else "undone" if action == "undone" else "moved"
     if not was or not became:
         return SalienceEvent(at, what, note=action)
-    before, after = (State(each["salience"], _epoch(each["reinforced_at"])) for each in (was, became))
+    before, after = (_state(each["salience"], _epoch(each["reinforced_at"]), time) for each in (was, became))
     if before.since > at:
         # The clock of the writer was ahead of that of the run, so only the ratio of the two values is reliable.
         return SalienceEvent(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
     return SalienceEvent(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
 
 
-def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Iterable[SalienceEvent]:
+def _state(salience: float, since: float, time: PartitionTime) -> State:
+    return State(salience, since, float(time.idle(since)))
+
+
+def _by_hand(
+    at: float, action: str, was: dict[str, Any], became: dict[str, Any], time: PartitionTime
+) -> Iterable[SalienceEvent]:
     since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
     # The clock of the writer was ahead of this one, so the value before the change is not usable.
-    before = State(was["salience"], since) if since <= at else None
+    before = _state(was["salience"], since, time) if since <= at else None
     match action:
         case "ingest_new_topic":
-            yield SalienceEvent(at, "created", after=State(float(became.get("salience", 1.0)), at))
+            yield SalienceEvent(at, "created", after=_state(float(became.get("salience", 1.0)), at, time))
         case "edited" | "imported":
-            yield SalienceEvent(at, "set", after=State(float(became["salience"]), at))
+            yield SalienceEvent(at, "set", after=_state(float(became["salience"]), at, time))
         case "archived":
             yield SalienceEvent(at, "archived", before=before, factor=math.nan)
         case "restored":
@@ -190,18 +193,20 @@ def _known(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEve
 
 
 def _replay(
-    row: TopicSnapshot, turns: list[SalienceEvent], uses: list[CountedUse], knobs: Knobs, now: dt.datetime
+    row: TopicSnapshot, turns: list[SalienceEvent], uses: list[CountedUse], policy: EffectivePolicy, now: dt.datetime
 ) -> Replay:
-    made = row.created_at.timestamp()
+    made, time = row.created_at.timestamp(), policy.time
     created = next((turn for turn in turns if turn.what == "created"), None)
+    first = created.after.salience if created and created.after else 1.0
     return salience_replay(
-        SalienceEvent(made, "created", after=State(created.after.salience if created and created.after else 1.0, made)),
+        SalienceEvent(made, "created", after=_state(first, made, time)),
         [turn for turn in turns if turn.what != "created"],
         uses,
-        stored=State(row.salience, row.reinforced_at.timestamp()),
+        stored=State(row.salience, row.reinforced_at.timestamp(), row.idle_before),
         half_life=row.half_life,
-        cap=knobs.field_salience_max,
+        cap=policy.knobs.field_salience_max,
         now=now.timestamp(),
+        time=time,
     )
 
 
@@ -214,29 +219,30 @@ def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
 
 
 def _values_at(
-    replay: Replay, subject: Subject, knobs: Knobs, at: float, before: bool, unknown: int
+    replay: Replay, subject: Subject, policy: EffectivePolicy, at: float, before: bool, unknown: int
 ) -> tuple[float, float]:
     step = replay.step_at(at - 1e-6 if before else at)
     presence = dataclasses.replace(
         subject.presence,
         salience=step.state.salience,
         reinforced_at=step.state.since,
+        idle_before=step.state.idle_before,
         last_retrieved_at=step.last_use,
         retrieval_count=step.uses + unknown,
     )
-    value = score_of(dataclasses.replace(subject, presence=presence), knobs, now=at)
-    return step.state.at(at, replay.half_life), value
+    value = score_of(dataclasses.replace(subject, presence=presence), policy, now=at)
+    return step.state.at(at, replay.half_life, replay.time), value
 
 
-def _marks(subject: Subject, policy: Any, now: float) -> list[dict[str, Any]]:
+def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[str, Any]]:
     """Return when runs would move the topic down from now on if nothing uses it."""
     return [
         {
             "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
             "at": _moment(step.at),
             "due": step.at <= now,
-            "salience": subject_salience(subject, step.at),
-            "score": score_of(subject, policy.knobs, now=step.at),
+            "salience": salience_of(subject, policy, now=step.at),
+            "score": score_of(subject, policy, now=step.at),
             "theta": None if step.rule else getattr(policy.knobs, THRESHOLDS[step.rung]),
             "rule": step.rule.name if step.rule else None,
         }
@@ -246,14 +252,14 @@ def _marks(subject: Subject, policy: Any, now: float) -> list[dict[str, Any]]:
 
 
 def _ahead(
-    subject: Subject, knobs: Knobs, now: float, marks: list[dict[str, Any]]
+    subject: Subject, policy: EffectivePolicy, now: float, marks: list[dict[str, Any]]
 ) -> list[tuple[dt.datetime, float, float]]:
     """Return the forecast, at most until the topic would be archived or released."""
     end = now + FORECAST_DAYS * SECONDS_PER_DAY
     ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
     end = min([end, *ends])
     moments = [now + (end - now) * place / POINTS_AHEAD for place in range(POINTS_AHEAD + 1)]
-    return [(_moment(at), subject_salience(subject, at), score_of(subject, knobs, now=at)) for at in moments]
+    return [(_moment(at), salience_of(subject, policy, now=at), score_of(subject, policy, now=at)) for at in moments]
 
 
 def _turn_as_dict(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
@@ -262,7 +268,7 @@ def _turn_as_dict(turn: SalienceEvent, worth: float, state: State, replay: Repla
         "what": turn.what,
         "note": turn.note,
         "before": worth,
-        "after": state.at(turn.at, replay.half_life),
+        "after": state.at(turn.at, replay.half_life, replay.time),
     }
 
 

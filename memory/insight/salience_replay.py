@@ -4,8 +4,8 @@ Uses and events are applied in the order in which the store applied them. Where 
 replay is compared with it and continues from it. The replay is exact from the last difference on. Times are epochs in
 seconds.
 
-The present half-life is used for the whole past, as everywhere (docs/decisions.md, "A half-life holds for the past
-too").
+The present half-life and clock are used for the whole past, as everywhere (docs/decisions.md, "A half-life holds for
+the past too").
 """
 
 import bisect
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.formulas.salience import Reinforcement, salience_effective, salience_reinforced
 
 # Two computations of the same salience differ by no more than this, from rounding.
@@ -24,14 +25,20 @@ What = Literal["created", "set", "archived", "restored", "moved", "undone", "see
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A salience, and the time from which it fades."""
+    """A salience, the time from which it fades, and the idle seconds of the partition before that."""
 
     salience: float
     since: float
+    idle_before: float = 0.0
 
-    def at(self, moment: float, half_life: float) -> float:
+    def at(self, moment: float, half_life: float, time: PartitionTime = EVERY_DAY) -> float:
         """Return the effective salience at ``moment``."""
-        return float(salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=moment))
+        skipped = time.skipped(self.idle_before, moment)
+        return float(
+            salience_effective(
+                self.salience, reinforced_at=self.since, half_life=half_life, now=moment, skipped=skipped
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ class Replay:
     steps: list[ReplayStep]
     exact_since: float
     half_life: float
+    time: PartitionTime = EVERY_DAY
 
     def step_at(self, moment: float) -> ReplayStep:
         """Return the step in effect at ``moment``; the first step for an earlier time."""
@@ -89,7 +97,7 @@ class Replay:
 
     def worth_at(self, moment: float) -> float:
         """Return the effective salience at ``moment``."""
-        return self.step_at(moment).state.at(moment, self.half_life)
+        return self.step_at(moment).state.at(moment, self.half_life, self.time)
 
 
 def salience_replay(
@@ -101,42 +109,45 @@ def salience_replay(
     half_life: float,
     cap: float,
     now: float,
+    time: PartitionTime = EVERY_DAY,
 ) -> Replay:
     """Return the salience of the topic from its creation (whose ``after`` is known) until ``now``.
 
     The last step is exactly ``stored``. The time grows as n log n with the number of uses and events.
     """
-    start = created.after or State(1.0, created.at)
+    start = created.after or State(1.0, created.at, float(time.idle(created.at)))
     steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
     exact_since, state, count, last = created.at, start, 0, None
     for at, event in _in_order(turns, uses):
         if at > now:
             break
-        worth = state.at(at, half_life)
+        worth = state.at(at, half_life, time)
         if isinstance(event, CountedUse):
-            salience, since = salience_reinforced(
+            salience, _since = salience_reinforced(
                 state.salience,
-                reinforced_at=state.since,
+                reinforced_at=float(time.counted(state.since, state.idle_before)),
                 half_life=half_life,
                 cap=cap,
-                reinforcements=[Reinforcement(event.at, event.bump)],
+                reinforcements=[Reinforcement(float(time.counted(event.at)), event.bump)],
             )
-            state, count = State(salience, since), count + 1
+            later = event.at > state.since
+            since, idle = (event.at, float(time.idle(event.at))) if later else (state.since, state.idle_before)
+            state, count = State(salience, since, idle), count + 1
             last = event.at if last is None else max(last, event.at)
             steps.append(ReplayStep(at, worth, state, count, last))
             continue
-        if event.before is not None and not _alike(event.before.at(at, half_life), worth):
+        if event.before is not None and not _alike(event.before.at(at, half_life, time), worth):
             state, exact_since = event.before, at
-        state = _turned(state, event, half_life)
+        state = _turned(state, event, half_life, time)
         steps.append(ReplayStep(at, worth, state, count, last, event))
-    if not _alike(state.at(now, half_life), stored.at(now, half_life)):
+    if not _alike(state.at(now, half_life, time), stored.at(now, half_life, time)):
         # The stored value is known, so the replay ends with it even if the events do not explain it.
         at = min(now, max(stored.since, steps[-1].at))
         exact_since = at
         steps.append(
-            ReplayStep(at, state.at(at, half_life), stored, count, last, SalienceEvent(at, "seen", after=stored))
+            ReplayStep(at, state.at(at, half_life, time), stored, count, last, SalienceEvent(at, "seen", after=stored))
         )
-    return Replay(steps, exact_since, half_life)
+    return Replay(steps, exact_since, half_life, time)
 
 
 def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
@@ -172,12 +183,13 @@ def _in_order(
     return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]
 
 
-def _turned(state: State, turn: SalienceEvent, half_life: float) -> State:
+def _turned(state: State, turn: SalienceEvent, half_life: float, time: PartitionTime) -> State:
     if turn.after is not None:
         return turn.after
     if turn.what == "restored":
-        return State(max(state.at(turn.at, half_life) / turn.factor, turn.least), turn.at)
-    return State(state.salience * turn.factor, state.since)
+        worth = max(state.at(turn.at, half_life, time) / turn.factor, turn.least)
+        return State(worth, turn.at, float(time.idle(turn.at)))
+    return State(state.salience * turn.factor, state.since, state.idle_before)
 
 
 def _alike(one: float, other: float) -> bool:

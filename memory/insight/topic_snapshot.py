@@ -22,7 +22,8 @@ from memory.predicates.tree import Comparison
 
 _TOPIC_SQL = """
 SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
-       v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.half_life, v.retrieval_count, v.last_retrieved_at
+       v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.idle_before, v.half_life,
+       v.retrieval_count, v.last_retrieved_at
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = %(id)s
 """
@@ -46,6 +47,7 @@ class TopicSnapshot:
     pin_reason: str
     salience: float
     reinforced_at: dt.datetime
+    idle_before: float
     half_life: float
     retrieval_count: int
     last_retrieved_at: dt.datetime | None
@@ -66,6 +68,7 @@ class TopicSnapshot:
                 last_retrieved_at=None if last is None else last.timestamp(),
                 retrieval_count=self.retrieval_count,
                 kind=self.kind,
+                idle_before=self.idle_before,
             ),
             rung=self.rung,
             pinned=self.pinned,
@@ -78,7 +81,7 @@ class TopicSnapshot:
 
     def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
         """Return the topic with ``state``, the state before a run, from its journal."""
-        kept = ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind", "categories")
+        kept = ("rung", "pinned", "salience", "idle_before", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
         return dataclasses.replace(
             self,

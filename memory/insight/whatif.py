@@ -57,8 +57,8 @@ class StepCounts:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a run at ``at`` would do if nothing is used until then; ``climbs`` is how many topics it would move back up
-    under the policy in force, the draft and the other draft."""
+    """What a run at ``at`` would do if nothing is used until then and every day counts; ``climbs`` is how many topics
+    it would move back up under the policy in force, the draft and the other draft."""
 
     at: dt.datetime
     now: dict[str, int]
@@ -136,7 +136,7 @@ def whatif(
         CensusPart(
             partition,
             [
-                _view(policies, partition, scope, moment, event=event, bound=bound)
+                _view(policies, partition, scope, moment, now=now, event=event, bound=bound)
                 for moment in (now, *moments)
                 for policies in beside
             ],
@@ -147,9 +147,18 @@ def whatif(
 
 
 def _view(
-    policies: Policies, partition: PolicyPartition, scope: str, moment: dt.datetime, *, event: str, bound: Bound
+    policies: Policies,
+    partition: PolicyPartition,
+    scope: str,
+    moment: dt.datetime,
+    *,
+    now: dt.datetime,
+    event: str,
+    bound: Bound,
 ) -> PolicyView:
     policy = policies.effective(partition.path)
+    if moment > now:
+        policy = policy.projected(now)
     exempt = policy.knobs.exempt_scopes
     return PolicyView(
         Judge(policy, moment, event, bound.bind),
@@ -317,8 +326,8 @@ def _affected_sql(
     bound: Bound,
 ) -> tuple[str, list[str]]:
     """Return the candidate query of the draft, and the conditions for its rows ``c``."""
-    # The index is built on the half-lives in force, so it serves only drafts that do not change them.
-    trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
+    # The index is built on the half-lives and clocks in force, so it serves only drafts that do not change them.
+    trusted = all(node.knobs.keys == present.knobs(node.scope).keys for node in draft.nodes(scope))
     candidates = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
     if not only_new:
         return candidates.text, []

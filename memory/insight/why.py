@@ -39,7 +39,8 @@ MOST_USES = 20
 # Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
 _ACTIONS_SQL = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
-       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
+       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions,
+       {uuid_sql("a.changes->>'into'")}, (a.changes->>'from')::int
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
 WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
@@ -90,6 +91,8 @@ class _Action(NamedTuple):
     author: str | None
     reason: str | None
     versions: str
+    into: uuid.UUID | None
+    sources: int | None
 
 
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
@@ -144,8 +147,9 @@ def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now
         "protected_because": protections(subject, policy),
         "salience": row.salience,
         "salience_at": row.reinforced_at,
-        "score": score_of(subject, policy.knobs, now=now.timestamp()),
+        "score": score_of(subject, policy, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
+        "clock": policy.knobs.clock,
         "policy": policy.at,
         "version": policy.version,
     }
@@ -219,6 +223,8 @@ def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
         "undone_at": entry.undone_at if undone else None,
         "undone_by": entry.undone_by if undone and seen else None,
         "note": entry.note,
+        "into": str(entry.into) if entry.into else None,
+        "sources": entry.sources,
         "reason": "",
     }
 
@@ -269,7 +275,7 @@ def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], pre
     last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
     if last is None:
         return None
-    policies = policies_of_run(json.loads(last.versions), environment=present.environment)
+    policies = policies_of_run(json.loads(last.versions), present=present)
     policy = policies.effective(row.scope)
     subject = row.as_it_was(json.loads(last.before)).subject(texts_match(topic_id, policy.rules.rules))
     since = rescue_since(

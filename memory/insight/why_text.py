@@ -60,21 +60,24 @@ def _entry(entry: WhyEvent) -> str:
     if entry["by"] == "hand":
         because = f": {entry['reason']}" if entry["reason"] else ""
         return f"It was {entry['what']}{who} on {when}{because}."
-    why = ""
+    if entry["what"] == "compacted":
+        why, verb = "", f"made from {entry['sources'] or 0:,} topics"
+    else:
+        why, verb = "", "brought back up" if entry["what"] == "restored" else entry["what"]
     if entry["rule"]:
         why = f", by rule {entry['rule']!r}"
-    elif entry["threshold"]:
+    elif entry["threshold"] and entry["what"] not in ("compacted", "folded"):
         side = "above" if entry["what"] == "restored" else "below"
         score = _score(entry["score"] or 0.0)
         why = f", because its score of {score} was {side} {entry['threshold']} ({entry['theta']:g})"
     under = f", under version {entry['version']} of the policy of {entry['policy']}" if entry["version"] else ""
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
-    verb = "brought back up" if entry["what"] == "restored" else entry["what"]
+    into = f" It was compacted into {entry['into']}." if entry.get("into") else ""
     run = _EVENTS.get(entry["event"] or "", f"a run on {entry['event']}")
     asked = f" that {entry['actor']} started" if entry["actor"] and entry["actor"] != "system" else ""
     if entry.get("approved_by") and entry["approved_by"] != entry["actor"]:
         asked += f"{' and' if asked else ' that'} {entry['approved_by']} approved"
-    return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}."
+    return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}.{into}"
 
 
 def _uses(reinforced: WhyUses) -> str:
@@ -100,6 +103,8 @@ def _next(card: WhyReply) -> list[str]:
         if step["at"] is not None and not step["due"]:
             by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
             sentences.append(f"If nothing uses it, it is due to be {step['rung']} on {time_text(step['at'])}, {by}.")
+    if sentences and card["standing"]["clock"] == "active":
+        sentences.append("Idle days do not count.")
     if not sentences:
         sentences.append("If nothing changes, no run will change it.")
     return [*sentences, ahead["gate"]] if ahead["gate"] else sentences

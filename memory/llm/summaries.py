@@ -1,4 +1,4 @@
-"""Summaries of old revisions: by the language model if one is configured, else by extraction from the revisions.
+"""Summaries of old revisions and of compacted topics: by the language model if one is configured, else by extraction.
 
 The model's text is checked, and the extractive summary replaces it after any problem. So a run neither fails nor stores
 nonsense because of a model, and its waiting time is bounded.
@@ -6,10 +6,11 @@ nonsense because of a model, and its waiting time is bounded.
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from memory.core.summary import DatedValue, date_words, values_summarize
+from memory.core.summary import DatedValue, date_words, texts_summarize, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
@@ -23,6 +24,12 @@ _INSTRUCTIONS = (
     "the date since when it held, and perhaps a summary of still older values. Reply with plain text of at most three "
     "sentences that tells what the values were and how they changed, with dates. Use no number, name or fact that is "
     "not in the data. Write in the language of the values."
+)
+
+_INSTRUCTIONS_FOR_TOPICS = (
+    "You condense several entries of a memory store into one. The data holds the entries, oldest first, each with its "
+    "date. Reply with plain text of at most four sentences that tells what the entries have in common and what is "
+    "particular to each. Use no number, name or fact that is not in the data. Write in the language of the entries."
 )
 
 # A decimal, a time or a version counts as one number; a thousands separator does not.
@@ -84,19 +91,34 @@ def revisions_summarize(
     It waits for a model up to ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so ``ask_model`` must be
     false under locks. No queries; never raises because of the model.
     """
-    if ask_model and model_configured():
-        data = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]} | (
-            {"summary_of_older_values": earlier} if earlier else {}
-        )
-        try:
-            text = complete_text(_INSTRUCTIONS, data, purpose="summary", within=within)
-            return Summary(_checked(text, values, earlier), "llm")
-        except ModelProblem:
-            # ``call_counted`` has logged it.
-            pass
-        except _Untrue as problem:
-            logger.info("The language model's summary was not used: %s", problem)
-    return Summary(values_summarize(values, earlier=earlier), "extractive")
+    data = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]} | (
+        {"summary_of_older_values": earlier} if earlier else {}
+    )
+    by_model = _ask(_INSTRUCTIONS, data, values, earlier, within) if ask_model else None
+    return by_model or Summary(values_summarize(values, earlier=earlier), "extractive")
+
+
+def topics_summarize(texts: Sequence[DatedValue], *, ask_model: bool, within: float | None = None) -> Summary:
+    """Return the summary of the texts of several topics, oldest first, as ``revisions_summarize`` does."""
+    data = {"entries": [{"date": date_words(text.at), "entry": text.text} for text in texts]}
+    by_model = _ask(_INSTRUCTIONS_FOR_TOPICS, data, texts, None, within) if ask_model else None
+    return by_model or Summary(texts_summarize(texts), "extractive")
+
+
+def _ask(
+    instructions: str, data: Mapping[str, Any], values: Sequence[DatedValue], earlier: str | None, within: float | None
+) -> Summary | None:
+    if not model_configured():
+        return None
+    try:
+        text = complete_text(instructions, data, purpose="summary", within=within)
+        return Summary(_checked(text, values, earlier), "llm")
+    except ModelProblem:
+        # ``call_counted`` has logged it.
+        pass
+    except _Untrue as problem:
+        logger.info("The language model's summary was not used: %s", problem)
+    return None
 
 
 def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> str:

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('salience', models.FloatField(default=1.0, help_text='Salience at the last reinforcement.')),
                 ('reinforced_at', models.DateTimeField(help_text='When salience was last written: by creation, retrieval or edit.')),
                 ('idle_before', models.FloatField(db_default=0.0, default=0.0, help_text='Seconds of idle days of the partition before reinforced_at.')),
-                ('wall', models.BooleanField(db_default=False, default=False, help_text='The fade key is in wall time; else in the time of the partition.')),
+                ('wall', models.BooleanField(db_default=True, default=True, help_text='The fade key is in wall time; else in the time of the partition.')),
                 ('half_life', models.FloatField(help_text='Seconds.')),
                 ('fade', models.FloatField(help_text='Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.')),
                 ('fade_floor', models.FloatField(help_text='Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of this row change no indexed column and stay in place (HOT).')),
@@ -329,7 +329,7 @@ class Migration(migrations.Migration):
                 ('salience', models.FloatField(default=1.0, help_text='Salience at the last reinforcement.')),
                 ('reinforced_at', models.DateTimeField(help_text='When salience was last written: by creation, retrieval or edit.')),
                 ('idle_before', models.FloatField(db_default=0.0, default=0.0, help_text='Seconds of idle days of the partition before reinforced_at.')),
-                ('wall', models.BooleanField(db_default=False, default=False, help_text='The fade key is in wall time; else in the time of the partition.')),
+                ('wall', models.BooleanField(db_default=True, default=True, help_text='The fade key is in wall time; else in the time of the partition.')),
                 ('half_life', models.FloatField(help_text='Seconds.')),
                 ('fade', models.FloatField(help_text='Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.')),
                 ('fade_floor', models.FloatField(help_text='Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of this row change no indexed column and stay in place (HOT).')),
@@ -847,7 +847,8 @@ class Migration(migrations.Migration):
             ALTER TABLE memory_vitality
                 ALTER COLUMN fade SET (n_distinct = 20),
                 ALTER COLUMN salience SET (n_distinct = 20),
-                ALTER COLUMN reinforced_at SET (n_distinct = 5)
+                ALTER COLUMN reinforced_at SET (n_distinct = 5),
+                ALTER COLUMN idle_before SET (n_distinct = 5)
             """,
             migrations.RunSQL.noop,
         ),

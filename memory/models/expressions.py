@@ -56,17 +56,72 @@ def faded_sql(value: str, factor: str) -> str:
     return f"(CASE WHEN {value} < {LEAST_SALIENCE} THEN 0 ELSE {value} * {factor} END)"
 
 
-def salience_effective_sql(row: str, now: str) -> str:
+def partition_idle_sql(scope: str, now: str) -> str:
+    """Return the idle seconds before ``now`` of the partition of ``scope``, a scope's id, as ``PartitionTime.idle``.
+
+    A subquery for few rows: it reads one scope and all rows of activity. A judgement knows the number.
+    """
+    at = epoch_sql(now)
+    spans = _idle_spans_sql(f"greatest(0, least({at}, a.idle_spans[n + 1]) - a.idle_spans[n])")
+    return f"coalesce({_partition_sql(scope, f'greatest(0, {at} - a.active_until) + {spans}')}, 0)"
+
+
+def partition_end_sql(scope: str) -> str:
+    """Return the end of the last active day of the partition of ``scope``, a scope's id, as its clock counts it, or
+    null. For few rows."""
+    return _partition_sql(scope, f"a.active_until - {_idle_spans_sql('a.idle_spans[n + 1] - a.idle_spans[n]')}")
+
+
+def _idle_spans_sql(length: str) -> str:
+    return f"(SELECT coalesce(sum({length}), 0) FROM generate_series(1, cardinality(a.idle_spans), 2) n)"
+
+
+def _partition_sql(scope: str, value: str) -> str:
+    """Return ``value`` of the row of activity ``a`` that covers ``scope``, a scope's id."""
+    return f"""(
+        SELECT {value} FROM memory_scope place JOIN memory_partitionactivity a
+          ON a.scope IN ('/', place.path) OR starts_with(place.path, a.scope || '/')
+        WHERE place.id = {scope} ORDER BY length(a.scope) DESC LIMIT 1
+    )"""
+
+
+def skipped_sql(row: str, idle: str) -> str:
+    """Return the seconds since the last reinforcement of ``row`` that do not count, as ``PartitionTime.skipped``;
+    ``idle`` are the idle seconds of its partition by now."""
+    return f"(CASE WHEN {row}.wall THEN 0 ELSE {idle} - {row}.idle_before END)"
+
+
+def counted_sql(row: str, *, at: str = "", idle: str = "", wall: str = "") -> str:
+    """Return ``at`` as an epoch that the clock of ``row`` counts, as ``PartitionTime.counted``.
+
+    ``idle`` are the idle seconds before ``at``; by default, both are those of the last reinforcement.
+    """
+    at, idle, wall = at or f"{row}.reinforced_at", idle or f"{row}.idle_before", wall or f"{row}.wall"
+    return f"({epoch_sql(at)} - CASE WHEN {wall} THEN 0 ELSE {idle} END)"
+
+
+def salience_effective_sql(row: str, now: str, *, skipped: str) -> str:
     """Return the effective salience at ``now`` (a timestamp) of ``row``, an alias of Vitality or Field."""
-    elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+    elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
     return faded_sql(f"{row}.salience", decay_sql(elapsed, f"{row}.half_life"))
 
 
-def fade_key_sql(salience: str, *, reinforced_at: str, half_life: str) -> str:
-    """Return the fade key, as ``fade_key``: minus infinity for a salience of 0."""
+def scope_of_sql(row: str) -> str:
+    """Return the id of the scope of ``row``, which has the id of its topic."""
+    return f"(SELECT x.scope_id FROM memory_topic x WHERE x.id = {row}.topic_id)"
+
+
+def salience_now_sql(row: str, now: str, *, scope: str) -> str:
+    """Return the effective salience at ``now`` of ``row``, whose topic is in ``scope``, a scope's id. For few rows."""
+    return salience_effective_sql(row, now, skipped=skipped_sql(row, partition_idle_sql(scope, now)))
+
+
+def fade_key_sql(salience: str, *, counted: str, half_life: str) -> str:
+    """Return the fade key, as ``fade_key``: minus infinity for a salience of 0. ``counted`` is the time of the last
+    reinforcement, as ``counted_sql``."""
     return (
         f"CASE WHEN {salience} <= 0 THEN '-Infinity'::float8 "
-        f"ELSE {epoch_sql(reinforced_at)} + {half_life} * (ln({salience}) / ln(2::float8)) END"
+        f"ELSE {counted} + {half_life} * (ln({salience}) / ln(2::float8)) END"
     )
 
 
@@ -84,10 +139,10 @@ def number_sql(value: float) -> str:
     return f"'{float(value)!r}'::float8"
 
 
-def idle_sql(row: str, now: str) -> str:
+def idle_sql(row: str, now: str, *, skipped: str = "0") -> str:
     """Return the seconds since the last retrieval of ``row``, else since its creation, as ``idle_seconds``."""
     since = f"coalesce({row}.last_retrieved_at, {row}.created_at)"
-    return f"greatest(0, {epoch_sql(now)} - {epoch_sql(since)})"
+    return f"greatest(0, {epoch_sql(now)} - {epoch_sql(since)} - {skipped})"
 
 
 def age_sql(row: str, now: str) -> str:
@@ -101,25 +156,25 @@ def active_boost_sql(row: str) -> str:
     return f"least({number_sql(BOOST_MAX)}, {number_sql(BOOST_STEP)} * {count})"
 
 
-def _active_age_sql(row: str, now: str, active_half_life: float) -> str:
-    return f"(1::float8 - {idle_sql(row, now)} / {number_sql(2.0 * active_half_life)})"
+def _active_age_sql(row: str, now: str, active_half_life: float, skipped: str) -> str:
+    return f"(1::float8 - {idle_sql(row, now, skipped=skipped)} / {number_sql(2.0 * active_half_life)})"
 
 
-def active_raw_sql(row: str, *, now: str, active_half_life: float) -> str:
+def active_raw_sql(row: str, *, now: str, active_half_life: float, skipped: str = "0") -> str:
     """Return the score under active forgetting, without the floor, as ``active_raw``."""
-    return f"least(1::float8, {_active_age_sql(row, now, active_half_life)} + {active_boost_sql(row)})"
+    return f"least(1::float8, {_active_age_sql(row, now, active_half_life, skipped)} + {active_boost_sql(row)})"
 
 
-def active_factor_sql(row: str, *, now: str, active_half_life: float) -> str:
+def active_factor_sql(row: str, *, now: str, active_half_life: float, skipped: str = "0") -> str:
     """Return the published factor with its floor, as ``active_factor``."""
-    age_part = f"greatest({number_sql(FACTOR_FLOOR)}, {_active_age_sql(row, now, active_half_life)})"
+    age_part = f"greatest({number_sql(FACTOR_FLOOR)}, {_active_age_sql(row, now, active_half_life, skipped)})"
     return f"least(1::float8, {age_part} + {active_boost_sql(row)})"
 
 
-def relevance_sql(row: str, *, now: str) -> str:
+def relevance_sql(row: str, *, now: str, skipped: str = "0") -> str:
     """Return the score under relevance, as ``relevance``."""
     age = f"{age_sql(row, now)} / {number_sql(SECONDS_PER_DAY)} / {number_sql(RELEVANCE_AGE_DAYS)}"
-    idle = f"{idle_sql(row, now)} / {number_sql(SECONDS_PER_DAY)} / {number_sql(RELEVANCE_IDLE_DAYS)}"
+    idle = f"{idle_sql(row, now, skipped=skipped)} / {number_sql(SECONDS_PER_DAY)} / {number_sql(RELEVANCE_IDLE_DAYS)}"
     use = f"least({row}.retrieval_count / {number_sql(RELEVANCE_FULL_USE)}, 1::float8)"
     weights = " ".join(f"WHEN '{kind}' THEN {number_sql(weight)}" for kind, weight in KIND_WEIGHTS.items())
     kind = f"CASE {row}.kind {weights} ELSE {number_sql(KIND_WEIGHT_ELSE)} END"
@@ -129,45 +184,51 @@ def relevance_sql(row: str, *, now: str) -> str:
     )
 
 
-def score_sql(strategy: str, *, row: str, now: str, half_life: float, active_half_life: float) -> str:
+def score_sql(
+    strategy: str, *, row: str, now: str, half_life: float, active_half_life: float, skipped: str = "0"
+) -> str:
     """Return the score of ``row``, an alias of Vitality, at ``now`` (a timestamp), as ``score``.
 
     Half-lives are in seconds, and are those of the policy: a draft is tried on rows that were written with another one,
-    so ``row.half_life`` is not read. Raises ``ValueError`` for an unknown strategy.
+    so ``row.half_life`` is not read. ``skipped`` are the seconds that do not count. Raises ``ValueError`` for an
+    unknown strategy.
     """
     match strategy:
         case "static":
             return f"{row}.salience"
         case "half_life":
-            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
             return faded_sql(f"{row}.salience", decay_sql(elapsed, number_sql(half_life)))
         case "active_forgetting":
-            return active_raw_sql(row, now=now, active_half_life=active_half_life)
+            return active_raw_sql(row, now=now, active_half_life=active_half_life, skipped=skipped)
         case "relevance":
-            return relevance_sql(row, now=now)
+            return relevance_sql(row, now=now, skipped=skipped)
     raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
-def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float) -> str:
+def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float, skipped: str = "0") -> str:
     """Return the condition that ``row`` has gone unused for ``prune_after`` seconds, as ``archive_gate``."""
     match strategy:
         case "static" | "half_life" | "active_forgetting":
-            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
             return f"(greatest(0, {elapsed}) >= {number_sql(prune_after)})"
         case "relevance":
-            return f"({idle_sql(row, now)} > {number_sql(prune_after)})"
+            return f"({idle_sql(row, now, skipped=skipped)} > {number_sql(prune_after)})"
     raise ValueError(f"Strategy {strategy!r} does not exist.")
 
 
-def ranking_factor_sql(ranking_decay: str, *, row: str, now: str, half_life: float, active_half_life: float) -> str:
+def ranking_factor_sql(
+    ranking_decay: str, *, row: str, now: str, half_life: float, active_half_life: float, skipped: str = "0"
+) -> str:
     """Return what the score of a candidate is multiplied with, as ``ranking_factor``; ``row`` is of Vitality."""
     match ranking_decay:
         case "off":
             return "1::float8"
         case "active_forgetting":
-            factor = active_factor_sql(row, now=now, active_half_life=active_half_life)
+            factor = active_factor_sql(row, now=now, active_half_life=active_half_life, skipped=skipped)
         case "half_life":
-            factor = f"greatest({number_sql(FACTOR_FLOOR)}, {decay_sql(idle_sql(row, now), number_sql(half_life))})"
+            left = decay_sql(idle_sql(row, now, skipped=skipped), number_sql(half_life))
+            factor = f"greatest({number_sql(FACTOR_FLOOR)}, {left})"
         case _:
             raise ValueError(f"Ranking decay {ranking_decay!r} does not exist.")
     return f"(CASE WHEN {row}.pinned THEN 1::float8 ELSE {factor} END)"

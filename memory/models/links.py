@@ -4,6 +4,8 @@ from django.db import models
 
 # The kind of link from a current fact to the fact that it replaced.
 SUPERSEDES = "supersedes"
+# The kind of link from a compacted topic to each topic that it was made of.
+COMPACTED_FROM = "compacted_from"
 
 
 class Link(models.Model):

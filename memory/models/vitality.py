@@ -14,7 +14,7 @@ class Fading(models.Model):
         default=0.0, db_default=0.0, help_text="Seconds of idle days of the partition before reinforced_at."
     )
     wall = models.BooleanField(
-        default=False, db_default=False, help_text="The fade key is in wall time; else in the time of the partition."
+        default=True, db_default=True, help_text="The fade key is in wall time; else in the time of the partition."
     )
     half_life = models.FloatField(help_text="Seconds.")
     fade = models.FloatField(help_text="Epoch in seconds, in the time that ``wall`` says, at which salience passes 1.")

@@ -9,40 +9,53 @@ from django.conf import settings
 from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOBS, Knobs, KnobValue
 from memory.core.rules import Rule
+from memory.formulas.partition_time import PartitionTime
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
 
 # The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
 # (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
-# filled again.
+# filled again. Activity has few rows, which are written at most once a day: it is identified by the transactions that
+# wrote them, and by the sum of what they wrote.
 _STAMP_SQL = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
-       (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL)
+       (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL),
+       (SELECT concat_ws(' ', count(*), sum(xmin::text::bigint), sum(active_until)) FROM memory_partitionactivity)
 """
+
+_TIMES_SQL = "SELECT scope, active_until, idle_spans FROM memory_partitionactivity"
 
 _NEWEST_SQL = """
 SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, values::text, rules::text
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
-# The policies that this process read last. They are valid while the stamp is the same.
+# The policies and times that this process read last. They are valid while their stamps are the same.
 _kept = Policies()
+_kept_times: tuple[str, dict[str, PartitionTime]] = ("", {})
 
 
 def policies_current() -> Policies:
     """Return the policies in force, as the running transaction sees them.
 
-    One prepared statement that reads two index entries; one more after a policy has been saved. Use one snapshot per
-    request: a second call may return newer policies.
+    One prepared statement that reads two index entries and counts the scopes that ever had a policy; one more after a
+    policy has been saved, and after the first question or write of a day. Use one snapshot per request: a second call
+    may return newer policies.
     """
-    global _kept
-    newest, rekeying = rows_prepared(_STAMP_SQL, ())[0]
+    global _kept, _kept_times
+    newest, rekeying, activity = rows_prepared(_STAMP_SQL, ())[0]
     environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
     stamp = (*(newest or ()), environment)
     kept = _kept
     if kept.stamp != stamp:
         kept = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
         _kept = kept
+    known, times = _kept_times
+    if known != activity:
+        times = {scope: PartitionTime(until, tuple(spans)) for scope, until, spans in rows_prepared(_TIMES_SQL, ())}
+        _kept_times = (activity, times)
+    if kept.times is not times:
+        _kept = kept = kept.with_times(times)
     return kept.with_rekeying(tuple(rekeying))
 
 

@@ -1,4 +1,4 @@
-"""Partitions: the topics of a scope and below, divided by the policy that governs them."""
+"""Partitions: the topics of a scope and below, divided by the policy that governs them, and by their time."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ def partitions_of(
     With ``forgetting``, exempt scopes and partitions that a run over ``scope`` skips (``partition_is_skipped``) are
     left out, and so are ``paused`` scopes. Without it, every topic of the scope belongs to exactly one partition.
     """
-    nodes = policies.nodes(scope)
+    nodes = policies.parts(scope)
     found = []
     for node in nodes:
         below = {other.scope for other in nodes if other.scope != node.scope and scope_within(other.scope, node.scope)}

@@ -1,7 +1,8 @@
-"""Re-keying: applies a change of half-life to the stored rows, in resumable batches in the background.
+"""Re-keying: applies a change of half-life or clock to the stored rows, in resumable batches in the background.
 
-Only half-life and fade key of a row change, not its salience and the time of its last reinforcement. So the effective
-salience at any time is ``s * 0.5^(time since / half-life)`` with the half-life now in force, also for the past.
+Only half-life, clock and fade key of a row change, not its salience, the time of its last reinforcement and the idle
+time before that. So the effective salience at any time is ``s * 0.5^(time since / half-life)`` with the half-life and
+the clock now in force, also for the past.
 """
 
 import datetime as dt
@@ -13,7 +14,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.core.scopes import ROOT, scope_within
 from memory.models import Rekeying
-from memory.models.expressions import fade_key_sql, scope_within_sql
+from memory.models.expressions import counted_sql, fade_key_sql, scope_within_sql
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.replies import RekeyingOut
@@ -39,21 +40,23 @@ ORDER BY v.topic_id
 
 
 def _rekey_sql(table: str, key: str, joined: str) -> str:
-    """Return the statement that sets the half-life of the scope on the rows of the topics ``%(ids)s``, if it differs.
+    """Return the statement that sets half-life and clock of the scope on the rows of the topics ``%(ids)s``.
 
-    It locks the rows in the order of their keys, as all statements that write many rows do.
+    Rows that have them already stay as they are. It locks the rows in the order of their keys, as all statements that
+    write many rows do.
     """
-    fade = fade_key_sql("r.salience", reinforced_at="r.reinforced_at", half_life="held.wanted")
+    fade = fade_key_sql("r.salience", counted=counted_sql("r", wall="held.wall"), half_life="held.half_life")
     return f"""
         WITH held AS MATERIALIZED (
-            SELECT x.{key} AS key, w.half_life AS wanted
+            SELECT x.{key} AS key, w.half_life, w.wall
             FROM {table} x {joined}
-            JOIN unnest(%(scopes)s::bigint[], %(half_lives)s::float8[]) AS w (scope_id, half_life)
+            JOIN unnest(%(scopes)s::bigint[], %(half_lives)s::float8[], %(walls)s::bool[])
+                 AS w (scope_id, half_life, wall)
               ON w.scope_id = v.scope_id
-            WHERE x.topic_id = ANY(%(ids)s) AND x.half_life <> w.half_life
+            WHERE x.topic_id = ANY(%(ids)s) AND (x.half_life, x.wall) <> (w.half_life, w.wall)
             ORDER BY x.{key} FOR NO KEY UPDATE OF x
         )
-        UPDATE {table} r SET half_life = held.wanted, fade = {fade}, fade_floor = {fade}
+        UPDATE {table} r SET half_life = held.half_life, wall = held.wall, fade = {fade}, fade_floor = {fade}
         FROM held WHERE r.{key} = held.key
     """
 
@@ -61,24 +64,25 @@ def _rekey_sql(table: str, key: str, joined: str) -> str:
 _TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 _FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 
-# The half-lives that occur. The recursion needs one step in the index for each pair of rung and half-life.
-_HALF_LIVES_SQL = """
-WITH RECURSIVE pair AS (
-    (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned AND NOT wall
-     ORDER BY rung, half_life LIMIT 1)
+# The half-lives and clocks that occur. The recursion needs one step in the index for each of them on each rung.
+_KEYS_SQL = """
+WITH RECURSIVE found AS (
+    (SELECT rung, wall, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, wall, half_life LIMIT 1)
     UNION ALL
-    SELECT n.rung, n.half_life FROM pair p CROSS JOIN LATERAL (
-        SELECT v.rung, v.half_life FROM memory_vitality v
-        WHERE v.live AND NOT v.pinned AND NOT v.wall AND (v.rung, v.half_life) > (p.rung, p.half_life)
-        ORDER BY v.rung, v.half_life LIMIT 1
+    SELECT n.rung, n.wall, n.half_life FROM found p CROSS JOIN LATERAL (
+        SELECT v.rung, v.wall, v.half_life FROM memory_vitality v
+        WHERE v.live AND NOT v.pinned AND (v.rung, v.wall, v.half_life) > (p.rung, p.wall, p.half_life)
+        ORDER BY v.rung, v.wall, v.half_life LIMIT 1
     ) n
 )
-SELECT DISTINCT half_life FROM pair WHERE half_life <> ALL(%s::float8[])
+SELECT DISTINCT half_life, wall FROM found
 """
 
 _STRAY_SCOPES_SQL = """
 SELECT path FROM memory_scope WHERE id IN (
-    SELECT scope_id FROM memory_vitality WHERE live AND NOT pinned AND rung = ANY(%s) AND half_life = ANY(%s::float8[])
+    SELECT scope_id FROM memory_vitality v
+    JOIN unnest(%s::float8[], %s::bool[]) AS stray (half_life, wall) USING (half_life, wall)
+    WHERE v.live AND NOT v.pinned AND v.rung = ANY(%s)
 )
 ORDER BY path LIMIT %s
 """
@@ -86,7 +90,7 @@ _LIVE_RUNGS = [0, 1, 2]
 
 
 def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
-    """Set the half-life in force for their scope on topics and fields, and return the number of examined topics.
+    """Set half-life and clock in force for their scope on topics and fields, and return the number of examined topics.
 
     It processes the unfinished ``Rekeying`` rows, oldest first, until the time is used up or none is left. 0 means that
     nothing is left or that another process is working. Each batch is a transaction of seven statements that also
@@ -101,18 +105,19 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
     return examined
 
 
-def rekeying_progress(scope: str) -> list[RekeyingOut]:
+def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
     """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
 
-    ``total`` is None until the first batch.
+    ``total`` is None until the first batch. A caller bound to the scope ``caller`` sees neither reason nor numbers of
+    those above it, which count topics of others.
     """
     return [
         {
             "scope": work.scope,
-            "reason": work.reason,
+            "reason": work.reason if scope_within(work.scope, caller) else "",
             "started_at": work.started_at,
-            "done": work.done,
-            "total": None if work.after is None else work.total,
+            "done": work.done if scope_within(work.scope, caller) else None,
+            "total": work.total if scope_within(work.scope, caller) and work.after is not None else None,
         }
         for work in Rekeying.objects.filter(finished_at=None).order_by("id")
         if scope_within(work.scope, scope) or scope_within(scope, work.scope)
@@ -120,7 +125,7 @@ def rekeying_progress(scope: str) -> list[RekeyingOut]:
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:
-    """Enqueue a re-keying for rows with a half-life that is not in force, and return the number of their scopes.
+    """Enqueue a re-keying for rows with a half-life and clock that no policy has; return the number of their scopes.
 
     Such rows come from writers that had read the old policy and committed after the re-keying. Two statements that
     read a few index entries, and two more if there are such rows.
@@ -130,16 +135,17 @@ def half_lives_stray_check(*, now: dt.datetime) -> int:
         if policies.rekeying:
             # The running re-keying will still reach some rows. Rows that it missed are found after it has finished.
             return 0
-        wanted = sorted({node.knobs.half_life for node in policies.nodes(ROOT)})
-        cursor.execute(_HALF_LIVES_SQL, [wanted])
-        strays = [half_life for (half_life,) in cursor.fetchall()]
+        wanted = {node.knobs.keys for node in policies.nodes(ROOT)}
+        cursor.execute(_KEYS_SQL)
+        strays = [found for found in cursor.fetchall() if found not in wanted]
         if not strays:
             return 0
-        cursor.execute(_STRAY_SCOPES_SQL, [_LIVE_RUNGS, strays, MAX_STRAY_SCOPES + 1])
+        half_lives, walls = zip(*strays, strict=True)
+        cursor.execute(_STRAY_SCOPES_SQL, [list(half_lives), list(walls), _LIVE_RUNGS, MAX_STRAY_SCOPES + 1])
         paths = [path for (path,) in cursor.fetchall()]
         covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else _topmost(paths)
         Rekeying.objects.bulk_create(
-            Rekeying(scope=path, reason="rows with a half-life that no policy wants", started_at=now)
+            Rekeying(scope=path, reason="rows with a half-life or clock that no policy wants", started_at=now)
             for path in covered
         )
         return len(covered)
@@ -170,11 +176,12 @@ def _batch(cursor: CursorWrapper, work: Rekeying, policies: Policies, now: dt.da
     cursor.execute(_BATCH_SQL, {**within, "after": work.after or _FIRST, "limit": TOPICS_PER_BATCH})
     rows = cursor.fetchall()
     if rows:
-        half_lives = {scope_id: policies.knobs(path).half_life for _id, scope_id, path in rows}
+        keys = {scope_id: policies.knobs(path).keys for _id, scope_id, path in rows}
         parameters = {
             "ids": [row[0] for row in rows],
-            "scopes": list(half_lives),
-            "half_lives": list(half_lives.values()),
+            "scopes": list(keys),
+            "half_lives": [half_life for half_life, _wall in keys.values()],
+            "walls": [wall for _half_life, wall in keys.values()],
         }
         cursor.execute(_TOPICS, parameters)
         cursor.execute(_FIELDS, parameters)

@@ -12,6 +12,7 @@ from memory.core.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
 from memory.models.locks import Lock, lock_wait
 from memory.models.patterns import patterns_try
+from memory.policy.activity import activity_split
 from memory.policy.diff import diff_lines, line_words
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current
@@ -41,7 +42,8 @@ def policy_save(
     author edited, 0 for none. Without a change no version is saved, and the present one is returned (number 0, unsaved,
     if the scope has none).
 
-    Five statements, one of which writes one row; more if a half-life or a schedule changes. Raises ``ValueRefused``
+    Five statements, one of which writes one row; more if a half-life, a clock or a schedule changes, or
+    for the first policy of a scope. Raises ``ValueRefused``
     for an invalid value or a contradiction at this scope or below, ``Conflict`` if ``base_version`` is not the newest.
     """
     scope = scope_normalize(scope)
@@ -147,17 +149,18 @@ def _write(
 
 def policies_follow(before: Policies, after: Policies, scopes: Sequence[str], *, reason: str, now: dt.datetime) -> None:
     """Update schedules, and enqueue re-keying, after a stored change of the policies of ``scopes``. No statement unless
-    a half-life or a schedule changes."""
+    a half-life, a clock or a schedule changes, or a scope gets its first policy."""
     for scope in scopes:
-        if _half_life_changes(before, after, scope):
+        activity_split(before, scope, now=now)
+        if _keys_change(before, after, scope):
             Rekeying.objects.create(scope=scope, reason=f"{scope} {reason}", started_at=now)
     if cron_wanted(before) != cron_wanted(after):
         cron_schedules_sync(now=now)
 
 
-def _half_life_changes(before: Policies, after: Policies, scope: str) -> bool:
+def _keys_change(before: Policies, after: Policies, scope: str) -> bool:
     paths = {scope} | {path for path in (*before.policies, *after.policies) if scope_within(path, scope)}
-    return any(before.knobs(path).half_life != after.knobs(path).half_life for path in paths)
+    return any(before.knobs(path).keys != after.knobs(path).keys for path in paths)
 
 
 def _reason_check(reason: str) -> str:

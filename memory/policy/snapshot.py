@@ -1,6 +1,7 @@
 """Snapshots of all policies, from which the values in force for any scope are resolved. No queries."""
 
 import dataclasses
+import datetime as dt
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOBS, STRATEGY_DEFAULTS, THRESHOLDS, Knobs, KnobValue, knobs_warnings
 from memory.core.rules import Rule, RuleSet
 from memory.core.scopes import ROOT, scope_within
+from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.policy.rule_parsing import rules_ordered
 from memory.policy.shipped_rule_sets import preset_rules
 
@@ -68,6 +70,11 @@ class EffectivePolicy:
     version: int = 0
     # Thresholds that were set below the next lower one, by name, as they were set: see ``_thresholds_ordered``.
     raised: Mapping[str, float] = field(default_factory=dict)
+    time: PartitionTime = EVERY_DAY
+
+    def projected(self, now: dt.datetime) -> "EffectivePolicy":
+        """Return the same policy if every day from that of ``now`` is active."""
+        return dataclasses.replace(self, time=self.time.active_from(now))
 
     def warnings(self) -> list[str]:
         """Return what is unwise or without effect in this policy, a sentence each. It is accepted all the same."""
@@ -83,7 +90,7 @@ class EffectivePolicy:
 @dataclass(frozen=True, slots=True)
 class Policies:
     """A snapshot. ``stamp`` identifies the stored versions it was made from; ``rekeying`` names the scopes whose rows
-    are being re-keyed."""
+    are being re-keyed; ``times`` holds the time of each scope that has or had a policy."""
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
@@ -92,6 +99,7 @@ class Policies:
     policies: Mapping[str, SetPolicy] = field(default_factory=dict)
     # The number of the newest version of every scope that ever had one.
     numbers: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, PartitionTime] = field(default_factory=dict)
     _known: dict[str, EffectivePolicy] = field(default_factory=dict, compare=False, repr=False)
 
     def node_of(self, scope: str) -> str:
@@ -105,7 +113,15 @@ class Policies:
         if known is None:
             # Two threads may both compute it, with the same result.
             known = self._known[node] = self._resolve(node)
-        return known if scope == node else dataclasses.replace(known, scope=scope)
+        return known if scope == node else dataclasses.replace(known, scope=scope, time=self._time(scope, known.knobs))
+
+    def time_path(self, scope: str) -> str:
+        """Return the path of the scope at or above ``scope`` whose time it shares."""
+        return next((path for path in _upwards(scope) if path in self.times), ROOT)
+
+    def _time(self, scope: str, knobs: Knobs) -> PartitionTime:
+        time = self.times.get(self.time_path(scope), EVERY_DAY)
+        return dataclasses.replace(time, wall=knobs.clock == "wall")
 
     def knobs(self, scope: str) -> Knobs:
         """Return the knobs in force at ``scope``."""
@@ -116,6 +132,11 @@ class Policies:
         below = sorted(path for path in self.policies if path != scope and scope_within(path, scope))
         return [self.effective(path) for path in (scope, *below)]
 
+    def parts(self, scope: str) -> list[EffectivePolicy]:
+        """Return ``nodes``, and one for each scope below ``scope`` that had a policy: it keeps a time of its own."""
+        had = sorted(path for path in self.times if path not in self.policies and path != scope)
+        return [*self.nodes(scope), *(self.effective(path) for path in had if scope_within(path, scope))]
+
     def versions_touching(self, scope: str) -> dict[str, int]:
         """Return the versions of all policies at, above and below ``scope``, by path."""
         return {
@@ -125,12 +146,20 @@ class Policies:
         }
 
     def rekeying_touches(self, scope: str) -> bool:
-        """Return whether rows at or below ``scope`` may still have another half-life than the one in force."""
+        """Return whether rows at or below ``scope`` may still have another half-life or clock than the one in force."""
         return any(scope_within(path, scope) or scope_within(scope, path) for path in self.rekeying)
 
     def with_rekeying(self, rekeying: tuple[str, ...]) -> "Policies":
         """Return the same policies while the rows of these scopes are being re-keyed."""
         return self if rekeying == self.rekeying else dataclasses.replace(self, rekeying=rekeying)
+
+    def with_times(self, times: Mapping[str, PartitionTime]) -> "Policies":
+        """Return the same policies with these times."""
+        return self if times is self.times else dataclasses.replace(self, times=times, _known={})
+
+    def projected(self, now: dt.datetime) -> "Policies":
+        """Return the same policies if every day from that of ``now`` is active everywhere."""
+        return self.with_times({path: time.active_from(now) for path, time in self.times.items()})
 
     def with_policy(self, policy: SetPolicy) -> "Policies":
         """Return a snapshot in which ``policy`` is what is set at its scope. It is not validated."""
@@ -143,6 +172,7 @@ class Policies:
             environment=self.environment,
             policies=policies,
             numbers={**self.numbers, policy.scope: policy.number},
+            times=self.times,
         )
 
     def _resolve(self, node: str) -> EffectivePolicy:
@@ -168,7 +198,14 @@ class Policies:
                 rules.setdefault(rule.name, rule)
         version = self.policies[node].number if node in self.policies else 0
         return EffectivePolicy(
-            node, knobs, sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version, raised=raised
+            node,
+            knobs,
+            sources,
+            RuleSet(_ordered(tuple(rules.values()))),
+            at=node,
+            version=version,
+            raised=raised,
+            time=self._time(node, knobs),
         )
 
 

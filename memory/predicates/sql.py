@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.core.patterns import pattern_to_postgres
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
@@ -52,6 +52,7 @@ def predicate_sql(
     topic: str = "t",
     narrow: bool = True,
     score_sql: str = "",
+    skipped: str = "",
     categories_added: Mapping[str, str] | None = None,
     word_search: WordSearch | None = None,
 ) -> PredicateSql:
@@ -62,12 +63,14 @@ def predicate_sql(
     ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
 
     ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for those with
-    words. ``categories_added`` holds, by category, the condition on topics to which other rules of the same run add it;
-    it may refer to the topic's row.
+    words. ``skipped`` are the seconds since the last use that do not count for the salience; by default they are looked
+    up for each topic. ``categories_added`` holds, by category, the condition on topics to which other rules of the same
+    run add it; it may refer to the topic's row.
 
     A null counts as false, also beneath ``Not``.
     """
-    compiler = _Compiler(vitality, topic, narrow, now, score_sql, bind, categories_added or {}, word_search)
+    skipped = skipped or skipped_sql(vitality, partition_idle_sql(f"{vitality}.scope_id", now))
+    compiler = _Compiler(vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
 
 
@@ -78,6 +81,7 @@ class _Compiler:
     narrow: bool
     now: str
     score_sql: str
+    skipped: str
     bind: Bind
     categories_added: Mapping[str, str]
     word_search: WordSearch | None
@@ -137,7 +141,7 @@ class _Compiler:
             case "score":
                 return self._number(f"({self.score_sql})", op, f"{self.bind(value)}::float8")
             case "salience":
-                effective = salience_effective_sql(self.v, self.now)
+                effective = salience_effective_sql(self.v, self.now, skipped=self.skipped)
                 return self._number(effective, op, f"{self.bind(value)}::float8")
             case "field":
                 return self._field(op, *value)

@@ -100,6 +100,21 @@ def comparisons(predicate: Predicate) -> Iterator[tuple[Comparison, bool]]:
             yield leaf, negated
 
 
+def takes_time(predicate: Predicate, *, negated: bool = False) -> bool:
+    """Return whether a predicate cannot hold for a topic that was made just now, because of its age or idle time."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            found = [takes_time(part, negated=negated) for part in parts]
+            return any(found) if isinstance(predicate, AllOf) is not negated else all(found)
+        case Not(part):
+            return takes_time(part, negated=not negated)
+        case Comparison("age" | "idle", op, float() | int() as seconds):
+            # A new topic has neither, so that "at least" and its opposite never hold at 0 and below.
+            return (op in ("<", "<=") if negated else op in (">", ">=")) and seconds > 0
+        case _:
+            return False
+
+
 def categories_of(predicate: Predicate) -> frozenset[str]:
     """Return the categories that a predicate compares with, negated or not."""
     return frozenset(

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from memory.core.durations import duration_words
-from memory.core.rules import Rule
+from memory.core.rules import COMPACT, Rule
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Leaf, Not, Phrase, Predicate, Word, value_words
 
@@ -38,6 +38,8 @@ def rule_describe(rule: Rule) -> str:
     events = listed([_EVENTS[event] for event in rule.events])
     if rule.action == "categorize":
         doing = f"add the category {_quoted(rule.category)} to topics"
+    elif rule.action == COMPACT:
+        doing = "make one topic of each group of near topics"
     else:
         doing = f"{rule.action} topics"
     off = "" if rule.enabled else " (Switched off.)"

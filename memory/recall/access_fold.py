@@ -4,13 +4,11 @@ import datetime as dt
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 
 from memory.core.repeats import Asked, repeats_dropped
-from memory.core.scopes import ROOT
 from memory.models.expressions import (
+    counted_sql,
     decay_sql,
-    epoch_sql,
     fade_floor_sql,
     fade_key_sql,
     faded_sql,
@@ -18,7 +16,6 @@ from memory.models.expressions import (
 )
 from memory.models.locks import Lock, lock_try, lock_wait
 from memory.policy.effective import policies_current
-from memory.policy.snapshot import Policies
 from memory.recall.reinforcement import accesses_without_sql
 
 ROWS_PER_FOLD = 1000
@@ -64,8 +61,9 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
     ``hits`` selects the id, time and bump of what they reinforce. ``scope`` is the expression for the scope of a row
-    ``h``; its policy caps the salience. Where ``exact_floor`` is true, the indexed floor of the fade key is set to the
-    key.
+    ``h``; its policy caps the salience. ``%(idle)s`` holds the idle seconds of that scope before each access; ``used``
+    and ``since`` are times that the clock of the row counts. Where ``exact_floor`` is true, the indexed floor of the
+    fade key is set to the key.
 
     Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
@@ -75,42 +73,48 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
     The rows are locked before they are read, by id: changes of other transactions (an archive, an edited salience) are
     not overwritten, and there are no deadlocks.
     """
-    late = decay_sql(f"{epoch_sql('held.reinforced_at')} - {epoch_sql('hit.at')}", "held.half_life")
-    from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")
-    to_last = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('at')}", "half_life")
+    used = counted_sql("held", at="hit.at", idle="placed.idle")
+    late = decay_sql(f"held.since - {used}", "held.half_life")
+    from_start = decay_sql("last_used - since", "half_life")
+    to_last = decay_sql("last_used - used", "half_life")
     return f"""
         WITH hit AS MATERIALIZED ({hits}), held AS MATERIALIZED (
-            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life, {scope} AS scope_id FROM {table} h
+            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.idle_before, h.wall, h.half_life,
+                   {counted_sql("h")} AS since, {scope} AS scope_id
+            FROM {table} h
             WHERE h.{key} = ANY(ARRAY(SELECT DISTINCT id FROM hit)) ORDER BY h.{key} FOR NO KEY UPDATE
         ), access AS (
-            SELECT id, held.salience, held.reinforced_at, held.half_life,
-                   greatest(coalesce(capped.cap, %(cap)s::float8), held.salience) AS ceiling,
-                   greatest(hit.at, held.reinforced_at) AS at, {faded_sql("hit.bump", late)} AS bump,
-                   hit.at AS seen_at, hit.access_id
+            SELECT id, held.salience, held.reinforced_at, held.idle_before, held.since, held.half_life,
+                   greatest(placed.cap, held.salience) AS ceiling,
+                   greatest({used}, held.since) AS used, {faded_sql("hit.bump", late)} AS bump,
+                   hit.at AS seen_at, placed.idle, hit.access_id
             FROM hit JOIN held USING (id)
-            LEFT JOIN unnest(%(scopes)s::bigint[], %(caps)s::float8[]) AS capped (scope_id, cap) USING (scope_id)
+            JOIN unnest(%(accesses)s::bigint[], %(scopes)s::bigint[], %(caps)s::float8[], %(idle)s::float8[])
+                 AS placed (access_id, scope_id, cap, idle) USING (access_id, scope_id)
         ), last AS (
-            SELECT *, max(at) OVER (PARTITION BY id) AS last_at FROM access
+            SELECT *, max(used) OVER (PARTITION BY id) AS last_used FROM access
         ), weighed AS (
             SELECT *, {faded_sql("bump", "weight")} AS left_over
             FROM (SELECT *, {to_last} AS weight FROM last) x
         ), after AS (
             SELECT *, coalesce(sum(left_over) OVER (
-                       PARTITION BY id ORDER BY at, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+                       PARTITION BY id ORDER BY used, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
                    ), 0) AS later
             FROM weighed
         ), outcome AS (
-            SELECT id, min(last_at) AS at, max(seen_at) AS seen_at, count(*) AS times, min(half_life) AS half_life,
+            SELECT id, min(last_used) AS used, max(seen_at) AS seen_at, max(idle) AS idle, count(*) AS times,
+                   min(half_life) AS half_life,
                    least(
                        min({faded_sql("salience", from_start)}) + sum(left_over),
                        min(ceiling * weight + later)
                    ) AS salience
             FROM after GROUP BY id
         ), keyed AS (
-            SELECT *, {fade_key_sql("salience", reinforced_at="at", half_life="half_life")} AS fade FROM outcome
+            SELECT *, {fade_key_sql("salience", counted="used", half_life="half_life")} AS fade FROM outcome
         )
         UPDATE {table} row
-        SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
+        SET salience = k.salience, reinforced_at = greatest(row.reinforced_at, k.seen_at), fade = k.fade,
+            idle_before = CASE WHEN k.seen_at > row.reinforced_at THEN k.idle ELSE row.idle_before END,
             fade_floor = CASE WHEN {exact_floor} THEN k.fade
                               ELSE {fade_floor_sql("row.fade_floor", fade="k.fade", half_life="k.half_life")} END,
             retrieval_count = row.retrieval_count + k.times,
@@ -125,8 +129,8 @@ _FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", _TOPIC_HITS_SQL, scope="
 _FIELD_SCOPE_SQL = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
 _FOLD_FIELDS = _fold_sql("memory_field", "id", _FIELD_HITS_SQL, scope=_FIELD_SCOPE_SQL)
 
-_SCOPES_SQL = """
-SELECT DISTINCT s.id, s.path
+_PLACES_SQL = """
+SELECT DISTINCT a.id, a.at, s.id, s.path
 FROM memory_accesslog a
 CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
 JOIN memory_vitality v ON v.topic_id = hit.id
@@ -167,8 +171,8 @@ def fold_wait() -> None:
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of nine statements, ten where policies differ in their highest salience: rows are marked in the
-    commit that raises the salience, so a kill at any time leaves either both or neither. Returns 0 at once while
+    One transaction of ten statements: rows are marked in the commit that raises the salience, so a kill at any time
+    leaves either both or neither. Returns 0 at once while
     another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -207,12 +211,14 @@ def accesses_fold(*, now: dt.datetime) -> int:
                 counted_before=before,
             )
         ]
-        caps = _caps(cursor, counted, policies)
+        cursor.execute(_PLACES_SQL, [counted])
+        placed = [(access, scope_id, policies.effective(path), at) for access, at, scope_id, path in cursor.fetchall()]
         parameters: dict[str, Any] = {
             "counted": counted,
-            "cap": policies.knobs(ROOT).field_salience_max,
-            "scopes": list(caps),
-            "caps": list(caps.values()),
+            "accesses": [access for access, *_rest in placed],
+            "scopes": [scope_id for _access, scope_id, *_rest in placed],
+            "caps": [policy.knobs.field_salience_max for *_rest, policy, _at in placed],
+            "idle": [float(policy.time.idle(at.timestamp())) for *_rest, policy, at in placed],
         }
         cursor.execute(_FOLD_TOPICS, parameters)
         cursor.execute(_FOLD_FIELDS, parameters)
@@ -220,11 +226,3 @@ def accesses_fold(*, now: dt.datetime) -> int:
         cursor.execute(_MARK_SQL, {"now": now, "counted": counted, "ids": ids})
         cursor.execute(_WAKE_UPS_SQL, {"now": now, "ids": [row[0] for row in rows]})
         return len(claimed)
-
-
-def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict[int, float]:
-    """Return the highest salience by scope for the retrieved topics; empty if all scopes have that of the root."""
-    if len({node.knobs.field_salience_max for node in policies.nodes(ROOT)}) == 1:
-        return {}
-    cursor.execute(_SCOPES_SQL, [counted])
-    return {scope_id: policies.knobs(path).field_salience_max for scope_id, path in cursor.fetchall()}

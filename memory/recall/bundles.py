@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql, scope_within_sql
+from memory.models.expressions import salience_now_sql, scope_of_sql, scope_within_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import rung_below_sql, topic_conditions
 from memory.recall.replies import Candidate
@@ -105,7 +105,8 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candi
             WHERE {_visible(options)}
         ){_neighbors_sql(options) if options.depth else ""}
         SELECT b.id, b.title, b.summary, b.kind, b.scope, b.rung, b.categories, b.created_at, b.updated_at,
-               {salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.retrieval_count, v.last_retrieved_at,
+               {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")},
+               v.pinned, v.retrieval_count, v.last_retrieved_at,
                {_fields_sql(options) if options.fields else "NULL"},
                {_neighbors_of_sql(options) if options.depth else "NULL"}
         FROM shown b
@@ -163,7 +164,7 @@ def _fields_sql(options: BundleOptions) -> str:
                     'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', {reference},
                     'current', {_REVISION}, 'history', {history},
                     'summary', {field_summary_sql("f", as_of=options.as_of is not None)},
-                    'salience', {salience_effective_sql("f", "%(now)s::timestamptz")}
+                    'salience', {salience_now_sql("f", "%(now)s::timestamptz", scope=scope_of_sql("f"))}
                 ) ORDER BY f.created_at, f.id)
          FROM memory_field f
          CROSS JOIN LATERAL (SELECT r.* FROM memory_revision r WHERE r.field_id = f.id {current}) r

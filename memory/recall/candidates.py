@@ -30,7 +30,7 @@ from memory.core.policy_values import Knobs
 from memory.embedding.base import Embedder, Vectors
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.ingest.bulk import vector_text
-from memory.models.expressions import ranking_factor_sql
+from memory.models.expressions import partition_idle_sql, ranking_factor_sql, skipped_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
@@ -120,6 +120,7 @@ def _decay(knobs: Knobs) -> str | None:
         # Not ``knobs.half_life``, which is infinite under a static policy: it is about salience, not ranks.
         half_life=knobs.half_life_days * SECONDS_PER_DAY,
         active_half_life=knobs.active_half_life,
+        skipped=skipped_sql("used", partition_idle_sql("used.scope_id", "%(now)s::timestamptz")),
     )
 
 

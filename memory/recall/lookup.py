@@ -14,7 +14,7 @@ from memory.core.cursors import cursor_as_number, cursor_make, cursor_parse, cur
 from memory.core.errors import NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import salience_now_sql, scope_of_sql
 from memory.predicates.binding import Bound
 from memory.predicates.fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql
@@ -47,8 +47,8 @@ class TopicListFilter:
 
 _COLUMNS = f"""
 t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.created_at, t.updated_at,
-{salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.pin_reason, v.retrieval_count, v.last_retrieved_at,
-t.released_at, t.merged_into_id, t.provenance
+{salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")},
+v.pinned, v.pin_reason, v.retrieval_count, v.last_retrieved_at, t.released_at, t.merged_into_id, t.provenance
 """
 
 _FROM = """
@@ -108,7 +108,7 @@ r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.r
 
 _DETAIL_FIELDS_SQL = f"""
 SELECT f.id, f.name, r.field_type, r.ref_topic_id, {_REF_SCOPE_SQL}, f.last_seq, f.cold_through, f.detached,
-       {salience_effective_sql("f", "%(now)s::timestamptz")}, {field_summary_sql("f")}, {_REVISION}
+       {salience_now_sql("f", "%(now)s::timestamptz", scope=scope_of_sql("f"))}, {field_summary_sql("f")}, {_REVISION}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """

@@ -13,7 +13,8 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
-from memory.policy.effective import knobs_effective
+from memory.policy.activity import activity_note
+from memory.policy.effective import policies_current
 from memory.recall.bundles import BundleOptions, bundles_load
 from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter
@@ -53,7 +54,8 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         with _timed(answer, "embedding"):
             vector = embedder_get().embed_query(request.q)
     with transaction.atomic():
-        knobs = knobs_effective(scope)
+        policies = policies_current()
+        knobs = policies.knobs(scope)
         ranked: dict[uuid.UUID, Ranked] = {}
         if vector is not None:
             with _timed(answer, "semantic"):
@@ -94,6 +96,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     # A look at the past is no use of what is found there.
                     counts=request.as_of is None,
                 )
+                activity_note(policies, {scope, *(bundle["scope"] for bundle in bundles)}, now=now)
     answer.body["candidates"] = bundles
     answer.body["summary_text"] = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
     if request.explain:

@@ -8,6 +8,8 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.models.prepared import rows_prepared
+from memory.policy.activity import activity_note
+from memory.policy.effective import policies_current
 
 _APPEND_SQL = """
 INSERT INTO memory_accesslog
@@ -69,11 +71,12 @@ def retrieval_record(
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
-    """Append the lookup of a topic by its id. One INSERT.
+    """Append the lookup of a topic by its id. Two statements.
 
     It does not raise salience, so it is marked as folded; regret counts lookups of archived topics.
     """
     rows_prepared(_APPEND_LOOKUP_SQL, [now, principal.identity, scope, now, topic_id])
+    activity_note(policies_current(), [scope], now=now)
 
 
 def accesses_without_sql(*, rows: str, topic: str, field: str) -> str:

@@ -22,7 +22,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, salience_effective_sql
+from memory.models.expressions import epoch_sql, salience_now_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound
 from memory.predicates.search_parts import (
@@ -57,7 +57,7 @@ STATE_SQL = {
 }
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
-_SALIENCE = salience_effective_sql("lv", "%(now)s::timestamptz")
+_SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
 # The orders of a list: the expression, its type, the direction, and the parser of its value in a cursor.
 SORTS: dict[str, tuple[str, str, str, Any]] = {
     "created": ("t.created_at", "timestamptz", "DESC", cursor_time),
@@ -100,6 +100,16 @@ class SearchSection:
     next: str | None = None
     hits: list[SearchHit] = field(default_factory=list)
 
+    @property
+    def exact(self) -> list[SearchHit]:
+        """The hits in which every word occurs; in a list, all."""
+        return [hit for hit in self.hits if hit.exact]
+
+    @property
+    def resembling(self) -> list[SearchHit]:
+        """The hits that only resemble the question."""
+        return [hit for hit in self.hits if not hit.exact]
+
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
@@ -108,6 +118,16 @@ class SearchResult:
     search: TopicSearch
     ranked: bool
     sections: list[SearchSection]
+
+    @property
+    def any_exact(self) -> bool:
+        """Whether any ranked hit has every word."""
+        return any(section.ranked and section.exact for section in self.sections)
+
+    @property
+    def any_ranked(self) -> bool:
+        """Whether there is any ranked hit."""
+        return any(section.ranked and section.hits for section in self.sections)
 
     @property
     def words(self) -> str:
@@ -143,8 +163,8 @@ def search_run(
     """Return the hits in a section for each state: live, archived and, if requested, released.
 
     With words and a ``sort`` of "best" or "", hits are ranked as in a query, with the parts of each score. Live topics
-    cost what a query costs, archived ones a scan, since they are in no index. At most six queries (policies, a probe
-    and the candidates of live and archived topics, the hits).
+    cost what a query costs, archived ones a scan, since they are in no index. At most eight queries (policies, then a
+    probe, the candidates and those with every word for live and for archived topics, the hits).
 
     Otherwise they are listed: one query per state and one for the hits; ``cursor`` needs a lookup of one state. A list
     by salience or use reads the Vitality rows of all topics that meet the conditions.
@@ -181,10 +201,12 @@ def search_run(
     everything = [topic_id for section in sections for topic_id in section.ids]
     marks = texts_of(search.conditions, wanted=True)
     hits = {hit.topic_id: hit for hit in hits_load(everything, marks=marks, now=now)}
+    exact = _exact(search, sections, now) if ranked else set()
     for section in sections:
         section.hits = [hits[topic_id] for topic_id in section.ids if topic_id in hits]
         for hit in section.hits:
             hit.score = parts.get(hit.topic_id)
+            hit.exact = not section.ranked or hit.topic_id in exact
     return SearchResult(search, ranked, sections)
 
 
@@ -273,6 +295,22 @@ def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: d
         search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
     )
     return candidates_rank(vector, probe, filters, limit=SHOWN[state], knobs=knobs, embedder=embedder_get(), now=now)
+
+
+def _exact(search: TopicSearch, sections: Sequence[SearchSection], now: dt.datetime) -> set[uuid.UUID]:
+    """Return the ranked topics in which every word occurs. One query for each ranked section with hits."""
+    found: set[uuid.UUID] = set()
+    for section in sections:
+        if section.ranked and section.ids:
+            condition, parameters = _sql(search.conditions, search, section.state, now)
+            sql = f"""
+                SELECT t.id FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+                WHERE t.id = ANY(%(ids)s) AND {condition}
+            """
+            with connection.cursor() as cursor:
+                cursor.execute(sql, {**parameters, "ids": section.ids})
+                found |= {topic_id for (topic_id,) in cursor.fetchall()}
+    return found
 
 
 def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memory.models.expressions import rung_label_sql, salience_effective_sql
+from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.recall.candidates import Ranked
 
 # Marks that PostgreSQL puts around words: characters of the private use area, which are removed from the text first.
@@ -56,8 +56,8 @@ Piece = tuple[str, bool]
 
 @dataclass(slots=True)
 class SearchHit:
-    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; ``score`` is set by a search
-    that ranks."""
+    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; A search that
+    ranks sets ``score``, and in ``exact`` whether every word occurs."""
 
     topic_id: uuid.UUID
     title: str
@@ -77,6 +77,7 @@ class SearchHit:
     title_pieces: list[Piece] = field(default_factory=list)
     snippet: list[Piece] = field(default_factory=list)
     score: Ranked | None = None
+    exact: bool = True
 
 
 def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[SearchHit]:
@@ -100,7 +101,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS_SQL.format(
-        salience=salience_effective_sql("v", "%(now)s::timestamptz"),
+        salience=salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id"),
         body=body,
         marked_title=marked_title,
         marked_body=marked_body,

@@ -21,7 +21,7 @@ from memory.access.principal import Principal
 from memory.core.scopes import ROOT
 from memory.ingest.history import PastEdit, PastField, PastRevision, PastSalience, PastSummary
 from memory.models import AuditEvent
-from memory.models.expressions import path_within_sql
+from memory.models.expressions import partition_end_sql, path_within_sql
 from memory.policy.restore import PastVersion
 from memory.transfer.lines import END, FORMAT, VERSION
 
@@ -198,6 +198,11 @@ _NEWEST = (
     "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
     "ORDER BY v.seq"
 )
+# Rounded, because an import that computes with it must give the same file again.
+_COUNTED = (
+    f"round(({partition_end_sql('t.scope_id')} - extract(epoch from {{row}}.reinforced_at)::float8 + "
+    "{row}.idle_before)::numeric, 3)::float8 AS counted_seconds"
+)
 _VECTOR_SQL = """
 (SELECT row_to_json(x) FROM (SELECT w.model, w.text_hash, w.embedding::text::json AS embedding FROM memory_topicvector w
  WHERE w.topic_id = t.id AND w.embedding IS NOT NULL) x)
@@ -208,7 +213,8 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
     """Return the sections, in the order of the file."""
     field = ", ".join(
         (
-            _columns("f", PastField, "revisions", "summaries"),
+            _columns("f", PastField, "revisions", "summaries", "counted_seconds"),
+            _COUNTED.format(row="f"),
             f"{_list(_REVISION, _NEWEST)} AS revisions",
             _list(_columns("m", PastSummary), "memory_fieldsummary m WHERE m.field_id = f.id ORDER BY m.id")
             + " AS summaries",
@@ -220,7 +226,8 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             "t.id, s.path AS scope, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at",
             "t.rung, v.pinned, v.pin_reason",
             "coalesce(t.released_at, CASE WHEN t.merged_into_id IS NOT NULL THEN t.updated_at END) AS released_at",
-            _columns("v", PastSalience),
+            _columns("v", PastSalience, "counted_seconds"),
+            _COUNTED.format(row="v"),
             # Fields whose values were moved into another topic are empty.
             _list(field, "memory_field f WHERE f.topic_id = t.id AND f.last_seq > 0 ORDER BY f.created_at, f.id")
             + " AS fields",

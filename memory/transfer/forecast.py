@@ -21,7 +21,7 @@ class Forecast:
     """
 
     def __init__(self, policies: Policies, now: dt.datetime) -> None:
-        self._policies, self._now = policies, now.timestamp()
+        self._policies, self._now = policies.projected(now), now.timestamp()
         self._scopes: Counter[str] = Counter()
         self._leaving: Counter[int] = Counter()
 
@@ -39,6 +39,7 @@ class Forecast:
                 last_retrieved_at=used,
                 retrieval_count=0,
                 kind=item.topic_kind or "",
+                idle_before=float(policy.time.idle(used)),
             ),
             rung=0,
             pinned=item.pinned,

@@ -64,13 +64,22 @@ const lineDragged = (at, place) => {
   return value;
 };
 
-// While a line is on its way, its shape knows where it is before anybody is told.
+// The words of a line go with it. To draw the chart anew would end the drag, so only they are moved.
+const wordsMove = (at, value) => {
+  const words = plot.querySelector(`.annotation[data-index="${at}"]`);
+  if (!words) return;
+  const { l2p } = plot._fullLayout.xaxis;
+  words.setAttribute("transform", `translate(${l2p(placeOf(value)) - l2p(placeOf(figure.lines[at].value))},0)`);
+  words.querySelector("text").textContent = `${figure.lines[at].word} ${rounded(value)}`;
+};
+
+// While a line is on its way, its shape knows where it is before the chart says so.
 const lineWatch = () => {
   if (!dragging || !plot) return;
   plot._fullLayout.shapes.forEach((shape, at) => {
     const known = placeOf(figure.lines[at].value);
     const moved = [shape.x0, shape.x1].find((place) => Math.abs(place - known) > 1e-9);
-    if (moved !== undefined) lineDragged(at, moved);
+    if (moved !== undefined) wordsMove(at, lineDragged(at, moved));
   });
 };
 

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from memory.access.keys import key_create
+from memory.api.app import api
 from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey, Conversation, StudyJob
 from tests.agents.chat.shop import Talk
@@ -83,6 +84,23 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "PUT", "/v1/policies/user/alice", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
     ("operator", "POST", "/v1/policies/user/alice/rollback", {"to": 0, "reason": "was better"}),
 ]
+
+
+def test_the_description_of_each_route_names_the_least_role():
+    described = api.get_openapi_schema(path_prefix="/v1/")["paths"]
+    # Only scopes have slashes; the longest of several patterns is that of the route.
+    patterns = {path: re.sub(r"\{\w+\}", "[^/]+", path.replace("{scope}", ".+")) for path in described}
+    least: dict[tuple[str, str], str] = {}
+    for role, method, asked, _body in ROUTES:
+        fitting = [path for path in described if re.fullmatch(patterns[path], asked.partition("?")[0])]
+        path = asked if asked in fitting else max(fitting, key=len)
+        least[path, method] = min(role, least.get((path, method), role), key=ROLES.index)
+    for path, operations in described.items():
+        for method, operation in operations.items():
+            description = " ".join(operation["description"].split())
+            said = re.search(r"(Reader|Agent|Operator) keys(?=[.;]| for the whole)", description)
+            if path != "/v1/client.py":
+                assert (said[1].lower() if said else "reader") == least[path, method.upper()], (method, path)
 
 
 @pytest.fixture(scope="module")

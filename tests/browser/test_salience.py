@@ -51,6 +51,43 @@ def test_what_was_typed_a_moment_ago_is_what_is_saved(enter: Enter) -> None:
     settled(page)
 
 
+def test_saves_follow_each_other_without_a_conflict(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    for threshold in ("0.11", "0.12"):
+        typed_and_saved(page, threshold=threshold, reason="tuning")
+        expect(page.locator(THRESHOLD)).to_have_value(threshold)
+        expect(page.locator("#salience-diff")).to_contain_text("equals the current policy")
+        settled(page)
+    assert newest().values["forget_salience_threshold"] == 0.12
+
+
+def test_the_words_of_a_line_follow_it_while_it_is_dragged(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    words = page.locator("#salience-form .annotation").first
+    before = words.bounding_box()
+    line = page.locator("#salience-form .shapelayer path").first.bounding_box()
+    assert before
+    assert line
+    page.mouse.move(line["x"] + line["width"] / 2, line["y"] + line["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(line["x"] - 40, line["y"] + line["height"] / 2, steps=8)
+    value = page.locator(THRESHOLD).input_value()
+    expect(words).to_contain_text(f"archive {float(value):g}")
+    during = words.bounding_box()
+    assert during
+    assert during["x"] < before["x"] - 20
+    page.mouse.up()
+    settled(page)
+    after = words.bounding_box()
+    assert after
+    # Their end stays in place if they look to the left, and their number may be shorter now.
+    assert abs(after["x"] - during["x"]) < 25
+
+
 def test_what_was_typed_is_saved_also_when_the_effect_never_comes(enter: Enter) -> None:
     page = enter("operator")
     page.goto("/salience/")

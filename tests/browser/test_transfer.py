@@ -56,8 +56,16 @@ def upload(page: Page, file: Path, *, scope: str = "") -> None:
 
 
 def test_an_export_is_downloaded_and_is_all_there_when_it_comes_back(page: Page, tmp_path: Path) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.goto("/transfer/")
     page.locator("#export-form").get_by_label("Scope").fill("/user")
+    page.locator("#export-form").get_by_label("With vectors").check()
+    page.locator("#export-form").get_by_label("With vectors").uncheck()
+    settled(page)
+    script = page.evaluate("document.documentElement.classList.contains('script')")
+    assert any("/transfer/size/?scope=" in each for each in asked) == script
+    assert not any("csrfmiddlewaretoken" in each for each in asked)
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "memstate-export.jsonl"

@@ -20,7 +20,7 @@ from memory.forgetting.triggers import event_raise, wake_ups_answer
 from memory.ingest.embed_pending import vectors_fill
 from memory.jobs import tasks
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, PolicyVersion, Vitality, WakeUp
-from memory.models.expressions import fade_key_sql
+from memory.models.expressions import counted_sql, fade_key_sql
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
 from memory.recall.access_fold import accesses_fold
@@ -378,7 +378,7 @@ def deadlocks() -> int:
         return int(cursor.fetchone()[0])
 
 
-_KEY = "(" + fade_key_sql("v.salience", reinforced_at="v.reinforced_at", half_life="v.half_life") + ")"
+_KEY = "(" + fade_key_sql("v.salience", counted=counted_sql("v"), half_life="v.half_life") + ")"
 
 # A row for each topic or field whose copies of the state differ, or that stands where nothing can stand.
 _ILLEGAL = f"""

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from memory.access.principal import SYSTEM
 from memory.console.listing import cell_text, csv_lines
+from memory.forgetting.runs import run_start
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.models import AuditEvent, PolicyVersion
 from tests.cast import Caller, principal_like
@@ -55,6 +58,35 @@ def test_filters_leave_out_what_they_do_not_ask_for(looker: Client, agent: Calle
     assert rows_of(looker.get("/audit/", {"actor": "key:operator"}).content.decode()) == 2
     assert rows_of(looker.get("/audit/", {"action": "pinned"}).content.decode()) == 1
     assert rows_of(looker.get("/audit/", {"until": "2020-01-01"}).content.decode()) == 0
+
+
+def test_filters_take_the_words_that_the_page_shows(looker: Client, agent: Caller, operator: Caller) -> None:
+    agent.remember("One", scope="/team")
+    topic = operator.remember("Two", scope="/team")
+    operator.post(f"/v1/topics/{topic}/pin", {}).ok()
+
+    def found(**query: str) -> int:
+        return rows_of(looker.get("/audit/", {"scope": "/team", **query}).content.decode())
+
+    assert [found(action=said) for said in ("ingest new topic", "ingest", "Ingest_new_topic", "pinned")] == [2, 2, 2, 1]
+    assert found(action="ing") == 0
+    assert [found(actor=said) for said in ("operator", "key:operator", "oper")] == [2, 2, 0]
+
+
+def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operator: Caller) -> None:
+    values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
+    operator.put("/v1/policies/team", {"values": values, "reason": "for the test"}).ok()
+    topics = operator.remember("Faint", scope="/team", salience=0.001), operator.remember("Kept", scope="/team")
+    run = run_start("/team", event="cron", dry_run=False, principal=SYSTEM, now=timezone.now())
+    assert run.applied == 1
+
+    page = looker.get("/audit/", {"scope": "/team", "action": "run applied"}).content.decode()
+    assert rows_of(page) == 1
+    assert f'href="/runs/{run.pk}/"' in page
+    assert "Scheduled run" in page
+    assert rows_of(looker.get("/audit/", {"actor": "system", "scope": "/team"}).content.decode()) == 1
+    assert rows_of(looker.get("/audit/", {"scope": "/team"}).content.decode()) == len(topics) + 2
+    assert "4 changes" in looker.get("/audit/count/", {"scope": "/team"}).content.decode()
 
 
 def test_a_filter_that_makes_no_sense_is_explained_in_place(looker: Client, db: None) -> None:

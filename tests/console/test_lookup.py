@@ -117,6 +117,24 @@ def test_words_need_not_occur_where_rank_decides_and_have_to_in_a_list(looker: C
     assert found(looker, "blue -kettle") == [other]
 
 
+def test_hits_that_only_resemble_the_words_are_folded_below_those_that_have_them(
+    looker: Client, agent: Caller, operator: Caller
+):
+    live = agent.remember("A cream for dry hands")
+    gone = agent.remember("Mara is allergic to lanolin")
+    assert "No exact match." in look(looker, "vaseline")
+    archive(operator, gone)
+    page = look(looker, "lanolin")
+    assert "No exact match." not in page
+    before, _fold, after = part_of(page, "live").partition("<details")
+    assert ids_in(before) == []
+    assert "No live topic has every word of the search." in before
+    assert ids_in(after) == [live]
+    assert ids_in(part_of(page, "archived").partition("<details")[0]) == [gone]
+    # In a list, every word has to occur, and nothing is folded.
+    assert "<details" not in part_of(look(looker, "lanolin", sort="created"), "archived")
+
+
 def test_words_are_marked_and_text_is_escaped(looker: Client, agent: Caller):
     agent.remember("Kettles <b>boil</b> & whistle", values={"where": "a kettle on <script>alert(1)</script> \ue000"})
     page = look(looker, "kettle")
@@ -582,7 +600,7 @@ def test_an_export_goes_on_over_pages_and_standings(agent: Caller, operator: Cal
 @pytest.mark.parametrize(
     ("path", "members", "most"),
     [
-        ("/lookup/", {"q": "tea"}, 10),
+        ("/lookup/", {"q": "tea"}, 12),
         ("/lookup/", {"q": 'tea "pot 1" rung:active (a OR pot)'}, 10),
         ("/lookup/", {"q": "tea", "sort": "salience"}, 7),
         ("/lookup/", {"q": "-kind:x"}, 6),
@@ -728,4 +746,4 @@ def test_hits_can_be_picked_for_one_change_of_all(op: Client, looker: Client, ag
     assert all(f'name="topic" value="{topic}"' in page for topic in topics)
     asked = op.get("/bulk/archive/", {"topic": topics, "next": "/lookup/?q=skis"}).content.decode()
     assert "Archive 2 topics" in asked
-    assert 'type="checkbox"' not in looker.get("/lookup/", {"q": "skis"}).content.decode()
+    assert 'name="topic"' not in looker.get("/lookup/", {"q": "skis"}).content.decode()

@@ -1,5 +1,6 @@
 """Runs at the console: from a dry run to the undo, held runs, progress, and what nobody may do."""
 
+import datetime as dt
 import json
 import re
 import uuid
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from memory.erasure.purge import topics_purge
 from memory.forgetting.previews import undo_preview
 from memory.forgetting.runs import run_start
 from memory.models import AuditEvent, ForgetAction, ForgetRun, PolicyVersion, Topic
@@ -326,3 +328,30 @@ def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller
     assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 11
     assert statements_of(lambda: op.get(f"/runs/{large.pk}/undo/")) == ten[1] <= 9
     assert statements_of(lambda: op.get("/runs/")) == few <= 5
+
+
+def test_a_policy_that_runs_over_a_scope_above_have_used_is_not_new(op: Client, operator: Caller, clock: Clock) -> None:
+    topics_make(operator, 1, salience=0.01, scope="/team")
+    step(op, planned(op, "/team"), "apply")
+    clock.set(NOON + dt.timedelta(hours=1))
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0, theta_summary=0.3)
+    topics_make(operator, 1, salience=0.01)
+    step(op, planned(op), "apply")
+    clock.set(NOON + dt.timedelta(hours=2))
+    topics_make(operator, 1, salience=0.01, scope="/team")
+    run = planned(op, "/team")
+    step(op, run, "apply")
+
+    assert "new since the previous run" not in text_of(op, f"/runs/{run.pk}/")
+    assert "/policies/rollback/" not in body_of(op.get(f"/runs/{run.pk}/undo/"))
+
+
+def test_counts_of_a_run_say_what_was_purged_since(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 3, salience=0.01)
+    run = planned(op)
+    step(op, run, "apply")
+    topics_purge([uuid.UUID(topics[0])], principal=principal_like("operator"), reason="erased", now=NOON)
+
+    page = text_of(op, f"/runs/{run.pk}/")
+    assert "Archived 3" in page
+    assert "1 more was purged since." in page

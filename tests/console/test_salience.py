@@ -270,6 +270,18 @@ def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
     assert "Start dry run" in reply.content.decode()
 
 
+def test_a_save_leads_back_to_the_saved_values_and_the_next_save_follows_it(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(op, **DRAFT)
+    page = op.post("/salience/save/", fields_of(page, reason="tidier"), follow=True).content.decode()
+    assert 'value="0.11"' in page
+    assert "The draft equals the current policy" in page
+    again = fields_of(page, reason="tidier still", forget_salience_threshold="0.1")
+    assert op.post("/salience/save/", again).status_code == 302
+    assert PolicyVersion.objects.latest("number").values["forget_salience_threshold"] == 0.1
+
+
 def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_nothing(
     op: Client, administrator: Client, twelve: dict[float, list[str]]
 ) -> None:

@@ -18,6 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.access.accounts import OPERATORS
+from memory.access.sign_in import hashing_turn
 from memory.console.people import AccountBackend
 from memstate_site.folder import CHECKOUT
 from tests.console.people import account_make, client_of, codes_of, token_of
@@ -155,6 +156,21 @@ def test_at_most_two_passwords_are_compared_at_a_time(monkeypatch: pytest.Monkey
     with ThreadPoolExecutor(8) as guesses:
         list(guesses.map(lambda _number: AccountBackend().authenticate(None, "reader", "wrong"), range(16)))
     assert most == 2
+
+
+def test_a_sign_in_that_waits_too_long_for_its_turn_is_told_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.access.sign_in.MOST_WAIT_SECONDS", 0.05)
+    inside = client_of(account_make("reader", password=PASSWORD))
+    with hashing_turn(), hashing_turn():
+        at_the_door = sign_in(Client(), "reader")
+        new = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}
+        at_home = inside.post("/account/", new)
+    for reply in (at_the_door, at_home):
+        assert (reply.status_code, codes_of(reply)) == (429, ["sign-in-busy"])
+        assert int(reply.headers["Retry-After"]) >= 1
+    # No attempt is counted, and the next one finds its turn.
+    assert not AccessAttempt.objects.exists()
+    assert sign_in(Client(), "reader").status_code == 302
 
 
 def test_names_that_do_not_exist_are_locked_alike() -> None:

@@ -22,7 +22,7 @@ from django.utils import timezone
 from memory.forgetting.runs import run_results
 from memory.forgetting.triggers import event_raise
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Rekeying, WakeUp
-from memory.models.expressions import fade_key_sql
+from memory.models.expressions import counted_sql, fade_key_sql
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from memstate_site.folder import CHECKOUT
@@ -460,7 +460,7 @@ def test_a_rekeying_whose_workers_are_killed_gives_every_row_its_key(workers: Wo
     work = Rekeying.objects.get()
     assert (work.done, work.total) == (topics, topics)
     assert not policies_current().rekeying
-    key = fade_key_sql("r.salience", reinforced_at="r.reinforced_at", half_life="(7 * 86400)::float8")
+    key = fade_key_sql("r.salience", counted=counted_sql("r"), half_life="(7 * 86400)::float8")
     for table, name in (("memory_vitality", "topic_id"), ("memory_field", "id")):
         right = number(
             f"""SELECT count(*) FROM {table} r JOIN {before[table]} b USING ({name})

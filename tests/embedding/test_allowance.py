@@ -1,5 +1,6 @@
 """Embedding takes a bounded time of a request and of a key, and the worker gives every scope its turn."""
 
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -83,20 +84,47 @@ def test_time_that_was_used_comes_back(costly: None, agent: Caller, monkeypatch:
     assert agent.post("/v1/query", {"q": "one 7"}).status == 200
 
 
-def test_nothing_more_is_embedded_for_a_client_that_is_gone(costly: None, agent: Caller) -> None:
-    ours, theirs = socket.socketpair()
+def connected() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a connection: of the server, and of the client."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        theirs = socket.create_connection(listening.getsockname())
+        ours, _address = listening.accept()
+    return ours, theirs
+
+
+def batch_from(ours: socket.socket, agent: Caller) -> int:
+    with ours:
+        return (
+            Client(raise_request_exception=False)
+            .generic(
+                "POST",
+                "/v1/ingest/batch",
+                data=json.dumps(items(4)).encode(),
+                content_type="application/json",
+                headers={"X-API-Key": agent.secret},
+                **{"gunicorn.socket": ours, "SERVER_PROTOCOL": "HTTP/1.1"},
+            )
+            .status_code
+        )
+
+
+@pytest.mark.parametrize("pair", [connected, socket.socketpair])
+def test_nothing_more_is_embedded_for_a_client_that_is_gone(
+    costly: None, agent: Caller, pair: Callable[[], tuple[socket.socket, socket.socket]]
+) -> None:
+    ours, theirs = pair()
     theirs.close()
-    reply = Client(raise_request_exception=False).generic(
-        "POST",
-        "/v1/ingest/batch",
-        data=b'[{"placement":"new_topic","title":"a"},{"placement":"new_topic","title":"b"}]',
-        content_type="application/json",
-        headers={"X-API-Key": agent.secret},
-        **{"gunicorn.socket": ours},
-    )
-    ours.close()
-    assert reply.status_code == 503
+    assert batch_from(ours, agent) == 503
     assert not Topic.objects.exists()
+
+
+def test_a_client_that_only_sends_no_more_is_answered(costly: None, agent: Caller) -> None:
+    ours, theirs = connected()
+    theirs.shutdown(socket.SHUT_WR)
+    assert batch_from(ours, agent) == 200
+    assert Topic.objects.count() == 4
+    with theirs:
+        assert set(theirs.recv(1000).split(b"\r\n\r\n")) == {b"HTTP/1.1 100 Continue", b""}
 
 
 # --- The worker ---

@@ -187,7 +187,7 @@ def test_graduated_goes_by_age_and_kind_alone(operator: Caller, clock: Clock):
 
 
 def test_balanced_goes_down_the_whole_ladder_as_salience_halves(operator: Caller, clock: Clock):
-    policy_put(operator, preset="balanced")
+    policy_put(operator, preset="balanced", clock="wall")
     topic_id = operator.remember("Tea")
     seen = []
     # 0.25 after 60 days, 0.12 after 91.8, 0.05 after 129.7.

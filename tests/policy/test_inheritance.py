@@ -14,7 +14,8 @@ from tests.policy.shop import saved
 pytestmark = pytest.mark.django_db
 
 
-def test_a_store_in_which_nobody_has_set_anything_has_the_defaults():
+def test_a_store_in_which_nobody_has_set_anything_has_the_defaults(settings: Any):
+    settings.MEMSTATE_KNOBS = {}
     found = policies_current().effective("/user/alice")
     assert (found.scope, found.at, found.version) == ("/user/alice", "/", 0)
     assert found.knobs.half_life_days == 30

@@ -13,7 +13,8 @@ from memory.core.policy_values import STRATEGIES
 from memory.forgetting.judge import Judge
 from memory.forgetting.plan import run_is_due
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target
-from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
+from memory.formulas.partition_time import PartitionTime, midnight
+from memory.formulas.salience import FADE_FLOOR_LAG, SECONDS_PER_DAY, fade_key
 from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.models import Scope, Topic, Vitality
 from memory.policy.draft import policies_drafted
@@ -54,6 +55,7 @@ values = st.builds(
             "active_half_life_days": st.sampled_from([5, 90, 180]),
         },
         optional={
+            "clock": st.sampled_from(["active", "wall"]),
             "prune_after_days": st.sampled_from([0, 1, 30, 90]),
             "exempt_kinds": st.sampled_from([[], ["finding"], ["identity", "finding"]]),
         },
@@ -71,16 +73,31 @@ topics = st.fixed_dictionaries(
         "pinned": st.sampled_from([False, False, False, True]),
         "released": st.sampled_from([False, False, False, True]),
         "half_life": half_lives,
+        "wall": st.booleans(),
         "lag": st.floats(0, 1),
         "scope": st.sampled_from(SCOPES),
     }
 )
 
 
-def presence(topic: dict[str, Any]) -> TopicUsage:
+TODAY = midnight(NOW)
+# Idle stretches as the distances of their midnights from today, in days; the last may go on until today.
+times = st.builds(
+    lambda days, quiet: PartitionTime(
+        TODAY - min(days) * SECONDS_PER_DAY if quiet else TODAY + SECONDS_PER_DAY,
+        tuple(TODAY - day * SECONDS_PER_DAY for day in sorted(days, reverse=True)[: len(days) // 2 * 2 - 2 * quiet]),
+    ),
+    st.sets(st.integers(0, 1500), min_size=2, max_size=9),
+    st.booleans(),
+)
+
+
+def presence(topic: dict[str, Any], time: PartitionTime) -> TopicUsage:
+    reinforced_at = (NOW - topic["reinforced"]).timestamp()
     return TopicUsage(
+        idle_before=float(time.idle(reinforced_at)),
         salience=topic["salience"],
-        reinforced_at=(NOW - topic["reinforced"]).timestamp(),
+        reinforced_at=reinforced_at,
         created_at=(NOW - topic["created"]).timestamp(),
         last_retrieved_at=None if topic["retrieved"] is None else (NOW - topic["retrieved"]).timestamp(),
         retrieval_count=topic["count"],
@@ -91,17 +108,20 @@ def presence(topic: dict[str, Any]) -> TopicUsage:
 _ROWS = """
 SELECT {ladder} FROM unnest(%(rung)s::int[], %(salience)s::float8[], %(reinforced_at)s::timestamptz[],
     %(created_at)s::timestamptz[], %(last_retrieved_at)s::timestamptz[], %(retrieval_count)s::int[], %(kind)s::text[],
-    %(half_life)s::float8[], %(fade)s::float8[])
+    %(half_life)s::float8[], %(fade)s::float8[], %(wall)s::bool[], %(idle_before)s::float8[])
 WITH ORDINALITY AS v (rung, salience, reinforced_at, created_at, last_retrieved_at, retrieval_count, kind, half_life,
-    fade, place) ORDER BY place
+    fade, wall, idle_before, place) ORDER BY place
 """
 
 
 @examples(120)
-@given(values, st.lists(topics.filter(lambda topic: topic["rung"] < 3), min_size=1, max_size=40))
-def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    policy = policies_drafted(Policies(), "/", values=values).effective("/")
+@given(values, times, st.lists(topics.filter(lambda topic: topic["rung"] < 3), min_size=1, max_size=40))
+def test_the_ladder_is_the_same_in_both(
+    values: dict[str, Any], time: PartitionTime, rows: list[dict[str, Any]]
+) -> None:
+    policy = policies_drafted(Policies().with_times({"/": time}), "/", values=values).effective("/")
     knobs, bound, now = policy.knobs, Bound(), NOW.timestamp()
+    usages = [presence(topic, time) for topic in rows]
     ladder = Judge(policy, NOW, "cron", bound.bind).ladder()
     columns: dict[str, list[Any]] = {
         "rung": [topic["rung"] for topic in rows],
@@ -116,11 +136,13 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
         "fade": [
             fade_key(
                 topic["salience"],
-                reinforced_at=(NOW - topic["reinforced"]).timestamp(),
+                reinforced_at=usage.reinforced_at - (0.0 if topic["wall"] else usage.idle_before),
                 half_life=topic["half_life"] * 86_400.0,
             )
-            for topic in rows
+            for topic, usage in zip(rows, usages, strict=True)
         ],
+        "wall": [topic["wall"] for topic in rows],
+        "idle_before": [usage.idle_before for usage in usages],
     }
     with connection.cursor() as cursor:
         cursor.execute(_ROWS.format(ladder=ladder), {**bound.values, **columns})
@@ -133,16 +155,15 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
         "active_half_life": knobs.active_half_life,
         "now": now,
     }
-    for topic, there in zip(rows, found, strict=True):
-        value = score(presence(topic), **numbers)
+    for topic, usage, there in zip(rows, usages, found, strict=True):
+        numbers["skipped"] = policy.time.skipped(usage.idle_before, now)
+        value = score(usage, **numbers)
         if any(abs(value - edge) < 1e-9 for edge in edges):
             continue
         if knobs.strategy == "half_life" and topic["reinforced"] < dt.timedelta(0):
             # After a clock was set back: by its fade key a topic is worth more than was written until then.
             continue
-        due = archive_due(
-            presence(topic), theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after, **numbers
-        )
+        due = archive_due(usage, theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after, **numbers)
         here = rung_target(
             topic["rung"], value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
         )
@@ -156,9 +177,10 @@ def store(rows: list[dict[str, Any]], policies: Policies) -> None:
     scopes = {path: Scope.objects.get_or_create(path=path)[0] for path in SCOPES}
     made, standing = [], []
     for place, topic in enumerate(rows, start=1):
-        topic_id, facts = uuid.UUID(int=place), presence(topic)
-        half_life = policies.knobs(topic["scope"]).half_life
-        fade = fade_key(facts.salience, reinforced_at=facts.reinforced_at, half_life=half_life)
+        policy = policies.effective(topic["scope"])
+        topic_id, facts, half_life = uuid.UUID(int=place), presence(topic, policy.time), policy.knobs.half_life
+        counted = policy.time.counted(facts.reinforced_at, facts.idle_before)
+        fade = fade_key(facts.salience, reinforced_at=counted, half_life=half_life)
         # Below the first rung the floor is the key itself.
         lag = topic["lag"] * FADE_FLOOR_LAG * half_life if topic["rung"] == 0 else 0.0
         released = NOW if topic["released"] else None
@@ -186,6 +208,8 @@ def store(rows: list[dict[str, Any]], policies: Policies) -> None:
                 pinned=topic["pinned"],
                 salience=facts.salience,
                 reinforced_at=NOW - topic["reinforced"],
+                idle_before=facts.idle_before,
+                wall=policy.time.wall,
                 half_life=half_life,
                 fade=fade,
                 fade_floor=fade - lag,
@@ -203,12 +227,19 @@ def store(rows: list[dict[str, Any]], policies: Policies) -> None:
     st.one_of(st.none(), values),
     st.sampled_from(["/project", "/project/old"]),
     st.sampled_from(SCOPES),
+    st.dictionaries(st.sampled_from(SCOPES), times),
     st.lists(topics, min_size=1, max_size=40),
 )
 def test_by_index_the_same_topics_are_found_as_by_reading_everything(
-    root: dict[str, Any], below: dict[str, Any] | None, node: str, scope: str, rows: list[dict[str, Any]]
+    root: dict[str, Any],
+    below: dict[str, Any] | None,
+    node: str,
+    scope: str,
+    idle: dict[str, PartitionTime],
+    rows: list[dict[str, Any]],
 ) -> None:
-    policies = policies_drafted(Policies(), "/", values=root)
+    # A scope with a time of its own may have no policy: it had one.
+    policies = policies_drafted(Policies().with_times(idle), "/", values=root)
     if below is not None:
         policies = policies_drafted(policies, node, values=below)
     store(rows, policies)

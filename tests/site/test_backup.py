@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -95,6 +96,24 @@ def test_a_restored_store_holds_everything_and_can_prove_its_erasures(backup: Pa
 
 
 def test_what_is_not_a_backup_is_refused(working_folder: Path, tmp_path: Path) -> None:
-    result = command(working_folder / "restored", "restore", tmp_path)
+    (tmp_path / "file").write_text("not a folder")
+    for given in (tmp_path, tmp_path / "file"):
+        result = command(working_folder / "restored", "restore", given)
+        assert result.returncode == 1
+        assert "[file-unreadable]" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_a_backup_that_cannot_be_restored_leaves_everything_as_it_was(backup: Path, working_folder: Path) -> None:
+    damaged, folder = working_folder / "damaged", working_folder / "untouched"
+    shutil.copytree(backup, damaged)
+    dump = damaged / "memstate.sql"
+    dump.write_text(dump.read_text() + "\nSELECT 1 FROM a_table_that_is_not_there;\n")
+    result = command(folder, "restore", damaged)
     assert result.returncode == 1
-    assert "[file-unreadable]" in result.stderr
+    assert "[program-failed]" in result.stderr
+    assert (folder / "secret-key").read_text() != (backup / "secret-key").read_text()
+    # The store is still empty, so a sound backup is accepted.
+    result = command(folder, "restore", backup)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "secret-key").read_text() == (backup / "secret-key").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -87,6 +88,21 @@ def test_the_worker_has_to_have_reported_lately() -> None:
     WorkerHeartbeat.objects.update(seen_at=NOW - 10 * MINUTE)
     assert not finding("worker").ok
     assert "10 minutes ago" in finding("worker").sentence
+
+
+def test_a_web_process_that_has_just_started_waits_for_the_worker(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MEMSTATE_PROCESS = "web"
+    monkeypatch.setattr("memory.health._LOADED", time.monotonic())
+    assert finding("worker") == (True, "The worker is starting.")
+    heartbeat_at(NOW - 600 * MINUTE)
+    job_due_at(NOW - 600 * MINUTE)
+    assert finding("worker").ok
+    assert finding("queue").ok
+    monkeypatch.setattr("memory.health._LOADED", time.monotonic() - 61)
+    assert not finding("worker").ok
+    assert not finding("queue").ok
 
 
 @pytest.mark.parametrize(

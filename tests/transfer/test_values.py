@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from memory import models as tables
 from memory.ingest import history
-from memory.models import Field, FieldSummary, Link, Revision, Scope, Topic, TopicEdit, Vitality
+from memory.models import Field, FieldSummary, Link, PartitionActivity, Revision, Scope, Topic, TopicEdit, Vitality
 from memory.policy.restore import PastVersion
 from tests.properties.conftest import examples
 from tests.transfer.shop import emptied, exported, imported
@@ -110,6 +110,8 @@ ODDEST: dict[str, Any] = {
 def stored(rows: list[dict[str, Any]]) -> None:
     """Write topics as they are given, each linked to itself and to the one before."""
     scope = Scope.objects.create(path="/odd")
+    idle = {"active_until": 20_000 * 86_400.0, "idle_spans": [19_000 * 86_400.0, 19_500 * 86_400.0]}
+    PartitionActivity.objects.update_or_create(scope="/", defaults=idle)
     for number, row in enumerate(rows):
         own = {name: row[name] for name in USE}
         topic = Topic.objects.create(
@@ -121,9 +123,15 @@ def stored(rows: list[dict[str, Any]]) -> None:
                 for name in history.TopicHistory.model_fields
                 if name not in USE
                 and name not in ("type", "id", "scope", "pinned", "pin_reason", "fields", "edits", "vector")
+                and name != "counted_seconds"
             },
         )
-        fading: dict[str, Any] = {"half_life": 1e6, "fade": 0, "fade_floor": 0}
+        fading: dict[str, Any] = {
+            "half_life": 1e6,
+            "fade": 0,
+            "fade_floor": 0,
+            "idle_before": 86_399.123_456_7 * number,
+        }
         Vitality.objects.create(
             topic=topic,
             scope=scope,
@@ -200,7 +208,7 @@ LEFT_OUT = {
 }
 # Tables that are, each with the part that holds a row, and the columns that it holds in another way or not at all.
 KEYED = {
-    "idle_before": "idle_seconds",
+    "idle_before": "counted_seconds",
     "wall": "the policy's",
     "half_life": "the policy's",
     "fade": "from salience",

@@ -12,7 +12,8 @@ from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from memory.access.accounts import account_role
-from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, show
+from memory.access.sign_in import SignInBusy
+from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, refused, show
 
 # An administrator makes keys, so a session that was left open or stolen ends with the working day.
 ADMINISTRATOR_SECONDS = 8 * 3600
@@ -39,6 +40,13 @@ class SignIn(LoginView):
     template_name = "console/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Check name and password, unless too many others are being checked."""
+        try:
+            return super().post(request, *args, **kwargs)
+        except SignInBusy as problem:
+            return refused(request, problem)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Sign in; the session of an administrator is a short one."""

@@ -18,7 +18,7 @@ class AuditForm(FilterForm[AuditFilter]):
         required=False,
         max_length=200,
         label="Who",
-        widget=forms.TextInput(attrs={"placeholder": "user:… key:… system"}),
+        widget=forms.TextInput(attrs={"placeholder": "a user, a key or system"}),
     )
     action = forms.CharField(
         required=False, max_length=50, label="What", widget=forms.TextInput(attrs={"placeholder": "restored"})

@@ -128,7 +128,7 @@ class AgentForm(forms.Form):
 
 @page(get=READER)
 def lookup(request: ConsoleRequest) -> HttpResponse:
-    """Show the results of a search. At most eight queries beside those of the session. Errors mark their position."""
+    """Show the results of a search. At most ten queries beside those of the session. Errors mark their position."""
     typed, sort, part = (request.GET.get(name, "") for name in ("q", "sort", "part"))
     context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
     try:

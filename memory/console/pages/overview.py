@@ -56,7 +56,7 @@ class QueriesForm(FilterForm[QueryFilter]):
     """The filter of the list of queries."""
 
     actor = forms.CharField(
-        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "user:… key:…"})
+        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "a user or a key"})
     )
     scope = ScopeField(required=False)
     since = DayField(required=False, label="From")

@@ -25,10 +25,10 @@ from memory.forgetting.run_list import (
     run_actions_count,
     run_actions_worded,
     run_as_json,
-    run_before,
     runs_count,
     runs_held,
     runs_list,
+    versions_before,
 )
 from memory.forgetting.run_text import run_sentence, undo_summary
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
@@ -119,6 +119,8 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "run": run_as_json(found) | {"sentence": run_sentence(found, states=tally.by_state)},
             "row": found,
             "tally": tally,
+            # A purge removes the actions of its topics.
+            "purged": max(0, found.planned - sum(tally.by_state.values())) if found.started_at else 0,
             "most": max(tally.by_action.values(), default=0),
             "preview": plan_preview(found),
             "behind": _behind(found),
@@ -224,8 +226,7 @@ _UNDO = _RunConfirmation(
 
 def _behind(run: ForgetRun) -> list[dict[str, Any]]:
     """Return the policy versions of a run, and which are new since the previous run. Three queries."""
-    before = run_before(run)
-    return versions_behind(run.policy_versions, before=before.policy_versions if before else {})
+    return versions_behind(run.policy_versions, before=versions_before(run))
 
 
 def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation) -> HttpResponse:

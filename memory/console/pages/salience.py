@@ -67,7 +67,8 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
         draft.form.add_error(field_named(problem), form_error(problem))
         draft.refused = True
         return _shown(request, draft, save=form, status=422)
-    return go(request, SalienceDraft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
+    # The policies as they are after the save, so that the page opens with the saved values as its draft.
+    return go(request, SalienceDraft({"scope": draft.scope}, policies=policies_current()).address + "&saved=1")
 
 
 @page(get=READER, post=OPERATOR)

@@ -1,4 +1,4 @@
-"""``manage.py openapi``: write the OpenAPI document into docs/, or check that the one there is up to date."""
+"""``manage.py openapi``: write the OpenAPI document and the list of routes into docs/, or check those there."""
 
 import json
 from argparse import ArgumentParser
@@ -9,43 +9,52 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from memory.api.app import api
+from memory.api.reference import reference
 from memory.core.problem_codes import ProblemCode
 from memory.management.store_command import CommandRefused
 
-PLACE = Path("docs") / "openapi.json"
+DOCUMENT, PAGE = Path("docs") / "openapi.json", Path("docs") / "api.md"
+# What stands above this line of the page is written by hand.
+MARK = "<!-- Below this line: made by manage.py openapi from the routes. -->\n"
 
 
-def openapi_text() -> str:
-    """Return the OpenAPI document as it is committed: sorted, so that a change of the API is a small difference."""
-    schema = api.get_openapi_schema(path_prefix="/v1/")
-    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+def files_made(base: Path) -> dict[Path, str]:
+    """Return the text of each file below ``base`` that is made from the routes.
+
+    The document is sorted, so that a change of the API is a small difference.
+    """
+    schema = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/v1/")))
+    page = base / PAGE
+    lead = page.read_text(encoding="utf-8").partition(MARK)[0] if page.exists() else ""
+    return {
+        base / DOCUMENT: json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n",
+        page: f"{lead}{MARK}\n{reference(schema)}",
+    }
 
 
 class Command(BaseCommand):
-    help = "Writes the OpenAPI document of the API to docs/openapi.json."
+    help = "Writes the OpenAPI document of the API to docs/openapi.json, and its routes to docs/api.md."
     # Checks would ask for a database, and this needs none.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare ``--check``."""
         parser.add_argument(
-            "--check",
-            action="store_true",
-            help="Write nothing; exit with 1 unless the committed document is up to date.",
+            "--check", action="store_true", help="Write nothing; exit with 1 unless the committed files are up to date."
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Write or compare."""
-        file = Path(settings.BASE_DIR) / PLACE
-        text = openapi_text()
-        if not options["check"]:
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-            self.stdout.write(f"Wrote {PLACE}.")
-        elif not file.exists() or file.read_text(encoding="utf-8") != text:
-            raise CommandRefused(
-                f"{PLACE} differs from the routes; run `python manage.py openapi` and commit it.",
-                ProblemCode.GENERATED_FILE_OUTDATED,
-            )
-        else:
-            self.stdout.write(f"{PLACE} is up to date.")
+        for file, text in files_made(Path(settings.BASE_DIR)).items():
+            name = file.relative_to(settings.BASE_DIR)
+            if not options["check"]:
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+                self.stdout.write(f"Wrote {name}.")
+            elif not file.exists() or file.read_text(encoding="utf-8") != text:
+                raise CommandRefused(
+                    f"{name} differs from the routes; run `python manage.py openapi` and commit it.",
+                    ProblemCode.GENERATED_FILE_OUTDATED,
+                )
+            else:
+                self.stdout.write(f"{name} is up to date.")

@@ -38,13 +38,22 @@ class Command(BaseCommand):
                 "The database already holds a store. Restore into an empty one: set MEMSTATE_DATA_DIR to a new folder.",
                 ProblemCode.STORE_NOT_EMPTY,
             )
-        program_run(
-            "psql", "-q", "-o", "/dev/null", "-v", "ON_ERROR_STOP=1", "--single-transaction", "-f", str(folder / DUMP)
-        )
         given = envsecret("MEMSTATE_SECRET_KEY")
+        mine = data_folder() / SECRET
+        before = private_file_read(mine)
         if given is None:
-            private_file_replace(data_folder() / SECRET, secret)
-        elif given != secret:
+            # First the key, with which nothing is signed in an empty store; the database is restored whole or not.
+            private_file_replace(mine, secret)
+        try:
+            program_run(
+                *("psql", "-q", "-o", "/dev/null", "-v", "ON_ERROR_STOP=1", "--single-transaction"),
+                *("-f", str(folder / DUMP)),
+            )
+        except BaseException:
+            if given is None and before is not None:
+                private_file_replace(mine, before)
+            raise
+        if given is not None and given != secret:
             self.stderr.write(
                 "MEMSTATE_SECRET_KEY differs from the secret key of the backup: receipts of purges cannot be verified "
                 "with it."

@@ -1,0 +1,172 @@
+"""Compaction: several near topics of one scope and kind become one topic, and are archived.
+
+``candidates`` finds the topics that may be compacted; here they are grouped by their vectors: the topic with the lowest
+score with those nearest to it, then the next one that is left. The topic that is written links to each of its sources.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from django.db.backends.utils import CursorWrapper
+from django.utils.module_loading import import_string
+
+from memory.core.rules import COMPACT, RELEASED
+from memory.forgetting.judge import RulesSql
+from memory.forgetting.topic_state import STATE
+from memory.models import ForgetRun, Rung
+from memory.models.links import COMPACTED_FROM
+from memory.policy.snapshot import EffectivePolicy
+
+# The action of a run on the topic that it has written, and the name under which a run counts its groups.
+COMPACTED = "compacted"
+
+TOO_FEW = "Too few topics of its group are left to be compacted."
+
+# Two near topics are a matter of duplicates, which merge without losing a word. From three on, a summary saves room.
+LEAST_GROUP = 3
+# The summary of more topics than this would leave most of them out.
+MOST_GROUP = 20
+# Most topics that are compared by one run, lowest score first. A vector takes 1.5 KB.
+MOST_COMPARED = 10_000
+# A compacted topic may be compacted once more.
+MAX_DEPTH = 2
+
+# Rows of the matrix of similarities that are computed at once.
+_BLOCK = 512
+
+_LINKED = f"SELECT 1 FROM memory_link l WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'"
+_LINKED_TWICE = f"""
+SELECT 1 FROM memory_link l JOIN memory_link m ON m.source_id = l.target_id AND m.kind = '{COMPACTED_FROM}'
+WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'
+"""
+
+VECTORS_SQL = """
+SELECT c.topic_id, v.scope_id, v.kind, x.model, c.near, vector_send(x.embedding)
+FROM (SELECT * FROM ({query}) q ORDER BY score, topic_id LIMIT {most:d}) c
+JOIN memory_vitality v ON v.topic_id = c.topic_id
+JOIN memory_topicvector x ON x.topic_id = c.topic_id AND x.embedding IS NOT NULL
+ORDER BY v.scope_id, v.kind, x.model, c.score, c.topic_id
+"""
+
+
+Groups = Mapping[int, Sequence[uuid.UUID]]
+
+
+class Compactor(Protocol):
+    """Writes the topics that a run makes of groups. It is imported by name: writing belongs to a higher layer."""
+
+    def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> Any:
+        """Return the topics to write for these groups of sources. A model is asked until ``until`` (monotonic clock).
+        Takes no locks."""
+
+    def write(self, groups: Groups, prepared: Any, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
+        """Write one topic for each group, whose sources are locked and unchanged, and return the ids."""
+
+
+def compactor_get() -> Compactor:
+    """Return what writes compacted topics."""
+    compactor: Compactor = import_string("memory.ingest.compaction.TopicCompactor")()
+    return compactor
+
+
+def compacts_on(policy: EffectivePolicy, event: str) -> bool:
+    """Return whether anything is compacted under ``policy`` on ``event``."""
+    return policy.knobs.compact or any(rule.action == COMPACT for rule in policy.rules.on(event))
+
+
+def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
+    """Return the condition that a topic may be compacted, if others are near.
+
+    It is due to be archived by a threshold or by a rule that waits for its age, or a rule compacts it. Otherwise the
+    compacted topic, which is new, would be due at once. For the same reason a rule that compacts leaves a compacted
+    topic alone until a threshold archives it.
+    """
+    ways = []
+    low = f"ladder = {Rung.ARCHIVED:d}"
+    if policy.knobs.compact:
+        timed = ", ".join(str(place) for place in rules.timed)
+        by_rule = f" OR (rule_rung = {Rung.ARCHIVED:d} AND rule IN ({timed}))" if timed else ""
+        ways.append(f"({low}{by_rule})")
+    if rules.compact_rule != "0":
+        ways.append(f"(compact_rule > 0 AND ({low} OR NOT EXISTS ({_LINKED})))")
+    if not ways:
+        return "false"
+    return f"""(NOT protected AND rule_rung <> {RELEASED} AND from_rung < {Rung.ARCHIVED:d} AND ({" OR ".join(ways)})
+                AND NOT EXISTS ({_LINKED_TWICE}))"""
+
+
+def groups_make(rows: Sequence[tuple[Any, ...]], *, most: int = MOST_GROUP) -> list[list[uuid.UUID]]:
+    """Return the groups among the rows of ``VECTORS_SQL``, the most central topic of each first. Topics that are near
+    too few others are in none.
+
+    The same rows give the same groups, and the topics in no group give none. About a second for ``MOST_COMPARED``.
+    """
+    found: list[list[uuid.UUID]] = []
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for at, row in enumerate(rows):
+        places.setdefault(tuple(row[1:5]), []).append(at)
+    for (*_place, near), members in places.items():
+        if len(members) >= LEAST_GROUP:
+            # The wire format of pgvector: four bytes, then big-endian single floats.
+            vectors = np.stack([np.frombuffer(rows[at][5], dtype=">f4", offset=4) for at in members]).astype("f4")
+            found += [[rows[members[at]][0] for at in group] for group in _near(vectors, near, most)]
+    return found
+
+
+def _near(vectors: npt.NDArray[np.float32], near: float, most: int) -> list[list[int]]:
+    free = np.ones(len(vectors), dtype=np.bool_)
+    groups: list[list[int]] = []
+    for begin in range(0, len(vectors), _BLOCK):
+        block = vectors[begin : begin + _BLOCK] @ vectors.T
+        for first, cosines in enumerate(block, start=begin):
+            if not free[first]:
+                continue
+            # The first of a group belongs to it, however many equal ones there are.
+            cosines[first] = np.inf
+            members = np.flatnonzero(free & (cosines >= near))
+            if len(members) >= LEAST_GROUP:
+                members = members[np.argsort(-cosines[members], kind="stable")][:most]
+                free[members] = False
+                central = vectors[members] @ vectors[members].mean(axis=0)
+                groups.append([int(member) for member in members[np.argsort(-central, kind="stable")]])
+    return groups
+
+
+# Undo makes it what it was before: no memory, which for a row that stays means released.
+_MADE_SQL = f"""
+INSERT INTO memory_forgetaction
+    (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
+SELECT %(run)s, d.place, t.id, '{COMPACTED}', t.rung, t.rung, jsonb_build_object('from', d.sources),
+       d.why - ARRAY['score', 'strategy', 'threshold', 'theta'], 'applied',
+       {STATE} || jsonb_build_object('live', false, 'released_at', %(now)s::timestamptz), {STATE}, '', %(now)s
+FROM unnest(%(ids)s::uuid[], %(places)s::int[], %(sources)s::int[], %(whys)s::jsonb[])
+     AS d (id, place, sources, why)
+JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
+"""
+
+
+class Made(NamedTuple):
+    """A topic that a run has written: its place in the run, the number of its sources, and why these were due."""
+
+    topic_id: uuid.UUID
+    place: int
+    sources: int
+    why: str
+
+
+def made_write(cursor: CursorWrapper, made: Sequence[Made], *, run: uuid.UUID, now: dt.datetime) -> None:
+    """Journal the topics that a run has written, so that its undo takes them back. One statement."""
+    if made:
+        wanted: dict[str, Any] = {
+            "run": run,
+            "now": now,
+            "ids": [each.topic_id for each in made],
+            "places": [each.place for each in made],
+            "sources": [each.sources for each in made],
+            "whys": [each.why for each in made],
+        }
+        cursor.execute(_MADE_SQL, wanted)

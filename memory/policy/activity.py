@@ -1,0 +1,70 @@
+"""Notes on which days somebody asked or wrote in a partition; the other days are idle."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from django.db import connection
+
+from memory.core.scopes import ROOT
+from memory.formulas.partition_time import midnight
+from memory.formulas.salience import SECONDS_PER_DAY
+from memory.policy.snapshot import Policies
+
+# The rows are locked by scope, as all statements that write many rows do. A row that another process has noted
+# meanwhile no longer matches.
+_NOTE_SQL = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM memory_partitionactivity
+    WHERE scope = ANY(%(scopes)s) AND active_until <= %(now)s ORDER BY scope FOR NO KEY UPDATE
+), noted AS (
+    UPDATE memory_partitionactivity p
+    SET idle_spans = CASE WHEN p.active_until < %(today)s THEN p.idle_spans || ARRAY[p.active_until, %(today)s::float8]
+                          ELSE p.idle_spans END,
+        active_until = %(end)s
+    FROM held WHERE p.id = held.id
+)
+INSERT INTO memory_partitionactivity (scope, active_until, idle_spans)
+SELECT %(root)s, %(end)s, '{}' WHERE %(root)s = ANY(%(scopes)s)
+ON CONFLICT (scope) DO NOTHING
+"""
+
+_SPLIT_SQL = """
+INSERT INTO memory_partitionactivity (scope, active_until, idle_spans)
+SELECT %(scope)s, active_until, idle_spans FROM memory_partitionactivity WHERE scope = %(above)s
+ON CONFLICT (scope) DO NOTHING
+"""
+
+
+def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime) -> None:
+    """Note that somebody asked or wrote in ``scopes`` at ``now``. Needs a transaction.
+
+    No statement if ``policies``, which may be a little old, know that for the day; else one. Call it after the topics
+    are locked, and before anything that waits: the rows stay locked until the commit.
+    """
+    moment = now.timestamp()
+    paths = {policies.time_path(scope) for scope in scopes}
+    due = sorted(path for path in paths if path not in policies.times or policies.times[path].active_until <= moment)
+    if due:
+        today = midnight(now)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _NOTE_SQL, {"scopes": due, "now": moment, "today": today, "end": today + SECONDS_PER_DAY, "root": ROOT}
+            )
+
+
+def activity_split(policies: Policies, scope: str, *, now: dt.datetime) -> None:
+    """Give ``scope``, which got a policy, a time of its own that goes on from that above it. Needs a transaction.
+
+    No statement if it has one already, else at most two.
+    """
+    if scope == ROOT or scope in policies.times:
+        return
+    with connection.cursor() as cursor:
+        if not policies.times:
+            # Nothing was asked or written so far, and today does not count yet.
+            cursor.execute(
+                "INSERT INTO memory_partitionactivity (scope, active_until, idle_spans) VALUES (%s, %s, '{}') "
+                "ON CONFLICT (scope) DO NOTHING",
+                [ROOT, midnight(now)],
+            )
+        cursor.execute(_SPLIT_SQL, {"scope": scope, "above": policies.time_path(scope)})
