@@ -276,9 +276,15 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
                  ELSE '{{}}'::jsonb END"""
     ]
     if rules:
+        grown = (
+            f"from_rung IN ({Rung.SUMMARIZED:d}, {Rung.DETACHED:d}) AND to_rung = from_rung AND NOT released "
+            f"AND NOT protected AND topic_id IN ({_grown_sql(policy)})"
+        )
         parts += [
             "CASE WHEN released THEN '{\"released\": true}'::jsonb ELSE '{}'::jsonb END",
             "CASE WHEN pin_changed THEN jsonb_build_object('pinned', pinned) ELSE '{}'::jsonb END",
+            # A topic has one action in a run; otherwise the next run would fold its fields.
+            f"CASE WHEN {grown} THEN '{{\"fold\": {knobs.keep_recent_revisions:d}}}'::jsonb ELSE '{{}}' END",
             "CASE WHEN adds IS NOT NULL THEN jsonb_build_object('categories', adds) ELSE '{}'::jsonb END",
         ]
     return " || ".join(parts)
