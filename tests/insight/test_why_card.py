@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.insight.why import topic_why
 from memory.core.policy_values import Knobs
+from memory.insight.why import topic_why
 from memory.models import AccessLog, ForgetRun, Topic
 from tests.cast import Caller, Cast, Clock, principal_like, store_rows
 from tests.insight.past import BEGIN, folded, policy_set, run_now
