@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from memory.embedding.instant import InstantEmbedder
+from memory.ingest.embed_pending import vectors_fill
 from memory.models import ForgetAction, ForgetRun, Link, Topic
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
@@ -73,6 +74,7 @@ def test_near_topics_fade_into_one_that_recall_finds_and_that_leads_to_them(
     assert f"compacted:{compacted}" in done["results"]
     assert set(done["results"]) - {f"compacted:{compacted}"} == set(planned["results"])
 
+    worker_turn()
     assert agent.found("was there rain on the radar?")[0] == compacted
     told = agent.topic(compacted)
     assert told["topic_kind"] == "observation"
@@ -216,6 +218,7 @@ def test_the_depth_is_two_and_never_three(operator: Caller, clock: Clock, monkey
     def compacted_once() -> str:
         due(operator, 3)
         (compacted,) = made(operator, run(operator, dry_run=False)["run_id"])
+        list(vectors_fill())
         return compacted
 
     def compacted_twice() -> str:
@@ -227,6 +230,7 @@ def test_the_depth_is_two_and_never_three(operator: Caller, clock: Clock, monkey
         assert [field["current"]["value"] for field in told["fields"] if field["name"] == "compacted_topics"] == ["9"]
         assert told["title"] == "Rain radar (and 8 more)"
         operator.post(f"/v1/topics/{compacted}/pin").ok()
+        list(vectors_fill())
         return compacted
 
     twice = [compacted_twice() for _each in range(3)]
