@@ -96,7 +96,7 @@ def release_name() -> str:
 
 def _released() -> list[tuple[str, Path]]:
     """Return the files of a release, by the address below /static/."""
-    found = {}
+    found: dict[str, Path] = {}
     for finder in get_finders():
         for path, storage in finder.list([]):
             if path.startswith(RELEASED):

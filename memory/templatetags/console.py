@@ -193,16 +193,17 @@ def query(context: RequestContext, **changes: Any) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str) -> SafeString:
+def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str, waits: int = 0) -> SafeString:
     """Return a line of the navigation, marked as current on the page `name` and on those whose name begins with it or
-    with one of `also`. `key` goes there after `g`."""
+    with one of `also`. `key` goes there after `g`. `waits` counts what waits there for a decision."""
     match = context["request"].resolver_match
     here = (match.url_name or "") if match else ""
     current = here in (name, *also) or here.startswith(tuple(f"{each}_" for each in (name, *also)))
     return format_html(
-        '<li><a href="{}" data-go="{}"{}>{}</a></li>',
+        '<li><a href="{}" data-go="{}"{}>{}{}</a></li>',
         reverse(f"console:{name}"),
         key,
         mark_safe(' aria-current="page"') if current else "",
         label,
+        format_html(' <span class="waits num" title="Waiting">{}</span>', f"{waits:,}") if waits else "",
     )
