@@ -24,7 +24,10 @@ from django.core.files.storage import FileSystemStorage, Storage
 
 # The address below /static/ -> the package and the file in it. Packages that are Django apps, as django-htmx is, bring
 # their files by themselves and are not listed.
-PACKAGE_FILES = {"plotly/plotly.min.js": ("plotly", "package_data/plotly.min.js")}
+PACKAGE_FILES = {
+    "fonts/figtree.ttf": ("fontpkg_figtree", "files/Figtree[wght].ttf"),
+    "plotly/plotly.min.js": ("plotly", "package_data/plotly.min.js"),
+}
 
 
 class PackageFileStorage(FileSystemStorage):
@@ -38,6 +41,10 @@ class PackageFileStorage(FileSystemStorage):
             raise FileNotFoundError(f"The package {package} is not installed.")
         return str(Path(spec.submodule_search_locations[0]) / inside)
 
+    def exists(self, name: str) -> bool:
+        """Return whether the package is installed. Without the one of the font, pages have the font of the system."""
+        return name in PACKAGE_FILES and find_spec(PACKAGE_FILES[name][0]) is not None
+
 
 class PackageFileFinder(BaseFinder):
     """Finds the files of `PACKAGE_FILES`."""
@@ -48,13 +55,13 @@ class PackageFileFinder(BaseFinder):
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        if path not in PACKAGE_FILES:
+        if not self.storage.exists(path):
             return [] if find_all else None
         found = self.storage.path(path)
         return [found] if find_all else found
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
-        for path in PACKAGE_FILES:
+        for path in filter(self.storage.exists, PACKAGE_FILES):
             yield path, self.storage
 
 

@@ -1,14 +1,17 @@
 """Filters and tags of the console's templates: `{% load console %}`."""
 
 import datetime as dt
+import functools
 import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.contrib.staticfiles import finders
 from django.http import QueryDict
 from django.template.context import RequestContext
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -153,6 +156,19 @@ def pair_pieces(pieces: Sequence[Piece]) -> SafeString:
             format_html('{}<{}><span class="hidden-text">{}</span>{}</{}>', blank, tag, words, piece.text.lstrip(), tag)
         )
     return SafeString("".join(told))
+
+
+@register.simple_tag
+@functools.cache
+def font_links() -> SafeString:
+    """Return the links of the font of the pages, which comes with a package; nothing if that is not installed."""
+    if finders.find("fonts/figtree.ttf") is None:
+        return SafeString("")
+    return format_html(
+        '<link rel="preload" as="font" type="font/ttf" href="{}" crossorigin><link rel="stylesheet" href="{}">',
+        static("fonts/figtree.ttf"),
+        static("console/font.css"),
+    )
 
 
 @register.simple_tag
