@@ -229,7 +229,9 @@ def policies_check(_now: dt.datetime) -> Finding:
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        return Finding(True, f"A new half-life is being applied to the topics of {', '.join(policies.rekeying[:3])}.")
+        return Finding(
+            True, f"A new half-life or clock is being applied to the topics of {', '.join(policies.rekeying[:3])}."
+        )
     count = len(policies.policies)
     return Finding(
         True, "No policy is set; the defaults are in force." if not count else f"Policies in force: {count}."

@@ -88,7 +88,8 @@ class PolicyRollback(RequestModel):
 
 
 def _shown(request: HttpRequest, scope: str) -> HttpResponse:
-    return json_reply(policy_show(principal_of(request, "reader").scope_chosen(scope)))
+    principal = principal_of(request, "reader")
+    return json_reply(policy_show(principal.scope_chosen(scope), caller=principal.scope))
 
 
 def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:

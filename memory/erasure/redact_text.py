@@ -53,12 +53,9 @@ detail error excerpt failure impact_expected note pin_reason q query question re
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
-# Members that hold the id of something other than a topic, in which no id is masked: programs follow it.
-_IDS_OF_OTHERS = """
-conversation conversation_id extraction job job_id key_id list receipt receipt_id run run_id study study_id task task_id
-token
-"""
-IDS_OF_OTHERS = frozenset(_IDS_OF_OTHERS.split())
+# Members in which journals and kept replies hold the id of something other than a topic. No id is masked in them,
+# because programs follow it. Others, such as ``token`` or ``list``, stand only in what clients send.
+IDS_OF_OTHERS = frozenset({"conversation", "conversation_id", "job", "receipt", "run", "study", "study_id", "task"})
 
 # Words of requests and titles that identify nobody.
 _COMMON = """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
-from memory.access.principal import Principal
+from memory.access.principal import SYSTEM, Principal
 from memory.core.text import TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -97,7 +97,8 @@ def _apply(
         plan = ingest_plan(prepared.items, known=known, policies=policies_current(), principal=principal, now=now)
     if not plan.scopes:
         return plan.outcomes
-    activity_note(prepared.policies, plan.scopes, now=now)
+    if principal.identity != SYSTEM.identity:
+        activity_note(prepared.policies, plan.scopes, now=now)
     texts = _texts(plan)
     if not defer and plan is not prepared.plan:
         _vectors_complete(prepared.vectors, texts)

@@ -27,6 +27,7 @@ NOTES = (
     "The log holds what was retrieved under the policies of that time: archived topics were retrieved less often.",
     "Pins, kinds, categories and texts are those of today; topics that were released or merged are left out.",
     "Reinforcement uses the bump of the draft. Repeats that did not count when they were logged do not count here.",
+    "Idle days do not count, unless clock is wall.",
     "max_archive_share and the mode review are not applied: every run counts as approved.",
 )
 

@@ -66,6 +66,7 @@ class WhyStanding(TypedDict):
     salience_at: dt.datetime
     score: float
     strategy: str
+    clock: Annotated[str, doc("active: idle days do not count; wall: they do.")]
     policy: Annotated[str, doc("The scope whose policy governs the topic.")]
     version: int
 

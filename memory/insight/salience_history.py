@@ -90,6 +90,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     marks = [] if gone or protected else _marks(subject, ahead, until)
     return {
         "strategy": knobs.strategy,
+        "clock": knobs.clock,
         "half_life": row.half_life,
         # One curve is enough where both are the same.
         "score_differs": knobs.strategy != "half_life" or knobs.half_life != row.half_life,

@@ -149,6 +149,7 @@ def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now
         "salience_at": row.reinforced_at,
         "score": score_of(subject, policy, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
+        "clock": policy.knobs.clock,
         "policy": policy.at,
         "version": policy.version,
     }

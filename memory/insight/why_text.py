@@ -103,6 +103,8 @@ def _next(card: WhyReply) -> list[str]:
         if step["at"] is not None and not step["due"]:
             by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
             sentences.append(f"If nothing uses it, it is due to be {step['rung']} on {time_text(step['at'])}, {by}.")
+    if sentences and card["standing"]["clock"] == "active":
+        sentences.append("Idle days do not count.")
     if not sentences:
         sentences.append("If nothing changes, no run will change it.")
     return [*sentences, ahead["gate"]] if ahead["gate"] else sentences

@@ -16,11 +16,11 @@ from memory.policy.snapshot import Policies, SetPolicy
 # The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
 # (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
 # filled again. Activity has few rows, which are written at most once a day: it is identified by the transactions that
-# wrote them.
+# wrote them, and by the sum of what they wrote.
 _STAMP_SQL = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
        (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL),
-       (SELECT count(*)::text || ' ' || coalesce(sum(xmin::text::bigint), 0) FROM memory_partitionactivity)
+       (SELECT concat_ws(' ', count(*), sum(xmin::text::bigint), sum(active_until)) FROM memory_partitionactivity)
 """
 
 _TIMES_SQL = "SELECT scope, active_until, idle_spans FROM memory_partitionactivity"

@@ -9,7 +9,7 @@ from django.conf import settings
 from memory.core.errors import MemoryProblem
 from memory.core.policy_values import KNOBS
 from memory.core.rules import Rule
-from memory.core.scopes import scope_normalize
+from memory.core.scopes import ROOT, scope_normalize
 from memory.models import PolicyVersion
 from memory.policy.diff import RULE, line_words, value_words
 from memory.policy.draft import DIMENSION
@@ -31,12 +31,13 @@ class PolicyPage:
     next: int | None = None
 
 
-def policy_show(scope: str) -> PolicyOut:
+def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
     """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
 
     ``effective`` holds every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
     the rules set at this scope, ``rules_in_words`` all rules in force, nearest scope first. ``rekeying`` is the
-    progress of a change of half-life, with one more statement. Raises ``ValueRefused`` for a malformed scope.
+    progress of a change of half-life as a caller bound to the scope ``caller`` sees it, with one more statement. Raises
+    ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -51,7 +52,7 @@ def policy_show(scope: str) -> PolicyOut:
         "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
         "warnings": effective.warnings(),
-        "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
+        "rekeying": rekeying_progress(scope, caller=caller) if policies.rekeying_touches(scope) else [],
     }
 
 

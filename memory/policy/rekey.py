@@ -105,18 +105,19 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
     return examined
 
 
-def rekeying_progress(scope: str) -> list[RekeyingOut]:
+def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
     """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
 
-    ``total`` is None until the first batch.
+    ``total`` is None until the first batch. A caller bound to the scope ``caller`` sees neither reason nor numbers of
+    those above it, which count topics of others.
     """
     return [
         {
             "scope": work.scope,
-            "reason": work.reason,
+            "reason": work.reason if scope_within(work.scope, caller) else "",
             "started_at": work.started_at,
-            "done": work.done,
-            "total": None if work.after is None else work.total,
+            "done": work.done if scope_within(work.scope, caller) else None,
+            "total": work.total if scope_within(work.scope, caller) and work.after is not None else None,
         }
         for work in Rekeying.objects.filter(finished_at=None).order_by("id")
         if scope_within(work.scope, scope) or scope_within(scope, work.scope)

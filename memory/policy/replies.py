@@ -32,12 +32,15 @@ RuleInForce.__doc__ = "A rule that applies to a scope, in words."
 
 
 class RekeyingOut(TypedDict):
-    """A change of half-life that the worker is applying to the rows."""
+    """A change of half-life that the worker is applying to the rows.
+
+    Of a change above the scope of the key, the reason is empty and the numbers are null.
+    """
 
     scope: str
     reason: str
     started_at: dt.datetime
-    done: Annotated[int, doc("Topics processed so far.")]
+    done: Annotated[int | None, doc("Topics processed so far.")]
     total: Annotated[int | None, doc("Topics to process; null before it has started.")]
 
 

@@ -173,7 +173,7 @@ class HistoryPage(TypedDict):
 
 
 class Stats(TypedDict):
-    """Counts for a scope and everything below it; ``backlog`` counts the whole store."""
+    """Counts for a scope and everything below it; ``backlog`` is what waits for the worker there."""
 
     scope: str
     topics: int

@@ -7,6 +7,7 @@ from memory.models.expressions import scope_within_sql
 from memory.recall.replies import Stats
 
 _WITHIN = f"(%(scope)s::text = '/' OR {scope_within_sql('v.scope_id')})"
+_PATH_WITHIN = "(%(scope)s = '/' OR {path} = %(scope)s OR starts_with({path}, %(below)s))"
 
 _RUNGS_SQL = f"""
 SELECT v.rung, count(*), count(*) FILTER (WHERE v.pinned), sum(v.retrieval_count)
@@ -20,14 +21,14 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
        (SELECT coalesce(sum(f.last_seq), 0) FROM memory_field f
         JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {_WITHIN}),
        (SELECT count(*) FROM memory_link l JOIN memory_vitality v ON v.topic_id = l.source_id WHERE {_WITHIN}),
-       (SELECT count(*) FROM memory_scope WHERE %(scope)s = '/' OR path = %(scope)s OR starts_with(path, %(below)s)),
-       (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
-       (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL)
+       (SELECT count(*) FROM memory_scope WHERE {_PATH_WITHIN.format(path="path")}),
+       (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL AND {_PATH_WITHIN.format(path="scope")}),
+       (SELECT count(*) FROM memory_topicvector v WHERE embedding IS NULL AND {_WITHIN})
 """
 
 
 def stats_collect(scope: str) -> Stats:
-    """Return counts for ``scope`` and below, and the worker's backlog. Two queries that read whole narrow tables."""
+    """Return counts for ``scope`` and below, and the backlog there. Two queries that read whole narrow tables."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0

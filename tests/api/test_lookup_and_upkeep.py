@@ -279,7 +279,7 @@ def test_an_empty_body_is_no_reason(agent: Caller):
 # --- Statistics ------------------------------------------------------------------------------------------------------
 
 
-def test_statistics_count_what_is_there(agent: Caller, operator: Caller):
+def test_statistics_count_what_is_there(agent: Caller, operator: Caller, alice: Caller):
     a = agent.remember("Anchor", scope="/a", values={"x": "1", "y": "2"}, pinned=True)
     b = agent.remember("B", scope="/b", values={"x": "1"})
     agent.ingest("version_field", topic_id=a, fields=[{"name": "x", "value": "3"}])
@@ -300,6 +300,8 @@ def test_statistics_count_what_is_there(agent: Caller, operator: Caller):
         "scopes": 2,
         "backlog": {"unfolded_accesses": 1, "topics_without_vector": 1},
     }
+    assert alice.get("/v1/stats").ok()["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0}
+    assert agent.get("/v1/stats?scope=/a").ok()["backlog"] == told["backlog"]
     worker_turn()
     told = agent.get("/v1/stats?scope=/a").ok()
     assert (told["topics"], told["retrievals"], told["fields"], told["revisions"]) == (2, 1, 2, 3)

@@ -71,7 +71,7 @@ def test_a_save_takes_effect_with_the_next_request(agent: Caller, operator: Call
 
 
 def test_how_far_a_change_of_half_life_has_come_is_told(
-    agent: Caller, operator: Caller, monkeypatch: pytest.MonkeyPatch
+    agent: Caller, operator: Caller, alice: Caller, auditor: Caller, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rekey, "TOPICS_PER_BATCH", 2)
     for n in range(3):
@@ -82,6 +82,10 @@ def test_how_far_a_change_of_half_life_has_come_is_told(
     rekey.half_lives_rekey(now=timezone.now(), budget_seconds=0)
     (halfway,) = operator.get("/v1/policies/user/alice").ok()["rekeying"]
     assert (halfway["done"], halfway["total"]) == (2, 3)
+    assert auditor.get("/v1/policies/user").ok()["rekeying"] == [halfway]
+    # A key does not see how many topics there are above its scope.
+    (seen,) = alice.get("/v1/policies/user/alice").ok()["rekeying"]
+    assert (seen["reason"], seen["done"], seen["total"]) == ("", None, None)
     assert "  new half-life below /user: 2 of 3 topics\n" in command("show", "/")
     assert operator.get("/v1/policies/project").ok()["rekeying"] == []
     worker_turn()

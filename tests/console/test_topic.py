@@ -165,7 +165,7 @@ def test_uses_are_listed_with_the_question(looker: Client, agent: Caller, reader
     assert "colour of the door" in page
     assert "looked up by id" in page
     # The relevance by words alone: what the tests embed has no meaning.
-    assert "+0.05" in page
+    assert "+0.5" in page
     assert "0.50" in page
 
 

@@ -163,9 +163,12 @@ def test_a_journal_whose_run_was_masked_is_read_all_the_same(operator: Caller, r
 def test_members_that_name_something_other_than_a_topic_are_not_masked() -> None:
     ident = str(uuid.uuid4())
     eraser = Eraser(ids={ident})
-    for member in ("run", "run_id", "job", "job_id", "study", "receipt", "conversation", "token"):
+    for member in ("run", "job", "study", "study_id", "receipt", "conversation", "conversation_id", "task"):
         value = {"x": [{member: ident}]}
         assert eraser.masked_value(value) is value, member
+    # What a client may have called its own member.
+    for member in ("list", "token", "extraction", "key_id", "run_id"):
+        assert eraser.masked_value({member: ident}) == {member: ERASED}, member
     assert eraser.masked_value({"topic": ident, "run": ident}) == {"topic": ERASED, "run": ident}
     # A sentence is no id.
     assert eraser.masked_value({"job": f"about {ident}"}) == {"job": f"about {ERASED}"}

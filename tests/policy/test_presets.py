@@ -1,4 +1,4 @@
-"""Each preset beside the design it reproduces, value by value; docs/policy.md holds the same table."""
+"""Each preset beside the design it reproduces, value by value; docs/coming-from.md names them."""
 
 from typing import Any
 

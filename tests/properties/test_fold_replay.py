@@ -13,15 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.core.repeats import repeats_dropped
+from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.formulas.salience import (
     FADE_FLOOR_LAG,
     LEAST_SALIENCE,
+    SECONDS_PER_DAY,
     Reinforcement,
     fade_key,
     reinforcement_share,
     salience_reinforced,
 )
-from memory.models import AccessLog, Field, Scope, Topic, TopicVector, Vitality, WakeUp
+from memory.models import AccessLog, Field, PartitionActivity, Scope, Topic, TopicVector, Vitality, WakeUp
 from memory.policy.effective import knobs_effective
 from memory.recall import access_fold as fold
 from memory.recall.access_fold import accesses_fold
@@ -40,6 +42,7 @@ class Thing:
     salience: float
     reinforced_at: float
     half_life: float
+    wall: bool = True
     retrievals: int = 0
     last: float | None = None
 
@@ -70,6 +73,14 @@ things = st.builds(
     # Some were reinforced after the accesses: those were logged late.
     reinforced_at=st.integers(-200_000, 2_000).map(lambda seconds: START.timestamp() + seconds),
     half_life=half_lives,
+    wall=st.booleans(),
+)
+# Idle days around the accesses, as if they had been noted elsewhere.
+times = st.sets(st.integers(-4, 6), max_size=6).map(
+    lambda days: PartitionTime(
+        START.timestamp() + 10 * SECONDS_PER_DAY,
+        tuple(START.timestamp() + day * SECONDS_PER_DAY for day in sorted(days)[: len(days) // 2 * 2]),
+    )
 )
 accesses = st.builds(
     Access,
@@ -92,16 +103,21 @@ def moment(epoch: float) -> dt.datetime:
     return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=round(epoch * 1e6))
 
 
-def store_topics_and_fields(rows: list[Thing]) -> None:
+def store_topics_and_fields(rows: list[Thing], time: PartitionTime = EVERY_DAY) -> None:
     """One topic with one field for each thing; both begin alike."""
     scope, _made = Scope.objects.get_or_create(path="/")
+    if time is not EVERY_DAY:
+        PartitionActivity.objects.create(scope="/", active_until=time.active_until, idle_spans=list(time.idle_spans))
     topics, vitalities, fields = [], [], []
     for key, thing in zip(THINGS, rows, strict=True):
         at = moment(thing.reinforced_at)
-        fade = fade_key(thing.salience, reinforced_at=at.timestamp(), half_life=thing.half_life)
+        clock = dataclasses.replace(time, wall=thing.wall)
+        fade = fade_key(thing.salience, reinforced_at=clock.counted(at.timestamp()), half_life=thing.half_life)
         shared: dict[str, Any] = {
             "salience": thing.salience,
             "reinforced_at": at,
+            "idle_before": float(time.idle(at.timestamp())),
+            "wall": thing.wall,
             "half_life": thing.half_life,
             "fade": fade,
             "fade_floor": fade,
@@ -134,7 +150,15 @@ def log(*accesses: Access) -> None:
     )
 
 
-def replayed(rows: list[Thing], batches: list[list[Access]], *, cap: float, window: float, share: float) -> list[Thing]:
+def replayed(
+    rows: list[Thing],
+    batches: list[list[Access]],
+    *,
+    cap: float,
+    window: float,
+    share: float,
+    time: PartitionTime = EVERY_DAY,
+) -> list[Thing]:
     """What the accesses amount to, one after the other; ``share`` is the part of a bump that such things get."""
     rows = [dataclasses.replace(row) for row in rows]
     last: dict[tuple[str, str], float] = {}
@@ -148,20 +172,25 @@ def replayed(rows: list[Thing], batches: list[list[Access]], *, cap: float, wind
             mine = [
                 batch[number] for number in counted if place in batch[number].hits and batch[number].share(place) > 0
             ]
-            row.salience, row.reinforced_at = salience_reinforced(
+            clock = dataclasses.replace(time, wall=row.wall)
+            row.salience, _since = salience_reinforced(
                 row.salience,
-                reinforced_at=row.reinforced_at,
+                reinforced_at=clock.counted(row.reinforced_at),
                 half_life=row.half_life,
                 cap=cap,
-                reinforcements=[Reinforcement(access.at, access.bump * access.share(place) * share) for access in mine],
+                reinforcements=[
+                    Reinforcement(clock.counted(access.at), access.bump * access.share(place) * share)
+                    for access in mine
+                ],
             )
+            row.reinforced_at = max([row.reinforced_at, *(access.at for access in mine)])
             row.retrievals += len(mine)
             if mine:
                 row.last = max([access.at for access in mine] + ([row.last] if row.last is not None else []))
     return rows
 
 
-def assert_stored(expected: list[Thing], model: Any) -> None:
+def assert_stored(expected: list[Thing], model: Any, time: PartitionTime = EVERY_DAY) -> None:
     stored = {row.pk: row for row in model.objects.filter(pk__in=THINGS)}
     for key, thing in zip(THINGS, expected, strict=True):
         row = stored[key]
@@ -170,7 +199,9 @@ def assert_stored(expected: list[Thing], model: Any) -> None:
         assert row.reinforced_at == moment(thing.reinforced_at)
         assert row.retrieval_count == thing.retrievals
         assert row.last_retrieved_at == (None if thing.last is None else moment(thing.last))
-        fade = fade_key(row.salience, reinforced_at=row.reinforced_at.timestamp(), half_life=row.half_life)
+        used, clock = row.reinforced_at.timestamp(), dataclasses.replace(time, wall=thing.wall)
+        assert row.idle_before == pytest.approx(float(time.idle(used)), abs=1e-5)
+        fade = fade_key(row.salience, reinforced_at=clock.counted(used), half_life=row.half_life)
         assert row.fade == fade or row.fade == pytest.approx(fade, abs=1e-6 * row.half_life + 1e-3)
         assert row.fade_floor <= row.fade
         assert row.fade_floor == row.fade or row.fade - row.fade_floor <= FADE_FLOOR_LAG * row.half_life + 1e-3
@@ -192,18 +223,18 @@ def window(request: pytest.FixtureRequest, settings: Any) -> float:
 
 
 @examples(60)
-@given(rows=st.lists(things, min_size=len(THINGS), max_size=len(THINGS)), batches=histories)
+@given(rows=st.lists(things, min_size=len(THINGS), max_size=len(THINGS)), batches=histories, time=times)
 def test_any_split_into_batches_folds_to_what_a_replay_gives(
-    window: float, rows: list[Thing], batches: list[list[Access]]
+    window: float, rows: list[Thing], batches: list[list[Access]], time: PartitionTime
 ) -> None:
     cap = knobs_effective("/").field_salience_max
     with transaction.atomic():
-        store_topics_and_fields(rows)
+        store_topics_and_fields(rows, time)
         for batch in batches:
             log(*batch)
             assert accesses_fold(now=START) == len(batch)
-        assert_stored(replayed(rows, batches, cap=cap, window=window, share=1.0), Vitality)
-        assert_stored(replayed(rows, batches, cap=cap, window=window, share=0.5), Field)
+        assert_stored(replayed(rows, batches, cap=cap, window=window, share=1.0, time=time), Vitality, time)
+        assert_stored(replayed(rows, batches, cap=cap, window=window, share=0.5, time=time), Field, time)
         assert not AccessLog.objects.filter(folded_at=None).exists()
         assert not AccessLog.objects.filter(counted=None).exists()
         # A second turn finds nothing to do and does nothing.

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import (
     FADE_FLOOR_LAG,
     MAX_HALVINGS,
@@ -19,7 +20,17 @@ from memory.formulas.salience import (
     fade_key,
     salience_effective,
 )
-from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, salience_effective_sql
+from memory.models import Scope
+from memory.models.expressions import (
+    decay_sql,
+    epoch_sql,
+    fade_floor_sql,
+    fade_key_sql,
+    partition_idle_sql,
+    salience_effective_sql,
+)
+from memory.policy.activity import activity_note
+from memory.policy.effective import policies_current
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
@@ -159,6 +170,35 @@ def test_a_clock_that_runs_behind_makes_nothing_fade_sooner(
         theta, half_life=half_life, now=moment
     ):
         assert salience < theta * (1 + 1e-6)
+
+
+@ROUNDS
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 86_399_999_999)), min_size=1, max_size=40), moments)
+def test_idle_days_are_those_between_notes_in_python_and_in_the_database(
+    visits: list[tuple[bool, int]], asked: dt.datetime
+) -> None:
+    """Each day has a visit or none; what is noted day by day is what the days without one add up to."""
+    first = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    with transaction.atomic():
+        scope, _made = Scope.objects.get_or_create(path="/user/mara")
+        time, seen = PartitionTime(), []
+        for day, (comes, at) in enumerate([(True, 0), *visits]):
+            if comes:
+                now = first + dt.timedelta(days=day, microseconds=at)
+                activity_note(policies_current(), ["/user/mara"], now=now)
+                time = time.active_at(now)
+                seen.append(day)
+        assert policies_current().times == {"/": time}
+        known = (asked, first + dt.timedelta(days=len(visits) / 2), first + dt.timedelta(days=len(visits) + 9))
+        for moment in known:
+            passed = (moment - first).total_seconds() / SECONDS_PER_DAY
+            full = sum(min(1.0, passed - day) for day in range(math.ceil(max(0.0, min(passed, 60)))) if day not in seen)
+            idle = full + max(0.0, passed - 60)
+            assert time.idle(moment.timestamp()) / SECONDS_PER_DAY == pytest.approx(idle, rel=1e-9, abs=1e-6)
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT {partition_idle_sql(str(scope.pk), '%s::timestamptz')}", [moment] * 2)
+                assert cursor.fetchone()[0] == pytest.approx(time.idle(moment.timestamp()), rel=1e-12, abs=1e-4)
+        transaction.set_rollback(True)
 
 
 def test_a_half_life_of_thirty_days_halves_after_thirty_days() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = Path(__file__).with_name("error_sentences.txt")
 DOCS = ROOT / "docs" / "errors.md"
-TABLE_BEGINS = "| code | status | what is wrong |"
+TABLE_BEGINS = "code | status | what is wrong"
 # Where a sentence has a value.
 GAP = "{}"
 # The code comes from the problem that is told again.
@@ -71,10 +71,10 @@ def docs_table() -> str:
         if told.status is not None:
             statuses[told.code].add(told.status)
     rows = [
-        f"| `{code}` | {', '.join(map(str, sorted(statuses[code]))) or '–'} | {code.description} |"
+        f"`{code}` | {', '.join(map(str, sorted(statuses[code]))) or '–'} | {code.description}"
         for code in sorted(ProblemCode)
     ]
-    return "\n".join([TABLE_BEGINS, "|---|---|---|", *rows]) + "\n"
+    return "\n".join([TABLE_BEGINS, "---|---|---", *rows]) + "\n"
 
 
 def fixed_pieces() -> list[str]:
