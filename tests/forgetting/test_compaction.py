@@ -4,10 +4,13 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memory.embedding.instant import InstantEmbedder
 from memory.forgetting import apply
+from memory.forgetting.compaction import LEAST_GROUP, groups_make
+from memory.ingest.bulk import vector_binary
 from memory.ingest.embed_pending import vectors_fill
 from memory.models import ForgetAction, ForgetRun, Link, Topic
 from tests.cast import Caller, Clock, worker_turn
@@ -348,3 +351,25 @@ def test_an_export_keeps_what_leads_to_the_sources(operator: Caller, tmp_path: P
     imported(file, tmp_path)
     assert sources(compacted) == set(radar)
     assert set(Topic.objects.values_list("rung", "provenance")) == {(3, "api"), (0, "compaction")}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_are_near_disjoint_and_leave_none_behind(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    vectors = chance.normal(size=(60, 6))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    near = float(chance.uniform(0.5, 0.95))
+    rows = [
+        (uuid.UUID(int=place), place % 2, "note", "model", near, vector_binary(vector))
+        for place, vector in enumerate(vectors)
+    ]
+    groups = groups_make(rows, most=5)
+    assert groups_make(rows, most=5) == groups
+    members = [each.int for group in groups for each in group]
+    assert len(members) == len(set(members))
+    for group in groups:
+        own = [each.int for each in group]
+        assert LEAST_GROUP <= len(own) <= 5
+        assert len({place % 2 for place in own}) == 1
+        assert any(all(vectors[first] @ vectors[other] >= near - 1e-6 for other in own) for first in own)
+    assert groups_make([row for row in rows if row[0].int not in members], most=5) == []
