@@ -10,7 +10,12 @@ from memory.models import Vitality
 from tests.cast import Caller, worker_turn
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
-UNANSWERED = ("zxqv wrtk plomf", "boiling point of tungsten", "What is the capital of Mongolia?", "How is an oboe tuned?")
+UNANSWERED = (
+    "zxqv wrtk plomf",
+    "boiling point of tungsten",
+    "What is the capital of Mongolia?",
+    "How is an oboe tuned?",
+)
 
 
 def uses() -> list[tuple[object, ...]]:
