@@ -17,7 +17,7 @@ _GAP = 4
 # Of each number of a day: its name, its colour, the list it leads to and the filter beside the day.
 _LISTS = {
     "ingested": ("Ingested", "--rung-active", "console:audit", {"action": "ingest_*"}),
-    "queries": ("Queries", "--focus", "console:overview_queries", {}),
+    "queries": ("Queries", "--focus", "console:recalls", {}),
     "archived": ("Archived", "--rung-archived", "console:archived", {}),
     "restored": ("Restored", "--warn", "console:audit", {"action": "restored"}),
 }

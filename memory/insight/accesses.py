@@ -80,9 +80,10 @@ def _accesses_as_dicts(rows: list[tuple[Any, ...]], principal: Principal) -> lis
 
 
 def _access_as_dict(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
-    _id, at, kind, actor, scope, query, counted, folded, bump, share, relevance, place, among = found
+    number, at, kind, actor, scope, query, counted, folded, bump, share, relevance, place, among = found
     seen = principal.sees(scope)
     return {
+        "recall_id": number if seen and kind == "query" else None,
         "at": at,
         "kind": kind,
         "actor": names.get(actor, actor) if seen else None,

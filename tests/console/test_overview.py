@@ -7,7 +7,6 @@ import uuid
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure
@@ -240,7 +239,7 @@ def test_parts_are_pages_of_their_own_without_script(looker: Client, agent: Call
 
 def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller) -> None:
     def costs() -> dict[str, int]:
-        addresses = ("/", *(f"/overview/{part}/" for part in PARTS), "/overview/queries/")
+        addresses = ("/", *(f"/overview/{part}/" for part in PARTS), "/recalls/")
         return {
             address: statements_of(lambda address=address: looker.get(address, headers=PART)) for address in addresses
         }
@@ -284,35 +283,6 @@ def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) 
     for series in figure["data"]:
         assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
         text_of(looker, series["customdata"][-1])
-
-
-def test_questions_are_told_with_the_names_of_keys_and_found_by_them(
-    looker: Client, agent: Caller, alice: Caller
-) -> None:
-    agent.query("Where are the skis?")
-    alice.query("Where is the sledge?")
-
-    page = looker.get("/overview/queries/").content.decode()
-    assert "key:agent" in page
-    assert "key:alice" in page
-
-    page = looker.get("/overview/queries/", {"actor": "key:alice"}).content.decode()
-    assert "Where is the sledge?" in page
-    assert "Where are the skis?" not in page
-
-
-def test_queries_of_people_show_their_names_and_are_found_by_them(op: Client, agent: Caller, alice: Caller) -> None:
-    agent.query("Where are the skis?")
-    alice.query("Where is the sledge?")
-    # What the assistant asks for somebody is on record under the number of the account.
-    person = User.objects.get(username="operator")
-    AccessLog.objects.filter(query="Where are the skis?").update(actor=f"user:{person.pk}")
-
-    page = text_of(op, "/overview/queries/?actor=user:operator")
-
-    assert ">operator</td>" in page
-    assert "Where are the skis?" in page
-    assert "Where is the sledge?" not in page
 
 
 def test_the_share_of_regret_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:
