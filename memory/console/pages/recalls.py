@@ -78,6 +78,12 @@ class RecallsForm(FilterForm[RecallFilter]):
         )
 
 
+class CallerForm(forms.Form):
+    """The name of a caller in an address."""
+
+    name = forms.CharField(max_length=200)
+
+
 def _suggested(asked: ListRequest[RecallFilter], _rows: Sequence[Any]) -> dict[str, Any]:
     """Return the ranges, and what the filters suggest. Three queries."""
     chosen = asked.request.GET.get("range", "")
@@ -102,7 +108,8 @@ def recall(request: ConsoleRequest, access_id: int) -> HttpResponse:
 @page(get=READER)
 def caller(request: ConsoleRequest) -> HttpResponse:
     """Show what one caller, named as in the journals, wrote and asked last. At most six queries."""
-    name = request.GET.get("name", "")
+    form = CallerForm(request.GET)
+    name = form.cleaned_data["name"] if form.is_valid() else ""
     recalls, more_recalls = recalls_list(
         RecallFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST
     )
