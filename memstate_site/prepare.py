@@ -39,7 +39,9 @@ def prepare() -> None:
     from django.db.migrations.executor import MigrationExecutor
 
     from memory.jobs.tasks import schedules_ensure
+    from memstate_site.staticfiles import release_make
 
+    release_make()
     with _one_at_a_time():
         embedder_must_fit()
         words_must_be_known()

@@ -309,9 +309,16 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Static files ----------------------------------------------------------------------------------------------------
-# Whitenoise looks the files up where they lie when the web process starts, so there is nothing to collect.
+# Whitenoise looks the files up when the web process starts: those of the release, which `memstate_site.prepare` writes
+# to the data folder, and all others where they lie.
 
 STATIC_URL = "/static/"
+MEMSTATE_RELEASE_DIR = MEMSTATE_DATA_DIR / "static"
+STATIC_ROOT = MEMSTATE_RELEASE_DIR if MEMSTATE_RELEASE_DIR.is_dir() else None
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "memstate_site.staticfiles.ReleaseStorage"},
+}
 STATICFILES_DIRS = [folder for folder in [BASE_DIR / "static"] if folder.is_dir()]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
@@ -320,6 +327,7 @@ STATICFILES_FINDERS = [
 ]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/[0-9a-f]{16}/"
 # Only our own pages use these files.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 

@@ -29,7 +29,7 @@ _embedder_in_use = ""
 
 def pytest_configure(config: pytest.Config) -> None:
     # Most tests let months pass in which nobody asks, and want that topics fade meanwhile. Processes inherit it.
-    os.environ["MEMSTATE_CLOCK"] = site_settings.MEMSTATE_KNOBS["clock"] = "wall"
+    site_settings.MEMSTATE_KNOBS["clock"] = os.environ.setdefault("MEMSTATE_CLOCK", "wall")
     config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 

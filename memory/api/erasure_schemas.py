@@ -42,8 +42,10 @@ class ForgetRequest(RequestModel):
     older_than: Age | None = None
     categories: Categories | None = None
     reason: LongText = ""
-    dry_run: bool = True
-    token: Annotated[str, StringConstraints(max_length=100)] | None = None
+    dry_run: bool = Field(default=True, description="False lists and executes at once.")
+    token: Annotated[str, StringConstraints(max_length=100)] | None = Field(
+        default=None, description="Of a list: executes exactly that list."
+    )
 
 
 class ForgetMatch(TypedDict):

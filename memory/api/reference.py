@@ -161,7 +161,8 @@ def _ref(schema: Mapping[str, Any]) -> str:
 
 def _hint(described: Mapping[str, Any]) -> str:
     """Return the first sentence of a description, in brackets; the others are in /v1/docs."""
-    text = _SENTENCE.split(" ".join(described.get("description", "").split()))[0].rstrip(".")
+    description = described.get("description") or _inner(described).get("description", "")
+    text = _SENTENCE.split(" ".join(description.split()))[0].rstrip(".")
     return f" ({text[0].lower()}{text[1:]})" if text else ""
 
 

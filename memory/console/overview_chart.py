@@ -1,4 +1,4 @@
-"""Charts of the overview: proportions, gauges, and the figure of the last days for plotly.js."""
+"""Pictures of the home page, drawn on the server: proportions, gauges and sparklines."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,15 @@ from memory.insight.activity import ActivityDay
 
 # Width of the pictures, which are stretched; only proportions matter.
 WIDTH = 1000
+HEIGHT = 40
 _GAP = 4
 
-# Of each number of a day: its name, its colour, the list it leads to and the filter beside the day.
-_LISTS = {
-    "ingested": ("Ingested", "--rung-active", "console:audit", {"action": "ingest_*"}),
-    "queries": ("Queries", "--focus", "console:recalls", {}),
-    "archived": ("Archived", "--rung-archived", "console:archived", {}),
-    "restored": ("Restored", "--warn", "console:audit", {"action": "restored"}),
+# Of each number of a day: the list it leads to and the filter beside the day.
+_LISTS: dict[str, tuple[str, dict[str, str]]] = {
+    "ingested": ("console:audit", {"action": "ingest"}),
+    "queries": ("console:recalls", {}),
+    "archived": ("console:archived", {}),
+    "restored": ("console:audit", {"action": "restored"}),
 }
 
 
@@ -51,41 +52,38 @@ def day_links(day: ActivityDay) -> list[dict[str, Any]]:
     return [{"count": getattr(day, name), "url": _url(name, day.day)} for name in _LISTS]
 
 
-def activity_figure(days: Sequence[ActivityDay]) -> dict[str, Any]:
-    """Return data and layout: what came in and was asked above, what went to the archive and came back below. Each
-    bar carries the address of its list."""
-    data = []
-    for name, (label, colour, _view, _filter) in _LISTS.items():
-        lower = name in ("archived", "restored")
-        data.append(
+def spark_line(values: Sequence[float]) -> dict[str, Any]:
+    """Return a line over equal steps as the points of an SVG path, ``WIDTH`` wide and ``HEIGHT`` high.
+
+    Its lowest value lies above the floor unless it is 0, so that small changes of a large number show.
+    """
+    low, high = min(values), max(values)
+    floor = max(0.0, low - (high - low) * 0.6) if high > low else 0.0
+    scale = (HEIGHT - 2) / ((high - floor) or 1)
+    step = WIDTH / max(1, len(values) - 1)
+    points = [f"{place * step:.0f},{HEIGHT - 1 - (value - floor) * scale:.1f}" for place, value in enumerate(values)]
+    return {"line": "M" + "L".join(points), "area": f"M0,{HEIGHT}L{'L'.join(points)}L{WIDTH},{HEIGHT}Z"}
+
+
+def spark_bars(days: Sequence[dt.date], counts: Sequence[int], noun: str) -> list[dict[str, Any]]:
+    """Return a bar for each day with its position, height and words; a day with any has a visible bar."""
+    most, step = max(counts, default=0) or 1, WIDTH / max(1, len(counts))
+    bars = []
+    for place, (day, count) in enumerate(zip(days, counts, strict=True)):
+        height = max(3.0, (HEIGHT - 2) * count / most) if count else 1.0
+        bars.append(
             {
-                "type": "bar",
-                "name": label,
-                "marker": {"color": colour},
-                "yaxis": "y2" if lower else "y",
-                "x": [day.day.isoformat() for day in days],
-                "y": [getattr(day, name) for day in days],
-                "customdata": [_url(name, day.day) for day in days],
-                "hovertemplate": "%{y:,}",
+                "x": round(place * step + step * 0.12, 1),
+                "width": round(step * 0.76, 1),
+                "y": round(HEIGHT - height, 1),
+                "height": round(height, 1),
+                "words": f"{day:%-d %b}: {count:,} {noun}",
+                "none": not count,
             }
         )
-    counts = {"rangemode": "tozero", "nticks": 4, "tickformat": ",d", "gridcolor": "--chart-grid"}
-    layout = {
-        "barmode": "group",
-        "bargap": 0.25,
-        "xaxis": {
-            "type": "date",
-            "tickformat": "%-d %b",
-            "hoverformat": "%A, %-d %B",
-            "showgrid": False,
-            "anchor": "y2",
-        },
-        "yaxis": {**counts, "domain": [0.48, 1]},
-        "yaxis2": {**counts, "domain": [0, 0.38]},
-    }
-    return {"data": data, "layout": layout}
+    return bars
 
 
 def _url(name: str, day: dt.date) -> str:
-    _label, _colour, view, filters = _LISTS[name]
+    view, filters = _LISTS[name]
     return f"{reverse(view)}?{urlencode({**filters, 'since': day.isoformat(), 'until': day.isoformat()})}"

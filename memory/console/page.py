@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
@@ -29,6 +30,7 @@ from memory.console.people import may, principal_of
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.pause import pauses_active
+from memory.insight.waiting import waiting_counts
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
@@ -109,8 +111,9 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer`` and ``pauses``, the
-    pauses of forgetting, which whole pages show by one query."""
+    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer``, and two
+    that whole pages show by one query each: ``pauses``, the pauses of forgetting, and ``waiting``, what needs a
+    decision."""
     role = getattr(request, "role", None)
     common = {
         "now": timezone.now(),
@@ -119,6 +122,7 @@ def show(
         "may_administer": may(role, ADMINISTRATOR),
         "is_part": bool(getattr(request, "htmx", False)),
         "pauses": functools.partial(pauses_active, timezone.now()),
+        "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
     # The script replaces parts of a page only with replies of the console, including errors.

@@ -41,12 +41,19 @@ class Preset:
     rules: tuple[str, ...] = ()
 
 
+# Only the defaults ask whether a topic answers. By the published designs each retrieval counts alike, and little.
+_PUBLISHED_USE: dict[str, KnobValue] = {
+    "query_salience_bump": 0.1,
+    "query_field_salience_bump": 0.1,
+    "reinforce_min_relevance": 0.0,
+}
+
+
 def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
     plain = Knobs()
     defaults: dict[str, KnobValue] = {name: getattr(plain, name) for name in _DESIGN}
     if values:
-        # Only the defaults ask whether a topic answers; by every published design each retrieval counts whole.
-        defaults["reinforce_min_relevance"] = 0.0
+        defaults |= _PUBLISHED_USE
     of_strategy = STRATEGY_DEFAULTS[str(values.get("strategy", plain.strategy))]
     return Preset(meaning, {**defaults, **of_strategy, **values}, rules)
 

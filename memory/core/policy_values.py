@@ -124,9 +124,9 @@ class Knobs:
         0.05, "runs", "share of the live topics that keys which may forget may release in 24 hours", 0, 1
     )
     # Salience
-    query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
+    query_salience_bump: float = _number(1.0, "salience", "added to the salience of each topic a query returns", 0, 10)
     query_field_salience_bump: float = _number(
-        0.1, "salience", "added to the salience of each field a query returns", 0, 10
+        1.0, "salience", "added to the salience of each field a query returns", 0, 10
     )
     reinforce_min_relevance: float = _number(
         0.3,

@@ -171,8 +171,10 @@ def _access(
             for created_at, field_id in fields.get(of_topic, ())
             if created_at <= retrieval.at
         ],
+        relevances=[max(0.4, 0.7 - 0.05 * place) for place in range(len(ids))],
         bump=knobs.query_salience_bump,
         field_bump=knobs.query_field_salience_bump,
+        min_relevance=knobs.reinforce_min_relevance,
     )
 
 

@@ -90,9 +90,9 @@ def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: 
         most = math.floor(share * (live + were_live) + 1e-9)
         if wanted and released + wanted > most:
             raise NotAllowed(
-                f"In {place}, agents may release {most:,} topics in 24 hours, which is {share:.3g} of the live ones "
-                f"(agent_forget_share); {released:,} were released, and this list has {wanted:,}. Nothing was done. "
-                "Name fewer topics, wait, or ask an operator to release them.",
+                f"In {place}, agents may release {share:.3g} of the live topics in 24 hours (agent_forget_share), now "
+                f"{most:,}; released were {released:,}, and this list has {wanted:,}. Nothing was done. Name fewer "
+                "topics, wait, or ask an operator to release them.",
                 code=ProblemCode.AGENT_FORGET_LIMIT,
             )
 

@@ -13,22 +13,30 @@ from memory.text.stems import stems
 # A longer old value is a sentence, and a longer new one is more than a value.
 MOST_WORDS: Final = 8
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
+_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _YES: Final = re.compile(r"\b(?:true|yes|on|enabled|active)\b", re.IGNORECASE)
 _NO: Final = re.compile(r"\b(?:false|no|not|off|disabled|inactive|never)\b|n't\b", re.IGNORECASE)
 # Between the verb and the value.
 _PREPOSITIONS: Final = frozenset({"PRP", "TO0"})
 _JOINING: Final = frozenset({"VVN", "VBN", "VHN", "VDN", "VVG", "PRP", "TO0", "AV0", "AVP"})
+_AS: Final = "as"
+# The sentence is about the topic, which the request has named.
+_PRONOUNS: Final = frozenset({"he", "her", "his", "it", "its", "she", "their", "they"})
+_ARTICLE: Final = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+_AT_LAST: Final = re.compile(r"\s+(?:again|already|now|nowadays|today)$", re.IGNORECASE)
 
 
 def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
     """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None without one.
 
     For a typed field this is a value of that type, if the text has exactly one. For a text field it is what follows the
-    verb, if the sentence is about the topic and the old value is not a sentence.
+    verb, if the sentence is about the topic and the old value is not a sentence; without an article that the old value
+    does not have.
     """
     if field_type != "string":
         return _typed(text, field_type)
-    if len(old.split()) > MOST_WORDS or not set(stems(title)) & set(stems(text)):
+    about = set(stems(title)) & set(stems(text)) or text.split(maxsplit=1)[0].lower() in _PRONOUNS
+    if len(old.split()) > MOST_WORDS or not about:
         return None
     label, colon, after = text.partition(":")
     if colon and set(stems(label)) <= set(stems(f"{title} {name}")):
@@ -39,15 +47,21 @@ def value_given(text: str, *, title: str, name: str, old: str, field_type: str) 
     if verb is None or negated(text) or sum(word.tag in _PREPOSITIONS for word in words[verb + 1 :]) > 1:
         return None
     start = verb + 1
-    while start < len(words) and words[start].tag in _JOINING:
+    while start < len(words) and (words[start].tag in _JOINING or words[start].text.lower() == _AS):
         start += 1
     value = text[words[start].start :].strip().rstrip(".") if start < len(words) else ""
+    value = _AT_LAST.sub("", value)
+    article = None if _ARTICLE.match(old) else _ARTICLE.match(value)
+    if article:
+        value = value[article.end() :]
     return value if 0 < len(value.split()) <= MOST_WORDS else None
 
 
 def _typed(text: str, field_type: str) -> str | None:
-    if field_type in ("int", "float"):
-        found = _NUMBER.findall(text)
+    if field_type in ("list", "json"):
+        found = [text]
+    elif field_type in ("int", "float"):
+        found = _NUMBER.findall(_THOUSANDS.sub("", text) if field_type == "int" else text)
     elif field_type == "bool":
         found = [word for word, pattern in (("false", _NO), ("true", _YES)) if pattern.search(text)][:1]
     else:

@@ -101,7 +101,7 @@ def forget_list(
         protected = topics_protected([match.topic_id for match in found], now=now)
         if protected:
             found = [match for match in found if match.topic_id not in protected]
-            left = f"{len(protected):,} topics were left out, because only an operator may release them."
+            left = f"Left out, because only an operator may release them: {len(protected):,}."
             question = f"{question} {left}".strip()
     if len(found) > MOST_AT_ONCE:
         raise ValueRefused(

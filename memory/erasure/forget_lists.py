@@ -4,7 +4,7 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -25,6 +25,18 @@ SELECT t.id, t.title, t.summary, s.path, t.kind, t.rung, t.released_at IS NOT NU
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
 """
+
+
+class _Shown(NamedTuple):
+    """A row of ``_SHOWN_SQL`` without the id; the defaults stand for a purged topic."""
+
+    title: str = ""
+    summary: str = ""
+    scope: str = ""
+    kind: str = ""
+    rung: int = 0
+    released: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,30 +168,21 @@ def listed_topics(entries: Sequence[dict[str, Any]]) -> list[ListedTopic]:
     """Return the entries of a list with the present state of their topics; of a purged one only the id. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN_SQL, [[entry["id"] for entry in entries]])
-        known = {row[0]: row for row in cursor.fetchall()}
+        known = {topic_id: _Shown(*row) for topic_id, *row in cursor.fetchall()}
     found = []
     for entry in entries:
         topic_id = uuid.UUID(entry["id"])
-        _id, title, summary, path, kind, rung, released, pinned = known.get(topic_id) or (
-            topic_id,
-            "",
-            "",
-            "",
-            "",
-            0,
-            False,
-            False,
-        )
-        standing = "purged" if topic_id not in known else "released" if released else Rung(rung).label
+        topic = known.get(topic_id, _Shown())
+        standing = "purged" if topic_id not in known else "released" if topic.released else Rung(topic.rung).label
         found.append(
             ListedTopic(
                 topic_id,
-                title,
-                summary,
-                path,
-                kind,
+                topic.title,
+                topic.summary,
+                topic.scope,
+                topic.kind,
                 standing,
-                pinned,
+                topic.pinned,
                 entry["why"],
                 entry["confidence"],
                 entry.get("excerpt", ""),

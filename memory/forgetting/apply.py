@@ -175,7 +175,7 @@ def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
     folding = [action for action in actions if _folds(action)]
-    prepared = folds_prepare({each.topic_id: Keep.of_action(each.changes) for each in folding}, until=until)
+    prepared = folds_prepare({each.topic_id: _keep(each) for each in folding}, until=until)
     # Only actions before the first one without its summary.
     ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), len(actions))
     grouped = [action for action in actions[:ready] if action.group]
@@ -228,7 +228,11 @@ def _compact(
 
 
 def _folds(action: _Action) -> bool:
-    return "fold" in action.changes or (action.moves and action.to_rung > action.from_rung)
+    return "fold" in action.changes or (action.moves and action.to_rung > Rung.ACTIVE)
+
+
+def _keep(action: _Action) -> Keep:
+    return Keep.of_action(action.changes, falls=action.to_rung > action.from_rung)
 
 
 def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
@@ -292,7 +296,7 @@ def _batch_apply(
 
 
 def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime) -> None:
-    keep = {a.topic_id: Keep.of_action(a.changes) for a in actions if _folds(a)}
+    keep = {a.topic_id: _keep(a) for a in actions if _folds(a)}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
     aside = state_changes.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)

@@ -190,13 +190,14 @@ def _partition_sql(
                            ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
             FROM (
                 SELECT *, rule_rung = {RELEASED} AND NOT protected AS released, {compactable} AS compacts,
-                       pinned IS DISTINCT FROM pinned_before AS pin_changed
+                       pinned IS DISTINCT FROM pinned_before OR coalesce(pins AND by_agent, false) AS pin_changed
                 FROM (
                     SELECT *, coalesce(pins, pinned_before) AS pinned,
                            coalesce(pins, pinned_before) OR exempt AS protected,
                            {rules.rule_rung} AS rule_rung
                     FROM (
-                        SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
+                        SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
+                               v.pinned_by_agent AS by_agent, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
                                {held.rung} AS held,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
@@ -276,9 +277,15 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
                  ELSE '{{}}'::jsonb END"""
     ]
     if rules:
+        grown = (
+            f"from_rung IN ({Rung.SUMMARIZED:d}, {Rung.DETACHED:d}) AND to_rung = from_rung AND NOT released "
+            f"AND NOT protected AND topic_id IN ({_grown_sql(policy)})"
+        )
         parts += [
             "CASE WHEN released THEN '{\"released\": true}'::jsonb ELSE '{}'::jsonb END",
             "CASE WHEN pin_changed THEN jsonb_build_object('pinned', pinned) ELSE '{}'::jsonb END",
+            # A topic has one action in a run; otherwise the next run would fold its fields.
+            f"CASE WHEN {grown} THEN '{{\"fold\": {knobs.keep_recent_revisions:d}}}'::jsonb ELSE '{{}}' END",
             "CASE WHEN adds IS NOT NULL THEN jsonb_build_object('categories', adds) ELSE '{}'::jsonb END",
         ]
     return " || ".join(parts)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from django.db.backends.utils import CursorWrapper
 from django.utils.module_loading import import_string
 
-from memory.core.rules import COMPACT, RELEASED
+from memory.core.rules import COMPACT
 from memory.forgetting.judge import RulesSql
 from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
@@ -81,22 +81,22 @@ def compacts_on(policy: EffectivePolicy, event: str) -> bool:
 def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
     """Return the condition that a topic may be compacted, if others are near.
 
-    It is due to be archived by a threshold or by a rule that waits for its age, or a rule compacts it. Otherwise the
-    compacted topic, which is new, would be due at once. For the same reason a rule that compacts leaves a compacted
-    topic alone until a threshold archives it.
+    It is due to be archived by a threshold or by a rule that waits for its age, or a rule compacts it. What a rule
+    archives at any age is left out, because the compacted topic would be due at once. For the same reason a rule that
+    compacts leaves a compacted topic alone until a threshold archives it.
     """
     ways = []
     low = f"ladder = {Rung.ARCHIVED:d}"
+    timed = f"rule IN ({', '.join(map(str, rules.timed))})" if rules.timed else "false"
     if policy.knobs.compact:
-        timed = ", ".join(str(place) for place in rules.timed)
-        by_rule = f" OR (rule_rung = {Rung.ARCHIVED:d} AND rule IN ({timed}))" if timed else ""
-        ways.append(f"({low}{by_rule})")
+        ways.append(f"({low} OR rule_rung = {Rung.ARCHIVED:d})")
     if rules.compact_rule != "0":
         ways.append(f"(compact_rule > 0 AND ({low} OR NOT EXISTS ({_LINKED})))")
     if not ways:
         return "false"
-    return f"""(NOT protected AND rule_rung <> {RELEASED} AND from_rung < {Rung.ARCHIVED:d} AND ({" OR ".join(ways)})
-                AND NOT EXISTS ({_LINKED_TWICE}))"""
+    spared = f"rule_rung < {Rung.ARCHIVED:d} OR (rule_rung = {Rung.ARCHIVED:d} AND {timed})"
+    return f"""(NOT protected AND from_rung < {Rung.ARCHIVED:d} AND ({spared})
+                AND ({" OR ".join(ways)}) AND NOT EXISTS ({_LINKED_TWICE}))"""
 
 
 def groups_make(rows: Sequence[tuple[Any, ...]], *, most: int = MOST_GROUP) -> list[list[uuid.UUID]]:

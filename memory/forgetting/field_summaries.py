@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -45,6 +45,21 @@ FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id =
 """
 
 
+class _Older(NamedTuple):
+    """A row of ``_OLDER_SQL``: a revision to fold, with its field and the summary before it, if there is one."""
+
+    topic_id: uuid.UUID
+    field_id: uuid.UUID
+    last_seq: int
+    cold_through: int
+    seq: int
+    value: str
+    valid_from: dt.datetime
+    earlier: str | None
+    from_seq: int | None
+    depth: int | None
+
+
 def fold_least(keep: int) -> int:
     """Return from how many warm revisions a field of a summarized topic is folded again."""
     return 2 * keep
@@ -58,11 +73,10 @@ class Keep:
     least: int
 
     @classmethod
-    def of_action(cls, changes: Mapping[str, Any]) -> "Keep":
-        """Return what the changes of an action of a run ask for."""
-        if "fold" in changes:
-            return cls(int(changes["fold"]), fold_least(int(changes["fold"])))
-        return cls(int(changes["keep"]), int(changes["keep"]) + 1)
+    def of_action(cls, changes: Mapping[str, Any], *, falls: bool) -> "Keep":
+        """Return what an action of a run asks for; it ``falls`` if the topic moves down the ladder."""
+        warm = int(changes["fold"] if "fold" in changes else changes["keep"])
+        return cls(warm, warm + 1 if falls else fold_least(warm))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,8 @@ def folds_prepare(
             own.execute(_OLDER_SQL, wanted)
             rows = own.fetchall()
     asking = cursor is None and model_configured()
-    by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(rows, key=lambda row: row[0])}
+    older = map(_Older._make, rows)
+    by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(older, key=lambda row: row.topic_id)}
     folds: dict[uuid.UUID, Fold] = {}
     # In the order of the actions, so that a prefix of them is ready when the time is up.
     for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
@@ -122,29 +137,29 @@ def folds_prepare(
         if asking and number and time.monotonic() >= until:
             waiting = list(keep)
             return PreparedFolds(folds, frozenset(waiting[waiting.index(topic_id) :]))
-        for field_id, of_field in groupby(by_topic[topic_id], key=lambda row: row[1]):
+        for field_id, of_field in groupby(by_topic[topic_id], key=lambda row: row.field_id):
             folds[field_id] = _fold(list(of_field), until=until if asking else None)
     return PreparedFolds(folds)
 
 
-def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
+def _fold(older: list[_Older], *, until: float | None) -> Fold:
     """Return the fold of one field's older revisions. A model is asked if ``until`` is given and not yet past."""
-    topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
+    first = older[0]
     left = 0.0 if until is None else until - time.monotonic()
     summary = revisions_summarize(
-        [DatedValue(at=row[6], text=row[5]) for row in older],
-        earlier=earlier,
+        [DatedValue(at=row.valid_from, text=row.value) for row in older],
+        earlier=first.earlier,
         ask_model=left > 0,
         # A question gets the time of one whole answer; a shorter limit would waste it.
         within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
     )
     return Fold(
-        topic_id=topic_id,
-        last_seq=last_seq,
-        cold_through=cold_through,
-        from_seq=from_seq if from_seq is not None else first,
-        through_seq=older[-1][4],
-        depth=(depth or 0) + 1,
+        topic_id=first.topic_id,
+        last_seq=first.last_seq,
+        cold_through=first.cold_through,
+        from_seq=first.seq if first.from_seq is None else first.from_seq,
+        through_seq=older[-1].seq,
+        depth=(first.depth or 0) + 1,
         text=summary.text,
         method=summary.method,
     )

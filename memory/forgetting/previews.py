@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.utils import timezone
@@ -54,6 +54,21 @@ JOIN (SELECT t.id, t.title, {state} AS state FROM memory_topic t JOIN memory_vit
 WHERE a.run_id = %(run)s AND a.state = %(state)s AND NOT {same}
 ORDER BY a.place LIMIT %(most)s
 """
+
+
+class _Group(NamedTuple):
+    """A row of ``_GROUPS_SQL``: a number of ``topics`` that are as the run left them, or differ in the same way.
+    ``said`` and ``present`` are the states of one of them, as JSON."""
+
+    same: bool
+    action: str | None
+    keys: list[str] | None
+    status: str | None
+    alone: bool
+    topics: int
+    groups: int
+    said: str
+    present: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +189,14 @@ def _compared(run: ForgetRun, *, planned: bool) -> Preview:
     named: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
         cursor.execute(_GROUPS_SQL.format(same=same, planned=str(planned).lower(), least=LEAST_GROUP, **parts), wanted)
-        for is_same, action, _keys, _status, alone, count, groups, said, present in cursor.fetchall():
-            if is_same and not alone:
-                by_action[action] = by_action.get(action, 0) + count
-                if planned and groups:
-                    by_action[COMPACTED] = by_action.get(COMPACTED, 0) + groups
+        for each in map(_Group._make, cursor.fetchall()):
+            if each.action is not None and not each.alone:
+                by_action[each.action] = by_action.get(each.action, 0) + each.topics
+                if planned and each.groups:
+                    by_action[COMPACTED] = by_action.get(COMPACTED, 0) + each.groups
             else:
-                words = TOO_FEW if alone else drift_words(json.loads(said), json.loads(present))
-                reasons[words] = reasons.get(words, 0) + count
+                words = TOO_FEW if each.alone else drift_words(json.loads(each.said), json.loads(each.present))
+                reasons[words] = reasons.get(words, 0) + each.topics
         if reasons:
             cursor.execute(_NAMED_SQL.format(same=same, **parts), wanted)
             named = [

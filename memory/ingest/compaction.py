@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -16,11 +16,10 @@ from memory.access.principal import SYSTEM
 from memory.core.errors import MemoryProblem
 from memory.core.summary import DatedValue
 from memory.core.text import MAX_CATEGORIES, UNTITLED
-from memory.embedding import EmbeddingFailed
 from memory.forgetting.compaction import Groups
 from memory.forgetting.field_summaries import MODEL_SECONDS
 from memory.formulas.ladder import CLIMB_MARGIN
-from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
+from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.load import KnownTopic, known_load
 from memory.llm.client import model_configured
@@ -29,6 +28,7 @@ from memory.models import ForgetRun, Topic
 from memory.models.expressions import salience_now_sql
 from memory.models.links import COMPACTED_FROM
 from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
 
 # The fields of a compacted topic: how many topics it was made of, and when the first and the last was created.
 COUNT, PERIOD = "compacted_topics", "period"
@@ -61,76 +61,57 @@ class _Sources:
     topics: dict[uuid.UUID, KnownTopic]
     standing: dict[uuid.UUID, _Standing]
     created: dict[uuid.UUID, dt.datetime]
+    policies: Policies
 
-    def leaves(self, topic_id: uuid.UUID) -> list[dt.datetime]:
+    def leaves(self, topic: KnownTopic) -> list[dt.datetime]:
         """Return when the topics were created that this one stands for; for most topics that is the topic itself."""
-        inner = [self.created[each] for each in _compacted(self.topics[topic_id]) if each in self.created]
-        return inner or [self.topics[topic_id].created_at]
+        return [self.created[each] for each in _compacted(topic) if each in self.created] or [topic.created_at]
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The item for each group, with its sources, and all items as they are to be written."""
+    """The item for each group, with its sources."""
 
     items: dict[int, IngestItem]
     members: dict[int, list[uuid.UUID]]
     sources: _Sources
-    written: PreparedItems
 
 
 class TopicCompactor:
-    """Writes the topics of a run through the path of ingest, with the actor of the run."""
+    """Writes the topics of a run through the path of ingest, with the actor of the run. The worker embeds them."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> _Prepared:
-        """Read the sources, summarize them, and embed the summaries. About ten queries, for any number of groups."""
+        """Read the sources and summarize them. About six queries, for any number of groups."""
         sources = _sources_read([topic_id for members in groups.values() for topic_id in members], now=now)
         until = time.monotonic() + MODEL_SECONDS if until is None else until
-        items: dict[int, IngestItem] = {}
-        for number, members in groups.items():
-            left = until - time.monotonic()
-            # The first group is always summarized by the model, as the first fold is.
-            asks = model_configured() and (left > 0 or not items)
-            within = min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)) if asks else None
-            items[number] = _item(members, sources, within=within, run=run, now=now)
-        return _Prepared(
-            items, {number: list(members) for number, members in groups.items()}, sources, _embedded(items, run, now)
-        )
+        prepared = _Prepared({}, {}, sources)
+        for number, wanted in groups.items():
+            # One that was purged since is not in the group that is written.
+            if members := [topic_id for topic_id in wanted if topic_id in sources.topics]:
+                left = until - time.monotonic()
+                # The first group is always summarized by the model, as the first fold is.
+                asks = model_configured() and (left > 0 or not prepared.items)
+                within = min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)) if asks else None
+                prepared.items[number] = _item(members, sources, within=within, run=run, now=now)
+                prepared.members[number] = members
+        return prepared
 
     def write(self, groups: Groups, prepared: _Prepared, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
-        """Write the topics. About thirty statements. A group that lost members is summarized without the model, and
-        then the worker makes the vectors of this batch."""
-        items = {
-            number: prepared.items[number]
+        """Write the topics. About thirty statements. A group that lost members is summarized without the model."""
+        items = [
+            prepared.items[number]
             if list(members) == prepared.members[number]
             else _item(members, prepared.sources, within=None, run=run, now=now)
             for number, members in groups.items()
-        }
-        written = prepared.written
-        same = list(items.values()) == list(prepared.items.values())
-        if not same:
-            written = dataclasses.replace(written, items=list(items.values()), plan=None)
-        outcomes = ingest_apply(written, principal=_principal(run), now=now, defer=not same)
+        ]
+        principal = dataclasses.replace(SYSTEM, actor=run.actor)
+        ready = ingest_prepare(items, principal=principal, now=now, defer=True)
         made = {}
-        for number, outcome in zip(items, outcomes, strict=True):
+        for number, outcome in zip(groups, ingest_apply(ready, principal=principal, now=now, defer=True), strict=True):
             if isinstance(outcome, MemoryProblem):
                 raise outcome
             made[number] = outcome.topic_id
         return made
-
-
-def _principal(run: ForgetRun) -> Any:
-    return dataclasses.replace(SYSTEM, actor=run.actor)
-
-
-def _embedded(items: dict[int, IngestItem], run: ForgetRun, now: dt.datetime) -> PreparedItems:
-    wanted = list(items.values())
-    try:
-        return ingest_prepare(wanted, principal=_principal(run), now=now, defer=False)
-    except EmbeddingFailed:
-        # The worker makes the vectors later.
-        return dataclasses.replace(
-            ingest_prepare(wanted, principal=_principal(run), now=now, defer=True), incomplete=True
-        )
 
 
 def _sources_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> _Sources:
@@ -140,7 +121,7 @@ def _sources_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> _Sources:
         standing = {topic_id: _Standing(*row) for topic_id, *row in cursor.fetchall()}
     inner = {each for topic in topics.values() for each in _compacted(topic)}
     created = dict(Topic.objects.filter(pk__in=inner).values_list("id", "created_at")) if inner else {}
-    return _Sources(topics, standing, created)
+    return _Sources(topics, standing, created, policies_current())
 
 
 def _compacted(topic: KnownTopic) -> list[uuid.UUID]:
@@ -153,8 +134,8 @@ def _item(
     """Return the topic for a group, whose first member is the most central one."""
     topics = [sources.topics[topic_id] for topic_id in members]
     scope = topics[0].scope
-    knobs = policies_current().knobs(scope)
-    leaves = sorted(at for topic_id in members for at in sources.leaves(topic_id))
+    knobs = sources.policies.knobs(scope)
+    leaves = sorted(at for topic in topics for at in sources.leaves(topic))
     title, summary = topics_text(topics, leaves=len(leaves), within=within)
     # It must not fall in the next run: at least as much as a new topic has, and enough for the first rung.
     highest = max(sources.standing[topic_id].salience for topic_id in members)

@@ -31,8 +31,8 @@ from memory.ingest.bulk import rows_copy
 from memory.ingest.items import EARLIEST, LATEST, FieldType
 from memory.ingest.load import KnownField, KnownTopic
 from memory.ingest.mentions import Mentions, mentions_add
-from memory.ingest.plan import MAX_FIELDS, WritePlan
-from memory.ingest.write import REVISION, plan_write
+from memory.ingest.plan import MAX_FIELDS, RevisionRow, WritePlan
+from memory.ingest.write import plan_write
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
@@ -220,7 +220,7 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
     Needs a transaction. Raises ``Conflict`` if a topic has no such field, ``IntegrityError`` if a number is taken.
     """
     fields = _field_ids(cursor, [part.topic for part in parts])
-    rows: list[tuple[Any, ...]] = []
+    rows: list[RevisionRow] = []
     said: dict[uuid.UUID, Mentions] = {}
     for part in parts:
         if (field_id := fields.get((part.topic, part.field))) is None:
@@ -231,7 +231,7 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
         mentions = said.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})
     if rows:
-        rows_copy(cursor, "memory_revision", REVISION, rows)
+        rows_copy(cursor, "memory_revision", RevisionRow._fields, rows)
         mentions_add(cursor, said)
 
 
@@ -420,12 +420,11 @@ class _Fading:
         return given.salience, given.reinforced_at, self.half_life, idle, self.time.wall, fade, fade
 
 
-def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, after: int) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
-    for seq, row in enumerate(revisions, start=after + 1):
-        value, field_type, *rest = dict(row).values()
-        rows.append((_id_of(row.recorded_at), field_id, seq, value, field_type, None, *rest))
-    return rows
+def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, after: int) -> list[RevisionRow]:
+    return [
+        RevisionRow(_id_of(row.recorded_at), field_id, seq, ref_topic_id=None, **dict(row))
+        for seq, row in enumerate(revisions, start=after + 1)
+    ]
 
 
 def _id_of(at: dt.datetime) -> uuid.UUID:

@@ -83,9 +83,9 @@ def mentions_read(plan: WritePlan) -> list[tuple[KnownTopic, Mentions]]:
     owners = {
         known.id: (known.name, texts, mentions) for topic, texts, mentions in entries for known in topic.fields.values()
     }
-    for _id, field_id, _seq, value, *_middle, why, impact, _actor in plan.revisions:
-        name, texts, mentions = owners[field_id]
-        texts.update((value, why, impact))
+    for row in plan.revisions:
+        name, texts, mentions = owners[row.field_id]
+        texts.update((row.value, row.why_changed, row.impact_expected))
         mentions.read_words(name)
     texts_of = {topic.id: texts for topic, texts, _mentions in entries}
     for topic_id, _at, before, _actor in plan.edits:

@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
@@ -52,6 +52,23 @@ class ItemReply:
 ItemOutcome = ItemReply | MemoryProblem
 
 
+class RevisionRow(NamedTuple):
+    """A row of Revision, in the order of the COPY."""
+
+    id: uuid.UUID
+    field_id: uuid.UUID
+    seq: int
+    value: str
+    field_type: str
+    ref_topic_id: uuid.UUID | None
+    valid_from: dt.datetime
+    recorded_at: dt.datetime
+    provenance: str
+    why_changed: str
+    impact_expected: str
+    actor: str
+
+
 @dataclass(slots=True)
 class WritePlan:
     """The rows to write, in the column order of ``write``, and one outcome per item."""
@@ -60,7 +77,7 @@ class WritePlan:
     topics: list[Row] = field(default_factory=list)
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
-    revisions: list[Row] = field(default_factory=list)
+    revisions: list[RevisionRow] = field(default_factory=list)
     # Only an import has these: it writes topics with their past (``history``).
     summaries: list[Row] = field(default_factory=list)
     edits: list[Row] = field(default_factory=list)
@@ -375,7 +392,7 @@ class _Placing:
             present.ref_topic_id = entry.ref_topic_id
         revision_id = uuid7_at(self.now)
         self.plan.revisions.append(
-            (
+            RevisionRow(
                 revision_id,
                 present.id,
                 present.last_seq,

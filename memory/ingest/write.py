@@ -17,7 +17,7 @@ from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
-from memory.ingest.plan import WritePlan
+from memory.ingest.plan import RevisionRow, WritePlan
 from memory.models.expressions import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
 
 TOPIC = (
@@ -70,20 +70,6 @@ FIELD = (
     "retrieval_count",
     "last_retrieved_at",
     "detached",
-)
-REVISION = (
-    "id",
-    "field_id",
-    "seq",
-    "value",
-    "field_type",
-    "ref_topic_id",
-    "valid_from",
-    "recorded_at",
-    "provenance",
-    "why_changed",
-    "impact_expected",
-    "actor",
 )
 SUMMARY = ("field_id", "from_seq", "through_seq", "text", "method", "depth", "created_at", "withdrawn_at")
 EDIT = ("topic_id", "at", "before", "actor")
@@ -291,7 +277,7 @@ def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
             },
         )
     if plan.revisions:
-        rows_copy(cursor, "memory_revision", REVISION, plan.revisions)
+        rows_copy(cursor, "memory_revision", RevisionRow._fields, plan.revisions)
     if plan.summaries:
         rows_copy(cursor, "memory_fieldsummary", SUMMARY, plan.summaries)
 

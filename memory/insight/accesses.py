@@ -34,6 +34,24 @@ SELECT at, id FROM memory_accesslog WHERE {_HERE} ORDER BY at DESC, id DESC OFFS
 """
 
 
+class _Access(NamedTuple):
+    """A row of ``_HITS_SQL``. ``share`` is the part of ``bump`` that the topic got; ``place`` is its rank."""
+
+    id: int
+    at: dt.datetime
+    kind: str
+    actor: str
+    scope: str
+    query: str
+    counted: bool
+    folded: bool
+    bump: float
+    share: float
+    relevance: float | None
+    place: int
+    among: int
+
+
 class AccessPage(NamedTuple):
     """Accesses, newest first. ``next`` is the cursor of the next page. ``looked_until`` is the oldest time that this
     page has scanned, None if it has scanned the whole log."""
@@ -64,9 +82,9 @@ def accesses_of(
             "limit": limit + 1,
         }
         database.execute(_HITS_SQL, parameters)
-        found = database.fetchall()
+        found = [_Access(*row) for row in database.fetchall()]
         if len(found) > limit:
-            following = cursor_make(found[limit - 1][1], found[limit - 1][0])
+            following = cursor_make(found[limit - 1].at, found[limit - 1].id)
             return AccessPage(_accesses_as_dicts(found[:limit], principal), following, None)
         database.execute(_END_SQL, parameters)
         end = database.fetchone()
@@ -74,27 +92,26 @@ def accesses_of(
     return AccessPage(items, cursor_make(*end) if end else None, end[0] if end else None)
 
 
-def _accesses_as_dicts(rows: list[tuple[Any, ...]], principal: Principal) -> list[dict[str, Any]]:
-    names = caller_labels(row[3] for row in rows)
+def _accesses_as_dicts(rows: list[_Access], principal: Principal) -> list[dict[str, Any]]:
+    names = caller_labels(row.actor for row in rows)
     return [_access_as_dict(row, principal, names) for row in rows]
 
 
-def _access_as_dict(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
-    number, at, kind, actor, scope, query, counted, folded, bump, share, relevance, place, among = found
-    seen = principal.sees(scope)
+def _access_as_dict(row: _Access, principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
+    seen = principal.sees(row.scope)
     return {
-        "recall_id": number if seen and kind == "query" else None,
-        "at": at,
-        "kind": kind,
-        "actor": names.get(actor, actor) if seen else None,
-        "scope": scope if seen else None,
-        "query": query if seen else None,
-        "counted": bool(counted),
-        "waiting": not folded,
-        "bump": bump * share,
+        "recall_id": row.id if seen and row.kind == "query" else None,
+        "at": row.at,
+        "kind": row.kind,
+        "actor": names.get(row.actor, row.actor) if seen else None,
+        "scope": row.scope if seen else None,
+        "query": row.query if seen else None,
+        "counted": bool(row.counted),
+        "waiting": not row.folded,
+        "bump": row.bump * row.share,
         # Unless its relevance was too low, the access reinforced the topic.
-        "reinforces": share > 0,
-        "relevance": relevance,
-        "place": place,
-        "among": among,
+        "reinforces": row.share > 0,
+        "relevance": row.relevance,
+        "place": row.place,
+        "among": row.among,
     }

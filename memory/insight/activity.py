@@ -29,6 +29,19 @@ WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.sta
 GROUP BY 1
 """
 
+# How the number of live topics changed per day. What was purged leaves no row and so counts on no day; what was undone
+# counts as if it had not happened.
+_LIVE_SQL = """
+SELECT day, sum(change)::bigint FROM (
+    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change FROM memory_topic t
+    WHERE t.created_at >= %(since)s GROUP BY 1
+    UNION ALL
+    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int)
+    FROM memory_forgetaction a
+    WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL GROUP BY 1
+) changes GROUP BY 1
+"""
+
 
 @dataclass(slots=True)
 class ActivityDay:
@@ -64,3 +77,17 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
         for day, what, count in cursor.fetchall():
             setattr(found[day], what, getattr(found[day], what) + count)
     return list(found.values())
+
+
+def live_days(live: int, *, days: int, now: dt.datetime) -> list[int]:
+    """Return the number of live topics in the whole store at the end of each of the last ``days`` days in UTC, worked
+    back from the ``live`` ones of now. One query, whose cost grows with the rows of these days."""
+    today = now.astimezone(dt.UTC).date()
+    first = today - dt.timedelta(days=days - 1)
+    with connection.cursor() as cursor:
+        cursor.execute(_LIVE_SQL, {"since": dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)})
+        changes: dict[dt.date, int | None] = dict(cursor.fetchall())
+    found = [live]
+    for place in range(days - 1):
+        found.append(max(0, found[-1] - (changes.get(today - dt.timedelta(days=place)) or 0)))
+    return found[::-1]

@@ -8,7 +8,7 @@ import datetime as dt
 import json
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -60,6 +60,22 @@ class AuditFilter:
     until: dt.datetime | None = None
 
 
+class _Entry(NamedTuple):
+    """A row of ``_TITLED_SQL``."""
+
+    at: dt.datetime
+    kind: int
+    id: str
+    actor: str
+    action: str
+    topic_id: uuid.UUID | None
+    scope: str
+    reason: str
+    before: str
+    after: str
+    title: str | None
+
+
 def audit_list(
     filters: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
@@ -76,7 +92,7 @@ def audit_list(
     with connection.cursor() as database:
         found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
         database.execute(_TITLED_SQL.format(found=found), bound.values)
-        rows = database.fetchall()
+        rows = [_Entry(*row) for row in database.fetchall()]
     following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
     return [_entry_as_dict(row) for row in rows[:limit]], following
 
@@ -115,18 +131,17 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
     return conditions, bound
 
 
-def _entry_as_dict(row: tuple[Any, ...]) -> dict[str, Any]:
-    at, kind, text, actor, action, topic_id, scope, reason, before, after, title = row
+def _entry_as_dict(row: _Entry) -> dict[str, Any]:
     return {
-        "id": f"{('event', 'policy', 'run')[kind]} {text.lstrip('0')}",
-        "at": at,
-        "actor": actor,
-        "action": action,
-        "topic_id": str(topic_id) if topic_id else None,
-        "title": title,
-        "scope": scope,
-        "reason": f"{event_words(reason)}." if kind == _RUN else reason,
-        "before": json.loads(before),
-        "after": json.loads(after),
-        "run_id": text if kind == _RUN else None,
+        "id": f"{('event', 'policy', 'run')[row.kind]} {row.id.lstrip('0')}",
+        "at": row.at,
+        "actor": row.actor,
+        "action": row.action,
+        "topic_id": str(row.topic_id) if row.topic_id else None,
+        "title": row.title,
+        "scope": row.scope,
+        "reason": f"{event_words(row.reason)}." if row.kind == _RUN else row.reason,
+        "before": json.loads(row.before),
+        "after": json.loads(row.after),
+        "run_id": row.id if row.kind == _RUN else None,
     }

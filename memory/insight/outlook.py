@@ -193,7 +193,7 @@ def _holds(
                 found: float = _seconds(presence.created_at, now)
             case "idle":
                 used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
-                found = _seconds(used, now)
+                found = _seconds(used + float(policy.time.skipped(presence.idle_before, now)), now)
             case "retrievals":
                 found = presence.retrieval_count
             case "score":
@@ -263,7 +263,7 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
                 case "age":
                     yield presence.created_at + value
                 case "idle":
-                    yield used + value
+                    yield used + skipped + value
                 case "score":
                     yield from _falls_below(subject, policy, value, now)
                 case "salience":

@@ -7,6 +7,7 @@ by a person, or found by the shadow search. docs/regret.md has the definitions.
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
@@ -78,11 +79,16 @@ SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looke
 FROM regrets WHERE {which}
 """
 
+_DAYS_SQL = """
+SELECT (at AT TIME ZONE 'UTC')::date, count(*), count(*) FILTER (WHERE regretted)
+FROM regrets WHERE source = 'run' GROUP BY 1
+"""
+
 _TOPICS_SQL = """
 SELECT r.topic_id, t.title, t.kind, sc.path, t.rung, r.at, r.source, r.run_id, r.policy, r.version, r.from_rung,
        r.looked_up, r.looked_up_at, r.back_at, r.shadow, r.shadow_at, r.shadow_rank
 FROM regrets r JOIN memory_topic t ON t.id = r.topic_id JOIN memory_scope sc ON sc.id = t.scope_id
-WHERE r.regretted AND {after}
+WHERE r.regretted AND {by} AND {after}
 ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id DESC, r.at DESC LIMIT {limit:d}
 """
 _AFTER = """
@@ -90,7 +96,7 @@ _AFTER = """
 < ({last}::timestamptz, {id}::uuid, {at}::timestamptz)
 """
 
-_COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM regrets WHERE regretted LIMIT {most:d}) x"
+_COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM regrets r WHERE regretted AND {by} LIMIT {most:d}) x"
 
 _REASONS_SQL = """
 SELECT p.scope, p.number, p.author, p.reason FROM memory_policyversion p
@@ -124,7 +130,7 @@ def regret_report(
     with connection.cursor() as cursor:
         cursor.execute(regrets + _COUNTS_SQL, bound.values)
         counted: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(regrets + _TOPICS_SQL.format(after="true", limit=limit), bound.values)
+        cursor.execute(regrets + _TOPICS_SQL.format(by="true", after="true", limit=limit), bound.values)
         topics = [_topic(*row) for row in cursor.fetchall()]
         versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
         cursor.execute(
@@ -164,17 +170,30 @@ def regret_report(
     }
 
 
-def regret_totals(
-    *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None
-) -> tuple[RegretCounts, str]:
-    """Return the totals and the sentence of ``regret_report``, without tables and topics. One query over the archivings
-    of the period. Raises ``NotVisible`` for a scope outside the caller's."""
+@dataclass(frozen=True, slots=True)
+class RegretDay:
+    """The topics that runs archived on one day in UTC, and how many of them were needed afterwards."""
+
+    day: dt.date
+    archived: int = 0
+    regretted: int = 0
+
+
+def regret_days(*, days: int, principal: Principal, now: dt.datetime) -> list[RegretDay]:
+    """Return the last ``days`` days in UTC, earliest first, including today and days without archivings.
+
+    Only archivings by runs count, because they measure the policy. One query over the archivings of these days.
+    """
     bound = Bound()
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=now)
+    today = now.astimezone(dt.UTC).date()
+    first = today - dt.timedelta(days=days - 1)
+    since = dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen("/"), since=since, until=now)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOTALS_SQL.format(which="true"), bound.values)
-        totals = _numbers(cursor.fetchone())
-    return totals, _sentence(totals)
+        cursor.execute(regrets + _DAYS_SQL, bound.values)
+        found = {day: RegretDay(day, archived, regretted) for day, archived, regretted in cursor.fetchall()}
+    every = (first + dt.timedelta(days=place) for place in range(days))
+    return [found.get(day, RegretDay(day)) for day in every]
 
 
 def regretted_list(
@@ -186,10 +205,12 @@ def regretted_list(
     limit: int,
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
+    by: Source | None = None,
 ) -> tuple[list[RegrettedTopic], str | None]:
     """Return the regretted archivings, those with the latest signal first, and the cursor of the next page.
 
-    A topic that was regretted twice is listed twice, as ``regret_report`` counts it. One query over the archivings of
+    A topic that was regretted twice is listed twice, as ``regret_report`` counts it. ``by`` selects archivings by runs
+    or by hand. One query over the archivings of
     the period. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
     bound, after = Bound(), "true"
@@ -198,7 +219,7 @@ def regretted_list(
         signal_at, topic_id, at = cursor_parse(cursor, cursor_time, uuid.UUID, cursor_time)
         after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
     with connection.cursor() as ask:
-        ask.execute(regrets + _TOPICS_SQL.format(after=after, limit=limit + 1), bound.values)
+        ask.execute(regrets + _TOPICS_SQL.format(by=_by_sql(bound, by), after=after, limit=limit + 1), bound.values)
         rows = [_regretted(_topic(*row)) for row in ask.fetchall()]
     last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
@@ -213,12 +234,13 @@ def regretted_count(
     at_most: int,
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
+    by: Source | None = None,
 ) -> int:
     """Return the number of regretted archivings, but at most ``at_most`` + 1. One query."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
     with connection.cursor() as ask:
-        ask.execute(regrets + _COUNT_SQL.format(most=at_most + 1), bound.values)
+        ask.execute(regrets + _COUNT_SQL.format(by=_by_sql(bound, by), most=at_most + 1), bound.values)
         return int(ask.fetchone()[0])
 
 
@@ -230,7 +252,7 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopi
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOPICS_SQL.format(after="true", limit=50), bound.values)
+        cursor.execute(regrets + _TOPICS_SQL.format(by="true", after="true", limit=50), bound.values)
         return [_topic(*row) for row in cursor.fetchall()]
 
 
@@ -270,6 +292,10 @@ def _regrets_sql(
         topic_action=f"AND a.topic_id = {one}" if one else "",
         topic_audit=f"AND e.topic_id = {one}" if one else "",
     )
+
+
+def _by_sql(bound: Bound, by: Source | None) -> str:
+    return "true" if by is None else f"r.source = {bound.bind(by)}"
 
 
 def _numbers(counts: Sequence[int]) -> RegretCounts:

@@ -245,7 +245,7 @@ class World:
             case "age":
                 found: Any = now - self.topics.created[ids]
             case "idle":
-                found = now - self.used[ids]
+                found = now - self.used[ids] - skipped
             case "retrievals":
                 found = self.retrievals[ids]
             case "score":

@@ -151,7 +151,8 @@ def salience_replay(
 
 
 def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
-    """Return the times at which to draw the curve, in order: evenly spread, and on both sides of each step.
+    """Return the times at which to draw the curve, in order: evenly spread, on both sides of each step, and where the
+    time of the partition stops and goes on.
 
     The time of a step occurs twice, so that it is drawn as a jump. With more than ``most`` steps, only events other
     than uses are drawn as jumps.
@@ -162,7 +163,9 @@ def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
     steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.turn is not None]
     for step in steps[:most]:
         moments += [step.at, step.at]
-    return sorted(moment for moment in moments if moment <= until)
+    if not replay.time.wall:
+        moments += (*replay.time.idle_spans[-most:], replay.time.active_until)
+    return sorted(moment for moment in moments if first <= moment <= until)
 
 
 def _in_order(

@@ -27,6 +27,11 @@ class TopicCounts:
     released: int = 0
 
     @property
+    def live(self) -> int:
+        """The number of topics that queries return."""
+        return sum(count for name, count in self.rungs.items() if name != Rung.ARCHIVED.label)
+
+    @property
     def total(self) -> int:
         """The number of all topics except merged ones."""
         return sum(self.rungs.values()) + self.released

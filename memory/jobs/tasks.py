@@ -21,6 +21,8 @@ from memory.agents.study.queue import studies_stalled, study_turn
 from memory.agents.study.work import study_work, turn_seconds
 from memory.core.callbacks import Enqueue
 from memory.core.errors import ValueRefused
+from memory.demo.build import story_build
+from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
@@ -30,7 +32,7 @@ from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
-from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, WorkerHeartbeat
+from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, Topic, WorkerHeartbeat
 from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
@@ -47,6 +49,9 @@ TURN_SECONDS = 60.0
 
 # The share of a turn for the search for duplicates. The remainder waits for the next turn.
 REVISE_SECONDS = 20.0
+
+# As `manage.py demo` makes it.
+DEMO_TOPICS, DEMO_SEED = 2000, 7
 
 # Queries read in one transaction of the shadow search; by default it repeats a few of them.
 SHADOW_ROWS = 200
@@ -287,6 +292,23 @@ def _next_runs_cap(*, now: dt.datetime) -> None:
             schedule.next_run = latest
             late.append(schedule)
     Schedule.objects.bulk_update(late, ["next_run"])
+
+
+@task("Demo", "Loads the demo data into an empty store.")
+def demo_load() -> int:
+    """Load half a year of an assistant's memory, unless the store has topics; returns the number of topics."""
+    if Topic.objects.exists():
+        # Another request was first, or an attempt that was ended after the topics were written.
+        return 0
+    now = timezone.now()
+    story = story_build(now=now, seed=DEMO_SEED, topics=DEMO_TOPICS)
+    story_load(story, now=now, progress=lambda _steps: None)
+    return len(story.topics)
+
+
+def demo_enqueue() -> None:
+    """Enqueue the load of the demo, in the running transaction if there is one. One query."""
+    _kind(demo_load).enqueue()
 
 
 def upkeep_request() -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memory.extraction.replies import KnownFact
+
 
 class _Result(BaseModel):
     # Later versions of a tool may return more members.
@@ -15,6 +17,7 @@ class Linked(_Result):
 
     topic_id: str
     kind: str
+    direction: str = Field(description="out, or in for a link that comes from there.")
     title: str
 
 
@@ -72,13 +75,6 @@ class WrittenResult(_Result):
 
     topic_id: str
     applied: list[str]
-
-
-class KnownFact(_Result):
-    """A fact that was known, and the topic that states it."""
-
-    text: str
-    topic_id: str
 
 
 class ExtractResult(_Result):

@@ -63,13 +63,12 @@ def predicate_sql(
     ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
 
     ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for those with
-    words. ``skipped`` are the seconds since the last use that do not count for the salience; by default they are looked
-    up for each topic. ``categories_added`` holds, by category, the condition on topics to which other rules of the same
-    run add it; it may refer to the topic's row.
+    words. ``skipped`` are the seconds since the last use that do not count, for rules; by default they are looked up
+    for the salience of each topic, and idle time is that of the wall. ``categories_added`` holds, by category, the
+    condition on topics to which other rules of the same run add it; it may refer to the topic's row.
 
     A null counts as false, also beneath ``Not``.
     """
-    skipped = skipped or skipped_sql(vitality, partition_idle_sql(f"{vitality}.scope_id", now))
     compiler = _Compiler(vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
 
@@ -129,7 +128,10 @@ class _Compiler:
             case "age":
                 return self._elapsed(self._of("created_at"), op, value)
             case "idle":
-                return self._elapsed(f"coalesce({self.v}.last_retrieved_at, {self.v}.created_at)", op, value)
+                used = f"coalesce({self.v}.last_retrieved_at, {self.v}.created_at)"
+                if self.skipped not in ("", "0"):
+                    used = f"({used} + {self.skipped} * interval '1 second')"
+                return self._elapsed(used, op, value)
             case "created":
                 return self._day(self._of("created_at"), op, value)
             case "used" if value is None:
@@ -141,7 +143,8 @@ class _Compiler:
             case "score":
                 return self._number(f"({self.score_sql})", op, f"{self.bind(value)}::float8")
             case "salience":
-                effective = salience_effective_sql(self.v, self.now, skipped=self.skipped)
+                skipped = self.skipped or skipped_sql(self.v, partition_idle_sql(f"{self.v}.scope_id", self.now))
+                effective = salience_effective_sql(self.v, self.now, skipped=skipped)
                 return self._number(effective, op, f"{self.bind(value)}::float8")
             case "field":
                 return self._field(op, *value)

@@ -264,11 +264,12 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     -- A topic without a vector of this model is ranked by its words alone.
     SELECT p.topic_id,
            CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.vector) END AS meaning,
-           CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.asked) END AS similarity
+           CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.asked) END AS similarity,
+           -(v.embedding <#> mean.vector) AS common
     FROM (SELECT topic_id FROM core UNION SELECT topic_id FROM core_links) p
     JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {seen_vectors}
     {vector_join}
-    CROSS JOIN question
+    CROSS JOIN question CROSS JOIN mean
     WHERE true {vector_topics}
 ), links AS MATERIALIZED (
     -- The more links a topic has, the less each counts: the parts of one topic add up to two at most.
@@ -308,7 +309,7 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
            sum(c.idf) AS covered
     FROM counted c JOIN sizes s USING (for_id) GROUP BY c.for_id
 ), scaled AS (
-    SELECT p.topic_id, p.similarity,
+    SELECT p.topic_id, p.similarity, p.common,
            %(ws)s::float8 * coalesce((p.meaning - min(p.meaning) OVER ())
                / nullif(max(p.meaning) OVER () - min(p.meaning) OVER (), 0), 0) AS meaning,
            %(wl)s::float8 * coalesce(w.own / nullif(max(w.words) OVER (), 0), 0) AS own,
@@ -317,34 +318,27 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     FROM pool p LEFT JOIN worded w USING (topic_id) {used}
 ), best AS MATERIALIZED (
     SELECT *, {score} AS score FROM scaled ORDER BY {score} DESC, topic_id LIMIT {limit:d}
-), usual AS (
-    SELECT mean.vector, coalesce(-(mean.vector <#> question.asked), 0) AS asked,
-           coalesce(-(mean.vector <#> mean.vector), 0) AS mean,
-           mean.texts / (mean.texts + {USUAL_TEXTS})::float8 AS share
-    FROM mean, question
-), common AS (
-    -- By the blend of the mean vector with the usual cosine, in that share: of the question, of the mean itself.
-    SELECT vector, share, share * asked + (1 - share) * %(unrelated)s::float8 AS asked,
-           share ^ 2 * mean + (1 - share ^ 2) * %(unrelated)s::float8 AS mean
-    FROM usual
-), information AS (
-    SELECT nullif(sum(idf), 0) AS asked, sum(idf) FILTER (WHERE known) AS known FROM ({information}) w
+), common AS MATERIALIZED (
+    -- The inner product of the question, and of the mean itself, with the mean blended with usual texts.
+    SELECT share, share * coalesce(-(mean.vector <#> question.asked), 0) + (1 - share) * %(unrelated)s::float8 AS asked,
+           share ^ 2 * coalesce(-(mean.vector <#> mean.vector), 0) + (1 - share ^ 2) * %(unrelated)s::float8 AS mean,
+           i.total, i.known
+    FROM mean CROSS JOIN question
+    CROSS JOIN LATERAL (SELECT mean.texts / (mean.texts + {USUAL_TEXTS})::float8 AS share) s
+    CROSS JOIN (
+        SELECT nullif(sum(idf), 0) AS total, sum(idf) FILTER (WHERE known) AS known FROM ({information}) w
+    ) i
 ), compared AS (
-    SELECT b.topic_id, CASE WHEN b.similarity IS NOT NULL THEN greatest(0, (
-               b.similarity - x.common - common.asked + common.mean
-           ) / sqrt(nullif(greatest(0, (1 - 2 * common.asked + common.mean) * (1 - 2 * x.common + common.mean)), 0)))
-           END AS cosine, b.covered / i.asked AS covered, greatest(i.known, b.covered) / i.asked AS known
-    FROM best b JOIN memory_topicvector v USING (topic_id) CROSS JOIN common CROSS JOIN information i
-    CROSS JOIN LATERAL (
-        SELECT common.share * coalesce(-(v.embedding <#> common.vector), 0)
-               + (1 - common.share) * %(unrelated)s::float8 AS common
+    SELECT b.*, b.covered / c.total AS covers, greatest(c.known, b.covered) / c.total AS known,
+           CASE WHEN b.similarity IS NOT NULL THEN greatest(0, (b.similarity - x.common - c.asked + c.mean)
+               / sqrt(nullif(greatest(0, (1 - 2 * c.asked + c.mean) * (1 - 2 * x.common + c.mean)), 0))) END AS cosine
+    FROM best b CROSS JOIN common c CROSS JOIN LATERAL (
+        SELECT c.share * coalesce(b.common, 0) + (1 - c.share) * %(unrelated)s::float8 AS common
     ) x
-), answering AS (
-    SELECT topic_id, {COSINE_PART} * coalesce(cosine, covered) + {COVERED_PART} * coalesce(covered, cosine)
-                     + {KNOWN_PART} * coalesce(known, cosine) AS relevance
-    FROM compared
 )
-SELECT b.topic_id, b.similarity, CASE WHEN relevance > 1 THEN 1 ELSE relevance END, b.score, b.meaning, b.own,
-       b.words - b.own, b.decay
-FROM best b LEFT JOIN answering USING (topic_id) ORDER BY b.score DESC, b.topic_id
+SELECT topic_id, similarity,
+       CASE WHEN coalesce(cosine, covers) IS NOT NULL THEN least(1, {COSINE_PART} * coalesce(cosine, covers)
+           + {COVERED_PART} * coalesce(covers, cosine) + {KNOWN_PART} * coalesce(known, cosine)) END,
+       score, meaning, own, words - own, decay
+FROM compared ORDER BY score DESC, topic_id
 """

@@ -1,14 +1,17 @@
 """Filters and tags of the console's templates: `{% load console %}`."""
 
 import datetime as dt
+import functools
 import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from django import template
+from django.contrib.staticfiles import finders
 from django.http import QueryDict
 from django.template.context import RequestContext
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -156,6 +159,19 @@ def pair_pieces(pieces: Sequence[Piece]) -> SafeString:
 
 
 @register.simple_tag
+@functools.cache
+def font_links() -> SafeString:
+    """Return the links of the font of the pages, which comes with a package; nothing if that is not installed."""
+    if not finders.find("fonts/figtree.ttf"):
+        return SafeString("")
+    return format_html(
+        '<link rel="preload" as="font" type="font/ttf" href="{}" crossorigin><link rel="stylesheet" href="{}">',
+        static("fonts/figtree.ttf"),
+        static("console/font.css"),
+    )
+
+
+@register.simple_tag
 def rung(name: str) -> SafeString:
     """Return the badge of a rung. `name` is its label."""
     return format_html('<span class="rung rung-{}">{}</span>', name, name)
@@ -193,16 +209,17 @@ def query(context: RequestContext, **changes: Any) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str) -> SafeString:
+def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str, waits: int = 0) -> SafeString:
     """Return a line of the navigation, marked as current on the page `name` and on those whose name begins with it or
-    with one of `also`. `key` goes there after `g`."""
+    with one of `also`. `key` goes there after `g`. `waits` counts what waits there for a decision."""
     match = context["request"].resolver_match
     here = (match.url_name or "") if match else ""
     current = here in (name, *also) or here.startswith(tuple(f"{each}_" for each in (name, *also)))
     return format_html(
-        '<li><a href="{}" data-go="{}"{}>{}</a></li>',
+        '<li><a href="{}" data-go="{}"{}>{}{}</a></li>',
         reverse(f"console:{name}"),
         key,
         mark_safe(' aria-current="page"') if current else "",
         label,
+        format_html(' <span class="waits num" title="Waiting">{}</span>', f"{waits:,}") if waits else "",
     )

@@ -14,7 +14,7 @@ const colours = (value, style) => {
 
 const template = {
   layout: {
-    font: { family: "system-ui, sans-serif", size: 12, color: "--ink-soft" },
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "--ink-soft" },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 48, r: 12, t: 12, b: 40 },
     xaxis: { gridcolor: "--chart-grid", zerolinecolor: "--line", linecolor: "--line", automargin: true },

@@ -390,8 +390,8 @@ def test_a_query_raises_salience_once_the_worker_has_been(agent: Caller, clock: 
     worker_turn()
     topic = agent.topic(topic_id)
     assert found["relevance"] >= 0.5
-    assert topic["salience"] == pytest.approx(1 + 0.1 * found["relevance"])
-    assert topic["fields"][0]["salience"] == pytest.approx(1 + 0.1 * found["relevance"])
+    assert topic["salience"] == pytest.approx(1 + found["relevance"])
+    assert topic["fields"][0]["salience"] == pytest.approx(1 + found["relevance"])
     assert topic["retrieval_count"] == 1
 
 

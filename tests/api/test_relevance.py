@@ -68,7 +68,7 @@ def test_without_a_search_there_is_no_relevance(agent: Caller, topics: dict[str,
     assert "relevance" not in answer["candidates"][0]
     worker_turn()
     # Who names a topic wants this one: it counts whole.
-    assert agent.topic(topics["Choir"])["salience"] == pytest.approx(1.1)
+    assert agent.topic(topics["Choir"])["salience"] == pytest.approx(2)
 
 
 def test_min_relevance_leaves_out_what_is_below(agent: Caller, topics: dict[str, str]) -> None:
@@ -93,8 +93,8 @@ def test_only_what_answers_is_reinforced_and_in_proportion(agent: Caller, topics
     relevance = relevances(agent.query(ASKED))["Rita"]
     worker_turn()
     rita, choir = agent.topic(topics["Rita"]), agent.topic(topics["Choir"])
-    assert rita["salience"] == pytest.approx(1 + 0.1 * relevance, abs=1e-4)
-    assert rita["fields"][0]["salience"] == pytest.approx(1 + 0.1 * relevance, abs=1e-4)
+    assert rita["salience"] == pytest.approx(1 + relevance, abs=1e-4)
+    assert rita["fields"][0]["salience"] == pytest.approx(1 + relevance, abs=1e-4)
     assert (rita["retrieval_count"], choir["retrieval_count"]) == (1, 0)
     assert choir["salience"] == pytest.approx(1, abs=1e-4)
     assert choir["fields"][0]["salience"] == pytest.approx(1, abs=1e-4)

@@ -10,11 +10,17 @@ import uuid
 
 from django.db import connection
 
+from memory.formulas.partition_time import midnight
+from memory.formulas.salience import SECONDS_PER_DAY
+from memory.policy.effective import knobs_effective
+
 NOW = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 HALF_LIFE_DAYS = 30
 # The days after which the score has fallen below each threshold.
 SUMMARIZED_AFTER, DETACHED_AFTER, ARCHIVED_AFTER = (-HALF_LIFE_DAYS * math.log2(theta) for theta in (0.25, 0.12, 0.05))
 SPREAD_DAYS = 125
+WEEKENDS = 104
+IDLE_SECONDS = WEEKENDS * 2 * SECONDS_PER_DAY
 
 TABLES = (
     "memory_forgetaction",
@@ -56,18 +62,22 @@ _INSERTS = (
     """INSERT INTO memory_topic
            (id, scope_id, kind, title, summary, categories, provenance, created_at, updated_at, rung)
        SELECT id, %(scope)s, kind, 'topic ' || n, 'what was seen on that day', '{}', 'bench', at, at, rung FROM made""",
-    """INSERT INTO memory_vitality (topic_id, scope_id, salience, reinforced_at, half_life, fade, fade_floor, pinned,
-           pin_reason, kind, created_at, retrieval_count, rung, live)
-       SELECT id, %(scope)s, 1, at, %(half_life)s, extract(epoch from at), extract(epoch from at), false, '', kind, at,
-              0, rung, true FROM made""",
+    """INSERT INTO memory_vitality (topic_id, scope_id, salience, reinforced_at, idle_before, wall, half_life, fade,
+           fade_floor, pinned, pin_reason, kind, created_at, retrieval_count, rung, live)
+       SELECT id, %(scope)s, 1, at, %(idle)s, %(wall)s, %(half_life)s, extract(epoch from at) - %(skipped)s,
+              extract(epoch from at) - %(skipped)s, false, '', kind, at, 0, rung, true FROM made""",
     """INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, counted, length, uncounted)
        SELECT id, %(scope)s, true, d, d, 7, false FROM made, (SELECT to_tsvector('english', 'seen day') AS d) x""",
     """INSERT INTO memory_topicvector (topic_id, scope_id, live, model, text_hash, embedding)
        SELECT id, %(scope)s, true, 'instant', '', NULL FROM made""",
     """INSERT INTO memory_field (id, topic_id, name, last_seq, cold_through, salience, reinforced_at, created_at,
-           half_life, fade, fade_floor, retrieval_count, detached)
-       SELECT id, id, 'value', 1, 0, 1, at, at, %(half_life)s, extract(epoch from at), extract(epoch from at), 0, false
-       FROM made""",
+           idle_before, wall, half_life, fade, fade_floor, retrieval_count, detached)
+       SELECT id, id, 'value', 1, 0, 1, at, at, %(idle)s, %(wall)s, %(half_life)s, extract(epoch from at) - %(skipped)s,
+              extract(epoch from at) - %(skipped)s, 0, false FROM made""",
+    # Every weekend of two years was idle, all of them before the topics.
+    """INSERT INTO memory_partitionactivity (scope, active_until, idle_spans)
+       SELECT '/', %(end)s, array_agg(%(end)s - (n * 7 + 2000 - d) * 86400 ORDER BY n DESC, d)
+       FROM generate_series(1, %(weekends)s) n, unnest(ARRAY[0, 2]) d""",
     """INSERT INTO memory_revision (id, field_id, seq, value, field_type, valid_from, recorded_at, provenance,
            why_changed, impact_expected, actor)
        SELECT id, id, 1, 'value ' || n, 'string', at, at, 'bench', '', '', 'bench' FROM made""",
@@ -85,9 +95,15 @@ def store_clear() -> None:
 
 
 def store_fill(topics: int) -> None:
-    """Replace the store by ``topics`` topics of which none is due at ``NOW``."""
+    """Replace the store by ``topics`` topics of which none is due at ``NOW``, under the default clock."""
     store_clear()
+    wall = knobs_effective("/").clock == "wall"
     wanted = {
+        "idle": IDLE_SECONDS,
+        "weekends": WEEKENDS,
+        "wall": wall,
+        "skipped": 0.0 if wall else IDLE_SECONDS,
+        "end": midnight(NOW) + SECONDS_PER_DAY,
         "topics": topics,
         "now": NOW,
         "spread": SPREAD_DAYS,
@@ -110,7 +126,8 @@ def topics_make_due(count: int, topics: int) -> None:
     at = NOW - dt.timedelta(days=ARCHIVED_AFTER + 5)
     ids = [uuid.UUID(f"00000000-0000-7000-8000-{1 + n * (topics // count):012x}") for n in range(count)]
     with connection.cursor() as cursor:
-        cursor.execute(_DUE, {"at": at, "fade": at.timestamp(), "ids": ids})
+        skipped = 0.0 if knobs_effective("/").clock == "wall" else IDLE_SECONDS
+        cursor.execute(_DUE, {"at": at, "fade": at.timestamp() - skipped, "ids": ids})
         cursor.execute("VACUUM ANALYZE memory_vitality")
 
 

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.forgetting.plan import run_plan
@@ -17,7 +19,9 @@ from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from tests.benchmarks.ladder_store import NOW, store_clear, store_fill, topics_make_due
 from tests.benchmarks.report import milliseconds, p50, table
+from tests.cast import Caller
 from tests.forgetting.candidates import candidates_find
+from tests.forgetting.shop import policy_put, topics_make
 
 SIZES = (50_000, 1_000_000)
 DUE = 1_000
@@ -37,7 +41,8 @@ def statement(sql: str) -> Callable[[], None]:
 
 @pytest.mark.bench
 @pytest.mark.django_db(transaction=True)
-def test_forgetting_costs_what_is_due_and_not_what_there_is() -> None:
+def test_forgetting_costs_what_is_due_and_not_what_there_is(settings: Any) -> None:
+    settings.MEMSTATE_KNOBS = {"clock": "active"}
     found, looked, ran = [], [], []
     for size in SIZES:
         store_fill(size)
@@ -180,3 +185,44 @@ def _written() -> dict[str, int]:
         cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute("SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables")
         return dict(cursor.fetchall())
+
+
+@pytest.mark.bench
+@pytest.mark.meaning
+@pytest.mark.django_db(transaction=True)
+def test_what_compaction_adds_to_a_run(operator: Caller) -> None:
+    themes, each = 100, 20
+    for theme in range(themes):
+        topics_make(
+            operator, each, days=400, title=f"Note {theme}", summary=f"What happened at stop {theme} of the line."
+        )
+    spent = []
+    for compact in (False, True):
+        policy_put(operator, compact=compact, compact_threshold=0.999, topic_count_soft_limit=0)
+        for _turn in range(3):
+            now = timezone.now()
+            started = time.perf_counter()
+            run = run_plan(
+                "/",
+                event="memory_pressure",
+                dry_run=False,
+                actor=SYSTEM.actor,
+                policies=policies_current(),
+                judged_at=now,
+                now=now,
+            )
+            ForgetRun.objects.filter(pk=run.id).update(status=ForgetRun.Status.APPLYING)
+            planned = time.perf_counter()
+            run = run_work(run.id, now=now, seconds=600)
+            applied = time.perf_counter()
+            assert (run.applied, run.counts.get("compacted", 0)) == (themes * each, themes * compact)
+            run_revert(run.id, actor=SYSTEM.actor, now=timezone.now())
+        spent.append((planned - started, applied - planned))
+    table(
+        f"A run with {themes * each:,} topics due (ms)",
+        ["", "plan", "apply", "whole run", "ratio"],
+        [
+            [name, plan * 1000, apply * 1000, (plan + apply) * 1000, (plan + apply) / sum(spent[0])]
+            for name, (plan, apply) in zip(("archived", f"in {themes} groups"), spent, strict=True)
+        ],
+    )

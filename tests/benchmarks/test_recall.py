@@ -21,7 +21,7 @@ from django.utils import timezone
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
-from memory.recall.candidates import candidates_rank
+from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
 from tests.benchmarks.report import table
@@ -99,6 +99,7 @@ def test_each_part_of_recall_earns_its_place() -> None:
         found, per_file = _recall(questions, dataclasses.replace(Knobs(), **changes))
         shares = " ".join(f"{statistics.mean(per_file[file.stem]):.2f}" for file in files)
         rows.append([label, *(f"{statistics.mean(found[depth]):.3f}" for depth in DEPTHS), shares])
+    _relevance_measure(questions, [file.stem for file in files])
     names = " ".join(file.stem.removeprefix("conv-") for file in files)
     table(
         f"Evidence recall over {len(questions)} questions",
@@ -108,20 +109,57 @@ def test_each_part_of_recall_earns_its_place() -> None:
     store_clear()
 
 
+def _relevance_measure(questions: list[tuple[str, str, str, set[str], Vectors]], names: list[str]) -> None:
+    """Print how much evidence the floor of reinforcement keeps, and how much of what questions to other conversations
+    return. Formula and floor were chosen on the first two conversations."""
+    knobs, rows = Knobs(), []
+    for label, among in (("chosen on", names[:2]), ("**result**", names[2:])):
+        evidence, asked, wrong = [], 0, []
+        for name, _scope, question, needed, vector in questions:
+            for other in among if name in among else ():
+                ranked = _ranked(question, vector, f"/bench/{other}", knobs, limit=8)
+                renewed = [(candidate.relevance or 0.0) >= knobs.reinforce_min_relevance for candidate in ranked]
+                if other != name:
+                    wrong += renewed
+                    continue
+                asked += len(needed)
+                evidence += [
+                    kept for candidate, kept in zip(ranked, renewed, strict=True) if str(candidate.topic_id) in needed
+                ]
+        rows.append(
+            [
+                f"{label}: {' '.join(name.removeprefix('conv-') for name in among)}",
+                f"{len(evidence)} of {asked}",
+                f"{statistics.mean(evidence):.1%}",
+                len(wrong),
+                f"{statistics.mean(wrong):.1%}",
+            ]
+        )
+    table(
+        f"Relevance of at least {knobs.reinforce_min_relevance:g} among the first 8",
+        ["conversations", "evidence returned", "renewed", "hits in another conversation", "renewed"],
+        rows,
+    )
+
+
+def _ranked(question: str, vector: Vectors, scope: str, knobs: Knobs, *, limit: int) -> list[Ranked]:
+    wanted = CandidateFilter(scope=scope)
+    with transaction.atomic():
+        probe = question_probe(
+            question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+        )
+        return candidates_rank(
+            vector, probe, wanted, limit=limit, knobs=knobs, embedder=embedder_get(), now=timezone.now()
+        )
+
+
 def _recall(
     questions: list[tuple[str, str, str, set[str], Vectors]], knobs: Knobs
 ) -> tuple[dict[int, list[float]], dict[str, list[float]]]:
     found: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     per_file: dict[str, list[float]] = {}
     for file, scope, question, evidence, vector in questions:
-        with transaction.atomic():
-            wanted = CandidateFilter(scope=scope)
-            probe = question_probe(
-                question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
-            )
-            ranked = candidates_rank(
-                vector, probe, wanted, limit=20, knobs=knobs, embedder=embedder_get(), now=timezone.now()
-            )
+        ranked = _ranked(question, vector, scope, knobs, limit=20)
         ids = [str(candidate.topic_id) for candidate in ranked]
         for depth in DEPTHS:
             found[depth].append(len(evidence & set(ids[:depth])) / len(evidence))

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
-from django_q.models import Failure
+from django_q.models import Failure, OrmQ
 
 from memory import health
 from memory.access.principal import SYSTEM
-from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
+from memory.console.overview_chart import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.forgetting.gate import SoftLimit
 from memory.forgetting.manual_actions import topics_archive, topics_restore
-from memory.insight.activity import activity_days
+from memory.forgetting.runs import run_start
+from memory.insight.activity import activity_days, live_days
 from memory.insight.regret import regretted_list
 from memory.insight.topic_counts import topic_counts
+from memory.jobs import tasks
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock
@@ -157,7 +159,9 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
     page = text_of(looker, "/overview/health/", headers=PART)
 
     assert "2 issues need attention" in page
-    assert page.index("The worker last reported 2 hours ago") < page.index("checks passed")
+    assert "<details" in page
+    assert " open" in page.partition("<details")[2].partition(">")[0]
+    assert page.index("The worker last reported 2 hours ago") < page.index("All migrations are applied.")
     assert "start `python manage.py up`" in html.unescape(page)
     assert "1 job failed in the last 24 hours" in page
     assert f"{len(health.ALL_CHECKS) - 2} checks passed" in page
@@ -169,8 +173,9 @@ def test_all_is_well_and_every_check_stays_visible(looker: Client) -> None:
 
     page = text_of(looker, "/overview/health/", headers=PART)
 
-    assert "All checks passed" in page
-    assert f"{len(health.ALL_CHECKS)} checks passed" in page
+    assert f"All {len(health.ALL_CHECKS)} checks passed" in page
+    assert "<details" in page
+    assert " open" not in page.partition("<details")[2].partition(">")[0]
     assert "data-live" in text_of(looker, "/")
 
 
@@ -197,18 +202,71 @@ def test_a_held_run_is_a_call_to_look_at_it(looker: Client) -> None:
     assert f"/runs/{run.pk}/" in page
 
 
-def test_an_empty_store_says_what_to_do_first(looker: Client, administrator: Client) -> None:
+def test_first_steps_stay_until_the_first_recall_and_the_first_dry_run(
+    looker: Client, administrator: Client, agent: Caller
+) -> None:
     page = text_of(looker, "/")
     assert "First steps" in page
     assert "make demo" in page
-    assert "http://testserver/v1/ingest" in page
+    for address in ("http://testserver/v1/ingest", "http://testserver/v1/client.py", "http://testserver/mcp"):
+        assert address in page
+    # The prefix of a key of an agent that there is.
+    assert "api_key=&quot;ms_the-" in page or 'api_key="ms_the-' in page
     assert "/keys/new/" not in page
-    assert "/keys/new/" in text_of(administrator, "/")
+    page = text_of(administrator, "/")
+    assert "/keys/new/" in page
+    assert 'action="/demo/"' in page
 
+    def undone() -> int:
+        return text_of(looker, "/").partition('<ol class="first-steps">')[2].partition("</ol>")[0].count("<li>")
 
-def test_a_store_with_topics_needs_no_first_steps(looker: Client, agent: Caller) -> None:
+    assert undone() == 4
     agent.remember("Something")
+    assert undone() == 2
+    agent.query("What is there?")
+    assert undone() == 1
+    run_start("/", event="manual", dry_run=True, principal=SYSTEM, now=timezone.now())
     assert "First steps" not in text_of(looker, "/")
+
+
+def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
+    op: Client, looker: Client, agent: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert looker.post("/demo/").status_code == 403
+    assert op.post("/demo/").status_code == 302
+    assert [each.func() for each in OrmQ.objects.all()] == ["memory.jobs.tasks.demo_load"]
+    monkeypatch.setattr(tasks, "DEMO_TOPICS", 30)
+    assert 30 == tasks.demo_load() <= Topic.objects.count()
+    assert tasks.demo_load() == 0
+    OrmQ.objects.all().delete()
+    assert "topics already" in op.post("/demo/", follow=True).content.decode()
+    assert not OrmQ.objects.exists()
+
+
+def test_what_waits_is_counted_in_the_menu_and_named_at_home(looker: Client) -> None:
+    page = text_of(looker, "/")
+    assert 'class="waits' not in page
+    assert "Nothing waits for you." in page
+    now = timezone.now()
+    Failure.objects.create(id="1", name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
+    page = text_of(looker, "/")
+    assert re.search(r'Schedules <span class="waits num" title="Waiting">1</span>', page)
+    assert "1 job</a> failed in the last 24 hours" in page
+    assert 'class="waits' in text_of(looker, "/audit/")
+
+
+def test_the_line_of_live_topics_follows_what_was_written_and_archived(operator: Caller, clock: Clock) -> None:
+    noon = dt.datetime(2026, 3, 10, 12, tzinfo=dt.UTC)
+    clock.set(noon)
+    ids = [operator.remember(f"Topic {place}") for place in range(5)]
+    clock.set(noon + dt.timedelta(days=2))
+    topics_archive([uuid.UUID(each) for each in ids[:2]], principal=SYSTEM, reason="", now=noon + dt.timedelta(days=2))
+    now = noon + dt.timedelta(days=3)
+    clock.set(now)
+    topics_restore([uuid.UUID(ids[0])], principal=SYSTEM, reason="", now=now)
+
+    assert topic_counts().live == 4
+    assert live_days(4, days=5, now=now) == [0, 5, 5, 3, 4]
 
 
 def test_it_is_said_whether_anything_leaves_the_machine(looker: Client, settings: Any) -> None:
@@ -255,7 +313,7 @@ def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller
             agent.post("/v1/query", {"q": f"Topic {place}"}).ok()
 
     assert costs() == few
-    assert few["/"] <= 10
+    assert few["/"] <= 14
     assert max(few.values()) <= 24
     print(few)
 
@@ -276,30 +334,37 @@ def test_a_gauge_never_leaves_its_scale() -> None:
         assert 0 <= gauge["mark"] <= 1000
 
 
-def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) -> None:
-    agent.remember("Something")
-    figure = activity_figure(activity_days("/", days=30, principal=SYSTEM, now=timezone.now()))
-    assert topic_counts().total == 1
-    for series in figure["data"]:
-        assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
-        text_of(looker, series["customdata"][-1])
+def test_sparklines_stay_in_their_picture() -> None:
+    days = [dt.date(2026, 3, 1) + dt.timedelta(days=place) for place in range(30)]
+    for counts in ([0] * 30, [5] * 30, list(range(30)), [10_000, *[1] * 29]):
+        bars = spark_bars(days, counts, "recalls")
+        assert len(bars) == 30
+        assert all(0 <= bar["y"] <= 40 and abs(bar["y"] + bar["height"] - 40) < 0.2 for bar in bars)
+        assert all(bar["none"] == (not count) for bar, count in zip(bars, counts, strict=True))
+        heights = [float(point.split(",")[1]) for point in spark_line(counts)["line"].lstrip("M").split("L")]
+        assert all(0 <= height <= 40 for height in heights)
+    assert spark_bars(days, [0] * 29 + [1], "recalls")[-1]["words"] == "30 Mar: 1 recalls"
 
 
-def test_the_share_of_regret_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:
-    ids = [operator.remember(f"Topic {place}") for place in range(5)]
-    for _again in range(2):
-        topics_archive([uuid.UUID(each) for each in ids], principal=SYSTEM, reason="", now=timezone.now())
-        operator.get(f"/v1/topics/{ids[0]}").ok()
-        topics_restore([uuid.UUID(each) for each in ids[:2]], principal=SYSTEM, reason="", now=timezone.now())
-        topics_restore([uuid.UUID(each) for each in ids[2:]], principal=SYSTEM, reason="", now=timezone.now())
-    topics_archive([uuid.UUID(ids[4])], principal=SYSTEM, reason="", now=timezone.now())
+def test_the_share_of_regret_is_of_runs_and_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:
+    values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
+    operator.put("/v1/policies/", {"values": values, "reason": "for the test"}).ok()
+    ids = [operator.remember(f"Topic {place}", salience=0.001) for place in range(5)]
+    run_start("/", event="cron", dry_run=False, principal=SYSTEM, now=timezone.now())
+    operator.get(f"/v1/topics/{ids[0]}").ok()
+    topics_restore([uuid.UUID(each) for each in ids[:2]], principal=SYSTEM, reason="", now=timezone.now())
+    # What people archive and restore says nothing of the policy.
+    topics_archive([uuid.UUID(ids[0])], principal=SYSTEM, reason="", now=timezone.now())
+    topics_restore([uuid.UUID(ids[0])], principal=SYSTEM, reason="", now=timezone.now())
 
     part = text_of(looker, "/overview/regret/", headers=PART)
     url = html.unescape(re.findall(r'href="(/overview/regretted/[^"]+)"', part)[0])
 
-    assert "10 of 11 archivings were regretted" in part
-    assert counted(looker, url) == 10
-    assert text_of(looker, url).count('<td class="title">') == 10
+    assert "40.0%" in part
+    assert "2 of 5 by runs" in part
+    assert counted(looker, url) == 2
+    assert text_of(looker, url).count('<td class="title">') == 2
+    assert counted(looker, "/overview/regretted/") == 3
 
 
 def test_regretted_archivings_follow_each_other_without_a_gap_or_a_repeat(operator: Caller) -> None:

@@ -334,8 +334,8 @@ def test_a_moved_threshold_takes_three_statements_however_many_policies_there_ar
     moved()
     assert moved() == with_one
     compared = {**DRAFT, "b-base_version": "1", "b-theta_summary": "0.3"}
-    # A whole page also asks for the pauses.
-    assert statements_of(lambda: looker.get("/salience/", compared)) == with_one + 1
+    # A whole page also asks for the pauses, and for what waits.
+    assert statements_of(lambda: looker.get("/salience/", compared)) == with_one + 2
     with statements_told() as told:
         looker.get("/salience/", DRAFT)
     assert not told.written

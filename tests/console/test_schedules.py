@@ -261,7 +261,7 @@ def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(looker: Cl
     for _place in range(30):
         tasks.upkeep_request()
 
-    assert statements_of(lambda: looker.get("/schedules/")) == few <= 14
+    assert statements_of(lambda: looker.get("/schedules/")) == few <= 15
     page = body_of(looker.get("/schedules/"))
     following = re.search(r'rel="next" href="(\?[^"]+)"', page)
     assert following is not None

@@ -1,5 +1,7 @@
 """Supersede over the API: the addressed fact is replaced, its history stays, and nothing beside it goes."""
 
+from typing import Any
+
 import pytest
 
 from memory.models import AuditEvent
@@ -173,6 +175,30 @@ def test_a_typed_field_keeps_its_type_and_gets_a_value(agent: Caller) -> None:
 
     told = {field["name"]: (field["current"]["value"], field["field_type"]) for field in agent.topic(topic)["fields"]}
     assert told == {"age": ("42", "int"), "city": ("Riga", "string")}
+
+
+@pytest.mark.parametrize(
+    ("field", "new", "value"),
+    [
+        ({"name": "city", "value": "Riga"}, "Olga lives in Porto.", "Porto"),
+        ({"name": "city", "value": "Riga"}, "She lives in Porto now.", "Porto"),
+        ({"name": "city", "value": "Riga"}, "Olga's city is Porto.", "Porto"),
+        ({"name": "job", "value": "nurse"}, "Olga works as a pilot.", "pilot"),
+        ({"name": "car", "value": "an old Saab"}, "Olga drives a new Volvo.", "a new Volvo"),
+        ({"name": "rent", "value": 1100, "field_type": "int"}, "Olga's rent is 1,200 euros.", "1200"),
+        ({"name": "langs", "value": ["de"], "field_type": "list"}, '["de", "nl"]', '["de", "nl"]'),
+        ({"name": "birthday", "value": "1984-03-01", "field_type": "date"}, "Born on 2 March 1984.", "1984-03-02"),
+        ({"name": "vegan", "value": True, "field_type": "bool"}, "Olga is not vegan.", "false"),
+    ],
+)
+def test_a_field_gets_the_value_that_the_sentence_gives(
+    agent: Caller, field: dict[str, Any], new: str, value: str
+) -> None:
+    other = {"name": "shoes", "value": "size 39"}
+    topic = agent.ingest(title="Olga", fields=[field, other])["topic_id"]
+    agent.post("/v1/supersede", {"old_query": f"Olga's {field['name']}", "new_text": new}).ok()
+    told = {each["name"]: (each["current"]["value"], each["field_type"]) for each in agent.topic(topic)["fields"]}
+    assert told == {field["name"]: (value, field.get("field_type", "string")), "shoes": ("size 39", "string")}
 
 
 def test_the_token_of_a_candidate_says_which_fact_is_meant(agent: Caller, alice: Caller) -> None:

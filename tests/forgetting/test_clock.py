@@ -232,6 +232,30 @@ def test_a_card_and_a_plan_for_later_take_the_days_to_come_as_active(agent: Call
     assert curve == pytest.approx(0.5 ** (0.5 / 30))
 
 
+def test_a_rule_on_idle_time_leaves_idle_days_out_and_one_on_age_does_not(
+    agent: Caller, operator: Caller, clock: Clock
+):
+    def ruled(field: str) -> list[str]:
+        condition = {"field": field, "op": ">", "value": "10d"}
+        rule = {"name": "old", "events": ["manual", "cron"], "condition": condition, "action": "archive"}
+        policy_put(operator, rules=[rule], clock="active")
+        steps = agent.get(f"/v1/topics/{topic_id}/why").ok()["next"]["steps"]
+        first = next(step for step in steps if step["rule"])
+        found: list[str] = run(operator)["results"]
+        assert first["due"] == bool(found)
+        return found
+
+    topic_id = agent.remember("Tea")
+    clock.forward(days=30)
+    assert ruled("age") == [f"archived:{topic_id}"]
+    assert ruled("idle") == []
+    for _day in range(10):
+        clock.forward(days=1)
+        look(agent)
+    clock.forward(hours=1)
+    assert ruled("idle") == [f"archived:{topic_id}"]
+
+
 def test_a_restore_starts_the_time_anew_and_undo_brings_the_old_one_back(agent: Caller, operator: Caller, clock: Clock):
     topic_id = agent.remember("Tea", salience=1.0)
     clock.forward(days=40)

@@ -1,13 +1,21 @@
 """Many become one: near topics that are due become one topic that links to them."""
 
+import uuid
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memory.embedding.instant import InstantEmbedder
+from memory.forgetting import apply
+from memory.forgetting.compaction import LEAST_GROUP, groups_make
+from memory.ingest.bulk import vector_binary
+from memory.ingest.embed_pending import vectors_fill
 from memory.models import ForgetAction, ForgetRun, Link, Topic
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
+from tests.transfer.shop import emptied, exported, imported
 
 RADAR = [
     f"Rain radar at {hour}:{minute:02}: {what}"
@@ -73,6 +81,7 @@ def test_near_topics_fade_into_one_that_recall_finds_and_that_leads_to_them(
     assert f"compacted:{compacted}" in done["results"]
     assert set(done["results"]) - {f"compacted:{compacted}"} == set(planned["results"])
 
+    worker_turn()
     assert agent.found("was there rain on the radar?")[0] == compacted
     told = agent.topic(compacted)
     assert told["topic_kind"] == "observation"
@@ -216,6 +225,7 @@ def test_the_depth_is_two_and_never_three(operator: Caller, clock: Clock, monkey
     def compacted_once() -> str:
         due(operator, 3)
         (compacted,) = made(operator, run(operator, dry_run=False)["run_id"])
+        list(vectors_fill())
         return compacted
 
     def compacted_twice() -> str:
@@ -227,6 +237,7 @@ def test_the_depth_is_two_and_never_three(operator: Caller, clock: Clock, monkey
         assert [field["current"]["value"] for field in told["fields"] if field["name"] == "compacted_topics"] == ["9"]
         assert told["title"] == "Rain radar (and 8 more)"
         operator.post(f"/v1/topics/{compacted}/pin").ok()
+        list(vectors_fill())
         return compacted
 
     twice = [compacted_twice() for _each in range(3)]
@@ -300,3 +311,65 @@ def test_a_pause_stops_it(operator: Caller, clock: Clock) -> None:
     done = run(operator, dry_run=False)
     (compacted,) = made(operator, done["run_id"])
     assert Topic.objects.get(pk=compacted).scope.path == "/user/ben"
+
+
+def test_small_batches_and_a_second_worker_change_nothing(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    option(operator)
+    due(operator, 2, title="Harbor")
+    due(operator, 4)
+    due(operator, 3, title="Bakery")
+    monkeypatch.setattr(apply, "BATCH", 2)
+    done = run(operator, dry_run=False)
+    assert (done["applied"], done["counts"]["archived"], done["counts"]["compacted"]) == (9, 9, 2)
+    assert sorted(len(sources(each)) for each in made(operator, done["run_id"])) == [3, 4]
+    undone = operator.post(f"/v1/runs/{done['run_id']}/undo").ok()
+    assert (undone["restored"], undone["conflict_count"]) == (9, 0)
+    # A step that another worker has overtaken prepares anew.
+    plan = run(operator)["run_id"]
+    ForgetRun.objects.filter(pk=plan).update(status="applying")
+    prepare = apply._prepare
+
+    def overtaken(*asked: Any) -> Any:
+        ahead = prepare(*asked)
+        monkeypatch.setattr(apply, "_prepare", prepare)
+        apply.run_step(uuid.UUID(plan), now=NOON)
+        return ahead
+
+    monkeypatch.setattr(apply, "_prepare", overtaken)
+    while apply.run_step(uuid.UUID(plan), now=NOON):
+        pass
+    assert len(made(operator, plan)) == 2
+
+
+def test_an_export_keeps_what_leads_to_the_sources(operator: Caller, tmp_path: Path, clock: Clock) -> None:
+    option(operator)
+    radar = due(operator, 3)
+    (compacted,) = made(operator, run(operator, dry_run=False)["run_id"])
+    clock.forward(minutes=1)
+    file = exported()
+    emptied()
+    imported(file, tmp_path)
+    assert sources(compacted) == set(radar)
+    assert set(Topic.objects.values_list("rung", "provenance")) == {(3, "api"), (0, "compaction")}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_are_near_disjoint_and_leave_none_behind(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    vectors = chance.normal(size=(60, 6))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    near = float(chance.uniform(0.5, 0.95))
+    rows = [
+        (uuid.UUID(int=place), place % 2, "note", "model", near, vector_binary(vector))
+        for place, vector in enumerate(vectors)
+    ]
+    groups = groups_make(rows, most=5)
+    assert groups_make(rows, most=5) == groups
+    members = [each.int for group in groups for each in group]
+    assert len(members) == len(set(members))
+    for group in groups:
+        own = [each.int for each in group]
+        assert LEAST_GROUP <= len(own) <= 5
+        assert len({place % 2 for place in own}) == 1
+        assert any(all(vectors[first] @ vectors[other] >= near - 1e-6 for other in own) for first in own)
+    assert groups_make([row for row in rows if row[0].int not in members], most=5) == []

@@ -256,3 +256,17 @@ def test_a_summarized_topic_folds_again_once_it_has_grown_by_what_it_keeps(agent
     # The next ones stay warm: a summary of summaries is the last.
     grow(15, 10)
     assert run(operator, dry_run=False)["planned"] == 0
+
+
+def test_a_rule_that_does_something_else_does_not_put_off_the_fold(agent: Caller, operator: Caller):
+    topic_id = written(agent, 9)
+    weigh(operator, 0.2, topic_id)
+    for place in range(10, 15):
+        agent.ingest("version_field", topic_id=topic_id, fields=[{"name": "berth", "value": f"berth {place}"}])
+    tag = {"name": "tag", "action": "categorize", "category": "port"}
+    condition = {"field": "title", "op": "contains", "value": "harbor"}
+    values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
+    policy_put(operator, rules=[{**tag, "condition": condition}], **values)
+    assert run(operator, dry_run=False)["results"] == [f"categorized:{topic_id}"]
+    assert Field.objects.get().cold_through == 9
+    assert run(operator, dry_run=False)["planned"] == 0

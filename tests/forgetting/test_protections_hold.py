@@ -72,6 +72,21 @@ def test_the_pin_of_a_rule_or_an_operator_on_ingest_takes_the_place_of_an_agents
     assert AuditEvent.objects.filter(topic_id=by_rule, action="pinned").count() == events == 1
 
 
+def test_the_pin_of_a_rule_in_a_run_takes_the_place_of_an_agents(cast: Cast) -> None:
+    topic_id = cast.agent.remember("allergy to penicillin", pinned=True)
+    condition = {"field": "text", "op": "matches", "value": "allergy"}
+    rules_set(cast.operator, {"name": "keep", "events": ["manual"], "condition": condition, "action": "pin"})
+    asked = {"scope": "/", "event": "manual", "dry_run": False}
+    run = cast.operator.post("/v1/runs", asked).ok()
+    assert run["counts"]["pinned"] == 1
+    assert cast.agent.post(f"/v1/topics/{topic_id}/unpin").status == 403
+    # Once is enough, and undo gives it back to the agent.
+    assert cast.operator.post("/v1/runs", asked).ok()["counts"].get("pinned", 0) == 0
+    assert cast.operator.post(f"/v1/runs/{run['run_id']}/undo", {}).ok()["restored"] == 1
+    assert is_pinned(topic_id)
+    cast.agent.post(f"/v1/topics/{topic_id}/unpin").ok()
+
+
 def test_a_pin_that_undo_brings_back_is_whose_it_was(cast: Cast) -> None:
     by_operator = cast.operator.remember("Of an operator", pinned=True)
     by_agent = cast.agent.remember("By an agent", pinned=True)

@@ -67,14 +67,14 @@ def test_undo_of_a_climb_puts_the_summaries_back_in_force(agent: Caller, operato
     run(operator, dry_run=False)
     operator.patch(f"/v1/topics/{topic_id}", {"salience": 1}).ok()
     before = dump(*JOURNALS)
-    summaries = list(FieldSummary.objects.filter(withdrawn_at=None).values())
+    summaries = list(FieldSummary.objects.filter(withdrawn_at=None).order_by("id").values())
     assert len(summaries) == 2
     told = run(operator, dry_run=False)
     assert told["results"] == [f"restored:{topic_id}"]
     assert not FieldSummary.objects.filter(withdrawn_at=None).exists()
     assert undo(operator, told)["restored"] == 1
     assert dump(*JOURNALS) == before
-    assert list(FieldSummary.objects.filter(withdrawn_at=None).values()) == summaries
+    assert list(FieldSummary.objects.filter(withdrawn_at=None).order_by("id").values()) == summaries
 
 
 def test_undo_brings_topics_back_into_retrieval_with_their_words(agent: Caller, operator: Caller):

@@ -61,7 +61,8 @@ POLICIES: dict[str, dict[str, Any]] = {
         "theta_detach": 0.6,
         "forget_salience_threshold": 0.5,
     },
-    "rules": {**FREE, **FAST, "rules": RULES},
+    # With a small bump, the rule pins new topics alone: a pin counts from the beginning of a backtest.
+    "rules": {**FREE, **FAST, "query_salience_bump": 0.1, "rules": RULES},
     "exempt": {**FREE, **FAST, "exempt_scopes": ["/user"], "exempt_kinds": ["decision"]},
     "few at a time": {**FREE, **FAST, "max_topics_for_forget_scan": 2},
     "gated": {**FREE, **FAST, "topic_count_soft_limit": 60},

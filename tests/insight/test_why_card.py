@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memory.core.policy_values import Knobs
 from memory.insight.why import topic_why
 from memory.models import AccessLog, ForgetRun, Topic
 from tests.cast import Caller, Cast, Clock, principal_like, store_rows
@@ -50,7 +51,7 @@ def used_at(topic_id: str, at: dt.datetime) -> None:
         scope="/",
         query="what about it",
         query_hash=uuid.uuid4().hex,
-        bump=0.1,
+        bump=Knobs().query_salience_bump,
         field_bump=0.1,
         topic_ids=[topic_id],
     )

@@ -12,7 +12,7 @@ from memory.forgetting import runs
 from memory.llm import circuit_breaker
 from memory.models import Field, FieldSummary, ForgetRun, Revision
 from tests.cast import Caller, Clock
-from tests.forgetting.shop import NOON, policy_put, run, rungs
+from tests.forgetting.shop import NOON, policy_put, run, rungs, topics_make
 from tests.llm import server
 from tests.llm.server import Asked, Model
 
@@ -208,6 +208,20 @@ def test_without_a_model_a_run_is_done_in_one_go(agent: Caller, operator: Caller
     topic_ids = [written(agent, f"Harbor {name}") for name in ("north", "south", "east")]
     assert faded(operator, *topic_ids)["status"] == "done"
     assert told() == [("extractive", 1)] * 3
+
+
+@pytest.mark.parametrize("true", [True, False])
+def test_a_compacted_topic_gets_its_summary_from_the_model_if_that_is_true(
+    operator: Caller, model: Model, true: bool
+) -> None:
+    policy_put(operator, compact=True, topic_count_soft_limit=0)
+    topics_make(operator, 3, days=400, title="The harbor", summary="Berth 4 is closed.")
+    told = "Three notes on the harbor: berth 4 is closed." if true else "Berth 17 belongs to Kowalski."
+    model.answers(told)
+    done = run(operator, dry_run=False)
+    made = next(result.split(":")[1] for result in done["results"] if result.startswith("compacted"))
+    assert (operator.topic(made)["summary"] == told) is true
+    assert "erth 4 is closed" in operator.topic(made)["summary"]
 
 
 def test_nothing_of_the_key_is_stored(agent: Caller, operator: Caller, model: Model):

@@ -119,7 +119,7 @@ def test_a_draft_is_in_force_in_its_snapshot_alone():
     saved("/user", query_salience_bump=0.3)
     drafted = policies_drafted(policies_current(), "/", values={"half_life_days": "5"})
     assert drafted.knobs("/user").half_life_days == 5
-    assert (drafted.knobs("/").query_salience_bump, drafted.knobs("/user").query_salience_bump) == (0.1, 0.3)
+    assert (drafted.knobs("/").query_salience_bump, drafted.knobs("/user").query_salience_bump) == (1, 0.3)
     assert drafted.stamp != policies_current().stamp
     assert knobs_effective("/").half_life_days == 20
     assert (

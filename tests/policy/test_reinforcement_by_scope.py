@@ -31,7 +31,7 @@ def test_the_highest_salience_is_that_of_the_scope_the_topic_lies_in(agent: Call
     worker_turn()
     assert agent.topic(low)["salience"] == pytest.approx(1.25)
     assert agent.topic(low)["fields"][0]["salience"] == pytest.approx(1.25)
-    assert agent.topic(high)["salience"] == pytest.approx(1 + 0.1 * relevance)
+    assert agent.topic(high)["salience"] == pytest.approx(1 + relevance)
 
 
 def test_whether_a_repeat_counts_is_decided_by_the_scope_that_was_asked_in(agent: Caller, operator: Caller):

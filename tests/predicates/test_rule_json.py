@@ -5,7 +5,7 @@ import pytest
 
 from memory.core.errors import ValueRefused
 from memory.predicates.rule_json import FIELDS, OPERATORS, condition_json, condition_parse
-from memory.predicates.tree import categories_of, patterns_of
+from memory.predicates.tree import categories_of, patterns_of, takes_time
 from memory.predicates.words import predicate_describe
 
 
@@ -180,3 +180,24 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
 )
 def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:
     assert predicate_describe(condition_parse(data)) == words
+
+
+@pytest.mark.parametrize(
+    ("condition", "waits"),
+    [
+        ({"field": "age", "op": ">=", "value": "7d"}, True),
+        ({"field": "idle", "op": ">", "value": "1h"}, True),
+        ({"field": "age", "op": ">=", "value": 0}, False),
+        ({"field": "age", "op": "<", "value": "7d"}, False),
+        ({"not": {"field": "age", "op": "<", "value": "7d"}}, True),
+        ({"field": "kind", "op": "is", "value": "note"}, False),
+        ({"all": [{"field": "kind", "op": "is", "value": "note"}, {"field": "age", "op": ">=", "value": "7d"}]}, True),
+        ({"any": [{"field": "kind", "op": "is", "value": "note"}, {"field": "age", "op": ">=", "value": "7d"}]}, False),
+        (
+            {"not": {"any": [{"field": "kind", "op": "is", "value": "x"}, {"field": "age", "op": "<", "value": "7d"}]}},
+            True,
+        ),
+    ],
+)
+def test_whether_a_condition_waits_for_an_age(condition: Any, waits: bool):
+    assert takes_time(condition_parse(condition)) is waits

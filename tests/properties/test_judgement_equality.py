@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +16,14 @@ from memory.formulas.ladder import CLIMB_MARGIN, rung_target
 from memory.formulas.partition_time import PartitionTime, midnight
 from memory.formulas.salience import FADE_FLOOR_LAG, SECONDS_PER_DAY, fade_key
 from memory.formulas.strategies import TopicUsage, archive_due, score
-from memory.models import Scope, Topic, Vitality
+from memory.models import PartitionActivity, Scope, Topic, Vitality
 from memory.policy.draft import policies_drafted
+from memory.policy.effective import policies_current
+from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 from tests.forgetting.candidates import candidates_count, candidates_find
+from tests.policy.shop import saved
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
@@ -250,6 +253,25 @@ def test_by_index_the_same_topics_are_found_as_by_reading_everything(
         action: actions.count(action) for action in actions
     }
     assert run_is_due(policies, scope, event="manual", now=NOW) == bool(by_index)
+
+
+@examples(30)
+@given(values, values, times, st.lists(topics, min_size=1, max_size=20))
+def test_a_change_of_half_life_and_clock_is_judged_alike_before_and_after_the_rows_have_it(
+    old: dict[str, Any], new: dict[str, Any], time: PartitionTime, rows: list[dict[str, Any]]
+) -> None:
+    with transaction.atomic():
+        PartitionActivity.objects.create(scope="/", active_until=time.active_until, idle_spans=list(time.idle_spans))
+        saved(**old)
+        store(rows, policies_current())
+        saved(**new)
+        meanwhile = candidates_find(policies_current(), "/", event="cron", now=NOW)
+        while half_lives_rekey(now=NOW, budget_seconds=60):
+            pass
+        assert not policies_current().rekeying
+        assert candidates_find(policies_current(), "/", event="cron", now=NOW) == meanwhile
+        assert half_lives_stray_check(now=NOW) == 0
+        transaction.set_rollback(True)
 
 
 def test_a_topic_worth_nothing_at_all_is_found_by_index() -> None:

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -117,6 +118,22 @@ def test_pages_and_static_files_are_served(first: Installation) -> None:
         assert answer.status == 200, path
         assert kind in (answer.getheader("Content-Type") or "")
         assert "script-src 'self'" in (answer.getheader("Content-Security-Policy") or "script-src 'self'")
+    connection.close()
+
+
+def test_pages_name_files_that_browsers_keep_and_that_come_compressed(first: Installation) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", first.port, timeout=10)
+    connection.request("GET", "/sign-in/")
+    page = connection.getresponse().read().decode()
+    named = re.findall(r'(?:href|src)="(/static/[^"]+)"', page)
+    assert any(path.endswith("/console/console.css") for path in named)
+    for path in named:
+        connection.request("GET", path, headers={"Accept-Encoding": "gzip"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200, path
+        assert "immutable" in (answer.getheader("Cache-Control") or ""), path
+        assert answer.getheader("Content-Encoding") == "gzip", path
     connection.close()
 
 

@@ -1,24 +1,26 @@
-"""Overview: health, recent activity, and what is next. Slow parts load after the page."""
+"""Home: four numbers with their last days, what needs a decision, health, what is next. Slow parts load after it."""
 
-import datetime as dt
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import DayField, ScopeField, end_of, start_of
+from memory.console.fields import DayField, ScopeField, end_of, filter_choice, start_of
 from memory.console.list_page import FilterForm, ListPage
-from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
-from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.overview_chart import day_links, limit_gauge, rung_bar, spark_bars, spark_line
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.scopes import ROOT
 from memory.forgetting.gate import limit_scopes, soft_limits
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_check, worker_check
-from memory.insight.activity import activity_days
-from memory.insight.regret import regret_totals, regretted_count, regretted_list
+from memory.insight.activity import activity_days, live_days
+from memory.insight.first_steps import first_steps
+from memory.insight.regret import regret_days, regretted_count, regretted_list
 from memory.insight.topic_counts import topic_counts
+from memory.jobs import tasks
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -26,7 +28,6 @@ DAYS = 30
 LAST_RUNS = 5
 NEXT_RUNS = 4
 SCOPES = 5
-REGRET_DAYS = (30, 90)
 
 # The page to open for a finding, and its label.
 FINDING_PAGES = {
@@ -55,6 +56,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
     """The filter of the list of regretted archivings."""
 
     scope = ScopeField(required=False)
+    by = filter_choice("Archived by", [("", "Anyone"), ("run", "A run"), ("hand", "A person")])
     since = DayField(required=False, label="Archived from")
     until = DayField(required=False, label="Until")
 
@@ -63,6 +65,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
         cleaned: dict[str, Any] = self.cleaned_data
         return {
             "scope": cleaned.get("scope") or ROOT,
+            "by": cleaned.get("by") or None,
             "since": start_of(cleaned.get("since")),
             "until": end_of(cleaned.get("until")),
         }
@@ -70,28 +73,51 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show quick counts, and placeholders for the slow parts. Eight queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. Thirteen queries."""
+    now = timezone.now()
     standing = topic_counts()
     policies = policies_current()
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
+    days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
+    live = live_days(standing.live, days=DAYS, now=now)
+    dates = [day.day for day in days]
     return show(
         request,
         "overview.html",
         {
             "standing": standing,
             "pieces": rung_bar(standing.rungs),
+            "live": spark_line(live),
+            "gained": live[-1] - live[0],
+            "recalls": spark_bars(dates, [day.queries for day in days], "recalls"),
+            "recalled": sum(day.queries for day in days),
+            "archivings": spark_bars(dates, [day.archived for day in days], "archived"),
+            "archived": sum(day.archived for day in days),
+            "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
             "outside": outside_check(),
             "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
             "runs": [run_as_json(run) for run in runs],
             "coming": schedules_next(most=NEXT_RUNS),
-            "worker": worker_check(timezone.now()),
+            "worker": worker_check(now),
             "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
+            "steps": first_steps(),
         },
     )
+
+
+@page(post=OPERATOR)
+def demo_start(request: ConsoleRequest) -> HttpResponse:
+    """Enqueue the demo for an empty store. Two queries."""
+    if topic_counts().total:
+        messages.warning(request, "The store has topics already, so no demo data was loaded.")
+    else:
+        tasks.demo_enqueue()
+        messages.success(request, "The demo data is being loaded. It takes one or two minutes; reload this page then.")
+    return go(request, "console:overview")
 
 
 @page(get=READER)
@@ -132,26 +158,28 @@ def overview_activity(request: ConsoleRequest) -> HttpResponse:
     """Show what happened per day. One query."""
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=timezone.now())
     rows = [{"day": day.day, "numbers": day_links(day)} for day in reversed(days)]
-    sums = [sum(getattr(day, name) for day in days) for name in ("ingested", "queries", "archived", "restored")]
-    return _part(
-        request,
-        "activity",
-        f"The last {DAYS} days",
-        {"figure": activity_figure(days), "rows": rows, "sums": sums, "days": DAYS},
-    )
+    return _part(request, "activity", f"The last {DAYS} days", {"rows": rows})
 
 
 @page(get=READER)
 def overview_regret(request: ConsoleRequest) -> HttpResponse:
-    """Show the rate of regretted archivings. Two queries over the archivings of that time."""
-    now = timezone.now()
-    spans = []
-    for days in REGRET_DAYS:
-        # From the start of a day, as in the URL of the list.
-        day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report, sentence = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
-        spans.append({"days": days, "since": day, "report": report, "sentence": sentence})
-    return _part(request, "regret", "Regret", {"spans": spans})
+    """Show how many of the topics that runs archived were needed afterwards. One query over the archivings of that
+    time."""
+    days = regret_days(days=DAYS, principal=request.principal, now=timezone.now())
+    archived, regretted = sum(day.archived for day in days), sum(day.regretted for day in days)
+    return _part(
+        request,
+        "regret",
+        "Regret",
+        {
+            "archived": archived,
+            "regretted": regretted,
+            "rate": regretted / archived if archived else None,
+            "since": days[0].day,
+            "bars": spark_bars([day.day for day in days], [day.regretted for day in days], "regretted"),
+            "days": DAYS,
+        },
+    )
 
 
 def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any]) -> HttpResponse:
@@ -175,6 +203,7 @@ REGRETTED = ListPage(
 )
 urlpatterns = [
     path("", overview, name="overview"),
+    path("demo/", demo_start, name="demo"),
     path("overview/health/", overview_health, name="overview_health"),
     path("overview/gauges/", overview_gauges, name="overview_gauges"),
     path("overview/activity/", overview_activity, name="overview_activity"),

@@ -12,6 +12,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.demo.build import story_build
 from memory.demo.loader import StoryProblem
 from memory.demo.store import story_load, story_size
+from memory.jobs.tasks import DEMO_SEED, DEMO_TOPICS
 from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 
 
@@ -22,8 +23,8 @@ class Command(StoreCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the size and the seed of the story."""
-        parser.add_argument("--topics", type=int, default=2000, help="how many topics (default 2000)")
-        parser.add_argument("--seed", type=int, default=7, help="another seed gives another half year")
+        parser.add_argument("--topics", type=int, default=DEMO_TOPICS, help=f"how many topics (default {DEMO_TOPICS})")
+        parser.add_argument("--seed", type=int, default=DEMO_SEED, help="another seed gives another half year")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Load the story with a progress bar."""

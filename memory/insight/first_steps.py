@@ -1,0 +1,38 @@
+"""Which of the first steps with a store have been taken. Read-only."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+# Each part ends at its first row.
+_STEPS_SQL = """
+SELECT EXISTS (SELECT 1 FROM memory_topic),
+       EXISTS (SELECT 1 FROM memory_apikey WHERE last_used_at IS NOT NULL),
+       EXISTS (SELECT 1 FROM memory_accesslog WHERE kind = 'query'),
+       EXISTS (SELECT 1 FROM memory_forgetrun WHERE dry_run),
+       (SELECT prefix FROM memory_apikey WHERE role = 'agent' AND revoked_at IS NULL ORDER BY created_at LIMIT 1)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSteps:
+    """Whether there are topics, whether a key was used, whether there was a query and a dry run; and the ``prefix`` of
+    the oldest key of an agent, if there is one."""
+
+    topics: bool
+    key: bool
+    recall: bool
+    dry_run: bool
+    prefix: str | None
+
+    @property
+    def done(self) -> bool:
+        """Whether the list of first steps has served its purpose."""
+        return self.recall and self.dry_run
+
+
+def first_steps() -> FirstSteps:
+    """Return the steps taken in the whole store. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STEPS_SQL)
+        return FirstSteps(*cursor.fetchone())
