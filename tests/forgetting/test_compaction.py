@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory.embedding.instant import InstantEmbedder
 from memory.forgetting import apply
@@ -373,3 +375,16 @@ def test_groups_are_near_disjoint_and_leave_none_behind(seed: int) -> None:
         assert len({place % 2 for place in own}) == 1
         assert any(all(vectors[first] @ vectors[other] >= near - 1e-6 for other in own) for first in own)
     assert groups_make([row for row in rows if row[0].int not in members], most=5) == []
+
+
+def test_more_groups_need_no_more_statements(operator: Caller) -> None:
+    option(operator)
+    spent = []
+    for themes in (2, 12):
+        for theme in range(themes):
+            due(operator, 3, title=f"Theme {theme} of {themes}")
+        with CaptureQueriesContext(connection) as captured:
+            done = run(operator, dry_run=False)
+        assert done["counts"]["compacted"] == themes
+        spent.append(len(captured))
+    assert spent[0] == spent[1]
