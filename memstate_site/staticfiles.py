@@ -56,7 +56,7 @@ class PackageFileFinder(BaseFinder):
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
         if not self.storage.exists(path):
-            return [] if find_all else None
+            return []
         found = self.storage.path(path)
         return [found] if find_all else found
 

@@ -77,6 +77,7 @@ THOROUGH = (
     "tests/console/test_hostile_addresses.py",
     "tests/console/test_sign_in.py::test_django_has_nothing_to_say",
     "tests/crash/",
+    "tests/demo/test_relevance.py",
     "tests/duplicates/test_planted.py",
     "tests/duplicates/test_together.py",
     "tests/embedding/test_local.py::test_no_text_costs_more",

@@ -1,4 +1,4 @@
-"""Rules at ingest: pins and categorizes topics in the transaction that writes them.
+"""Rules at ingest: pins and categorizes topics in the transaction that writes or edits them.
 
 A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` are applied
 here; unpinning and every other action is left to the run that answers ``ingest_complete`` with the same rules. So is a
@@ -92,8 +92,8 @@ class _Match:
 def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
     """Pin and categorize the topics just written by the rules for ingest; return how many topics changed.
 
-    ``topics`` maps each topic to its scope; ``actor`` ingested them, for the journal. Needs the transaction of the
-    ingest. No query where no such rule is in force. Otherwise, for each policy that governs some of the topics, one
+    ``topics`` maps each topic to its scope; ``actor`` wrote them, for the journal. Needs the transaction of the
+    write. No query where no such rule is in force. Otherwise, for each policy that governs some of the topics, one
     statement, four more for savepoint and time limit, and up to four more where a rule matches.
 
     Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
@@ -165,7 +165,7 @@ def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -
         actor=f"rule {rule.name}",
         action="rule_skipped",
         scope=rule.scope,
-        reason=f"could not be evaluated on ingest and was left to the next run: {because}",
+        reason=f"could not be evaluated on a write and was left to the next run: {because}",
         after={"topics": len(group.scopes)},
     )
 
@@ -294,7 +294,7 @@ def _event(
         action=action,
         topic_id=topic_id,
         scope=group.scopes[topic_id],
-        reason=f"on an ingest by {actor}, for topics {because}",
+        reason=f"on a write by {actor}, for topics {because}",
         before=before,
         after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
     )

@@ -6,7 +6,7 @@ cannot disagree.
 
 import datetime as dt
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.core.policy_values import NO_DECAY_SECONDS
 from memory.core.rules import COMPACT, PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
@@ -30,6 +30,12 @@ class Judge:
     now: dt.datetime
     event: str
     bind: Bind
+    # The seconds before the judgement that do not count.
+    idle: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        idle = 0.0 if self.wall else float(self.policy.time.idle(self.now.timestamp()))
+        object.__setattr__(self, "idle", idle)
 
     @property
     def by_key(self) -> bool:
@@ -61,11 +67,6 @@ class Judge:
     def wall(self) -> bool:
         """Whether idle days count."""
         return self.policy.time.wall
-
-    @property
-    def idle(self) -> float:
-        """The seconds before the judgement that do not count."""
-        return 0.0 if self.wall else float(self.policy.time.idle(self.now.timestamp()))
 
     @property
     def counted_now(self) -> float:
@@ -124,10 +125,11 @@ class Judge:
 
         Equivalent to ``archive_gate_sql``, but with one fixed time instead of an age per row.
         """
-        counted = "" if self.wall else " - v.idle_before * interval '1 second'"
-        if self.policy.knobs.strategy == "relevance":
-            return f"coalesce(v.last_retrieved_at, v.created_at){counted} <"
-        return f"v.reinforced_at{counted} <="
+        relevance = self.policy.knobs.strategy == "relevance"
+        used = "coalesce(v.last_retrieved_at, v.created_at)" if relevance else "v.reinforced_at"
+        # A double takes less time than an interval.
+        counted = used if self.wall else f"{epoch_sql(used)} - v.idle_before"
+        return f"{counted} {'<' if relevance else '<='}"
 
     @property
     def unused_since(self) -> str | None:
@@ -138,7 +140,8 @@ class Judge:
         knobs = self.policy.knobs
         if not knobs.prune_after and knobs.strategy != "relevance":
             return None
-        return f"{self.bind(self.unused_moment)}::timestamptz"
+        moment = self.unused_moment
+        return f"{self.bind(moment)}::timestamptz" if self.wall else f"{self.bind(moment.timestamp())}::float8"
 
     @property
     def unused_moment(self) -> dt.datetime:

@@ -4,10 +4,12 @@ Days are UTC. After the last active day the time stands still until the next que
 idle from then on. ``memory/models/expressions.py`` has the same as SQL.
 """
 
+import bisect
 import dataclasses
 import datetime as dt
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,15 +26,22 @@ class PartitionTime:
     active_until: float = math.inf
     idle_spans: tuple[float, ...] = ()
     wall: bool = False
+    # The idle seconds before each start and end of the spans.
+    _totals: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        steps = itertools.pairwise(self.idle_spans)
+        lengths = (end - start if place % 2 == 0 else 0.0 for place, (start, end) in enumerate(steps))
+        object.__setattr__(self, "_totals", tuple(itertools.accumulate(lengths, initial=0.0)))
 
     def idle(self, at: Numbers) -> Numbers:
         """Return the seconds of idle days before ``at``; works on arrays too. It never decreases."""
-        after = np.maximum(0.0, at - self.active_until)
-        if self.idle_spans:
-            lengths = np.diff(self.idle_spans)
-            lengths[1::2] = 0.0
-            after = after + np.interp(at, self.idle_spans, np.concatenate(([0.0], np.cumsum(lengths))))
-        return after[()]
+        if isinstance(at, float):
+            place = bisect.bisect_right(self.idle_spans, at)
+            within = at - self.idle_spans[place - 1] if place % 2 else 0.0
+            return (self._totals[place - 1] if place else 0.0) + within + max(0.0, at - self.active_until)
+        before = np.interp(at, self.idle_spans, self._totals) if self.idle_spans else 0.0
+        return before + np.maximum(0.0, at - self.active_until)
 
     def skipped(self, idle_before: Numbers, now: Numbers) -> Numbers:
         """Return the seconds until ``now`` that do not count, since the moment with ``idle_before`` idle seconds."""

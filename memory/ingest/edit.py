@@ -15,6 +15,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
+from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import fade_key
 from memory.ingest.load import KnownTopic, known_load
@@ -46,7 +47,8 @@ def topic_edit(
     seen_at: dt.datetime | None = None,
     vectors: dict[str, Vectors] | None = None,
 ) -> None:
-    """Change a topic, keep the former values for ``as_of``, and write an audit event. About fifteen queries.
+    """Change a topic, keep the former values for ``as_of``, write an audit event, and apply the rules that answer a
+    write (``ingest_rules_apply``). About fifteen queries without such rules.
 
     ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for changes since.
     The new text is embedded before the topic is locked, unless ``vectors`` has it by its hash. Raises ``NotVisible``
@@ -118,6 +120,7 @@ def topic_edit(
                 before=before,
                 after=after,
             )
+            ingest_rules_apply({topic_id: stored.scope}, policies=policies, actor=principal.actor, now=now)
 
 
 def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> KnownTopic:

@@ -17,6 +17,7 @@ class Linked(_Result):
 
     topic_id: str
     kind: str
+    direction: str = Field(description="out, or in for a link that comes from there.")
     title: str
 
 

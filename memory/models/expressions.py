@@ -28,8 +28,8 @@ def rung_label_sql(rung: str) -> str:
 
 
 def epoch_sql(moment: str) -> str:
-    """Return a timestamp as seconds since 1970, as a double."""
-    return f"extract(epoch from {moment})::float8"
+    """Return a timestamp as seconds since 1970, as a double; ``extract`` would go by way of a decimal number."""
+    return f"date_part('epoch', {moment})"
 
 
 def reinforcement_share_sql(relevance: str, *, min_relevance: str) -> str:

@@ -162,7 +162,7 @@ def pair_pieces(pieces: Sequence[Piece]) -> SafeString:
 @functools.cache
 def font_links() -> SafeString:
     """Return the links of the font of the pages, which comes with a package; nothing if that is not installed."""
-    if finders.find("fonts/figtree.ttf") is None:
+    if not finders.find("fonts/figtree.ttf"):
         return SafeString("")
     return format_html(
         '<link rel="preload" as="font" type="font/ttf" href="{}" crossorigin><link rel="stylesheet" href="{}">',

@@ -64,7 +64,7 @@ def test_a_topic_that_matches_is_pinned_when_the_reply_comes(agent: Caller) -> N
     assert event.scope == "/user/ada"
     assert (
         event.reason
-        == f"on an ingest by key:agent, for topics whose title, summary or field matches the pattern {ALLERGY}"
+        == f"on a write by key:agent, for topics whose title, summary or field matches the pattern {ALLERGY}"
     )
     assert (event.before, event.after["pinned"]) == ({"pinned": False}, True)
     assert (event.after["policy"], event.after["version"], event.after["rule_scope"]) == ("/", 1, "/")
@@ -134,6 +134,29 @@ def test_a_topic_from_before_the_rule_is_pinned_with_its_next_revision(agent: Ca
     rules_set(rule("pin allergies", matches(ALLERGY)))
     agent.ingest("version_field", topic_id=topic_id, fields=[{"name": "note", "value": "b"}])
     assert pinned(topic_id) == "rule pin allergies"
+
+
+@pytest.mark.parametrize("change", [{"summary": "is allergic to cats"}, {"title": "Allergies of Tom"}])
+def test_an_edit_pins_and_categorizes_like_a_write(agent: Caller, change: dict[str, str]) -> None:
+    rules_set(
+        *(one.as_json() for one in SHIPPED_RULE_SETS["auto_pin"]), categorize("mark", "health", matches("allerg"))
+    )
+    topic_id = agent.remember("Tom")
+    reply = agent.patch(f"/v1/topics/{topic_id}", change).ok()
+    assert (reply["pinned"], reply["categories"]) == (True, ["health"])
+    assert pinned(topic_id) == "rule pin allergies"
+    event = AuditEvent.objects.get(topic_id=topic_id, action="pinned")
+    assert (event.actor, event.before, event.after["pinned"]) == ("rule pin allergies", {"pinned": False}, True)
+    edits = TopicEdit.objects.filter(topic_id=topic_id).order_by("at")
+    assert [list(edit.before) for edit in edits] == [list(change), ["categories"]]
+
+
+def test_an_edit_that_matches_no_rule_or_is_refused_pins_nothing(agent: Caller) -> None:
+    rules_set(rule("pin allergies", matches(ALLERGY)))
+    topic_id = agent.remember("Tom")
+    agent.patch(f"/v1/topics/{topic_id}", {"summary": "likes cats"}).ok()
+    assert agent.patch(f"/v1/topics/{topic_id}", {"summary": "allergic", "salience": 2}).status == 403
+    assert pinned(topic_id) is None
 
 
 def test_a_batch_is_judged_item_by_item(agent: Caller) -> None:

@@ -295,8 +295,8 @@ def test_what_is_still_found_of_the_conversations(clock: Clock, split: str) -> N
     _reinforce("memstate")
     for share in SHARES:
         forget("before", "half_life", share)
-        forget("active forgetting", "active_forgetting", share)
-        forget("relevance", "relevance", share)
+    forget("active forgetting", "active_forgetting", SHARES[1])
+    forget("relevance", "relevance", SHARES[1])
     for preset in PRESETS:
         if preset != "balanced":
             row, _count = _forgotten(f"preset {preset}", conversations, [{"preset": preset} for _ in conversations])

@@ -41,3 +41,9 @@ def test_addresses_change_with_the_content_and_only_the_present_release_stays(
     newer = release_make()
     assert newer != made
     assert [path.name for path in folder.iterdir()] == [newer.name]
+
+
+def test_a_package_that_is_not_installed_has_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(staticfiles.PACKAGE_FILES, "fonts/none.ttf", ("no_such_package", "none.ttf"))
+    assert not finders.find("fonts/none.ttf")
+    assert "fonts/none.ttf" not in [path for path, _storage in staticfiles.PackageFileFinder().list([])]

@@ -15,7 +15,7 @@ from memory.insight.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
 from memory.recall.reinforcement import lookup_record
-from memory.recall.replies import Candidate, FieldOut, TopicDetail
+from memory.recall.replies import Candidate, FieldOut, NeighborOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
 # Characters of one text, in lists and in the tool topic.
@@ -127,10 +127,7 @@ def _bundle(found: Candidate) -> dict[str, Any]:
         "summary": _cut(found["summary"], _MAX_CHARS_IN_LIST),
         "kind": found["topic_kind"],
         **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _MAX_CHARS_IN_LIST),
-        "linked": [
-            {"topic_id": each["topic_id"], "kind": each["kind"], "title": each["title"]}
-            for each in found["neighbors"][:_MOST_NEIGHBORS]
-        ],
+        "linked": _links(found["neighbors"]),
     }
 
 
@@ -145,11 +142,15 @@ def _detail(topic: TopicDetail) -> dict[str, Any]:
         "categories": topic["categories"],
         "created_at": topic["created_at"].isoformat(),
         **_fields(topic["fields"], _MOST_FIELDS_ALONE, _MAX_CHARS),
-        "linked": [
-            {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
-            for each in topic["neighbors"][:_MOST_NEIGHBORS]
-        ],
+        "linked": _links(topic["neighbors"]),
     }
+
+
+def _links(neighbors: Sequence[NeighborOut]) -> list[dict[str, str]]:
+    return [
+        {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
+        for each in neighbors[:_MOST_NEIGHBORS]
+    ]
 
 
 def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
