@@ -4,6 +4,7 @@ import datetime as dt
 import html
 import re
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
+from memstate_site.staticfiles import release_make
 from tests.cast import Caller, Clock
 from tests.console.people import statements_of
 
@@ -241,6 +243,22 @@ def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     OrmQ.objects.all().delete()
     assert "topics already" in op.post("/demo/", follow=True).content.decode()
     assert not OrmQ.objects.exists()
+
+
+def test_the_first_look_is_light_and_draws_without_plotly(
+    looker: Client, operator: Caller, settings: Any, tmp_path: Path
+) -> None:
+    story(operator)
+    settings.MEMSTATE_RELEASE_DIR = tmp_path / "static"
+    folder = release_make()
+    page = text_of(looker, "/")
+    assert page.count('class="spark"') == 4
+    files = re.findall(r'(?:href|src)="[^"]*?/((?:console|django_htmx|fonts|plotly)/[^"]+\.(?:css|js|svg|ttf))"', page)
+    assert len(files) >= 5
+    assert not any("plotly" in name for name in files)
+    sizes = [(folder / f"{name}.gz").stat().st_size for name in files]
+    parts = sum(len(text_of(looker, f"/overview/{part}/", headers=PART)) for part in PARTS)
+    assert sum(sizes) + len(page) + parts < 200_000
 
 
 def test_what_waits_is_counted_in_the_menu_and_named_at_home(looker: Client) -> None:
