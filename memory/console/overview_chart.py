@@ -18,7 +18,7 @@ _GAP = 4
 # Of each number of a day: the list it leads to and the filter beside the day.
 _LISTS: dict[str, tuple[str, dict[str, str]]] = {
     "ingested": ("console:audit", {"action": "ingest"}),
-    "queries": ("console:overview_queries", {}),
+    "queries": ("console:recalls", {}),
     "archived": ("console:archived", {}),
     "restored": ("console:audit", {"action": "restored"}),
 }

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from memory.access.accounts import OPERATORS
 from memory.access.principal import Principal
 from memory.access.sign_in import hashing_turn
+from memory.models import ApiKey
 
 ROLES = ("reader", "operator", "administrator")
 
@@ -64,3 +65,10 @@ def people_list(*, most: int) -> list[dict[str, Any]]:
         }
         for account in staff
     ]
+
+
+def callers_suggested(*, most: int) -> list[str]:
+    """Return names of keys and accounts that filters suggest, each as the journals show it. Two queries."""
+    keys = ApiKey.objects.order_by("name").values_list("name", flat=True).distinct()[:most]
+    people = User.objects.filter(is_staff=True).order_by("username").values_list("username", flat=True)[:most]
+    return [f"key:{name}" for name in keys] + list(people)

@@ -133,6 +133,8 @@ class ProblemCode(StrEnum):
     STORE_BUSY = "store-busy", "Other requests keep writing to the same topics; nothing was done."
     WRONG_CONFIRMATION = "wrong-confirmation", "The typed confirmation does not match."
 
+    RECALL_NOT_FOUND = "recall-not-found", "The recall does not exist, or lies outside the scope of the caller."
+
     # Forget runs.
     RUN_NOT_FOUND = "run-not-found", "The run does not exist, or lies outside the scope of the key."
     RUN_AT_WORK = "run-at-work", "Another run is in progress in the same scope."

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, ValueRefused
+from memory.core.field_values import FIELD_TYPES
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import UNTITLED, TopicText
 from memory.embedding import embedder_get, text_hash
@@ -42,7 +43,7 @@ from memory.finding.weigh import Candidate
 from memory.forgetting.manual_actions import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
-from memory.ingest.items import FieldType, IngestEdge, IngestField, IngestItem
+from memory.ingest.items import EmptyField, FieldType, IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Link
 from memory.models.links import SUPERSEDES
@@ -291,7 +292,8 @@ class _Writer:
             if not mine and text_key(element.text) not in replaced:
                 continue
             left = without(element.text, mine) if mine else ""
-            if not left.strip() and new is not None:
+            fits = FIELD_TYPES[element.kind][0]
+            if not left.strip() and new is not None and fits(new):
                 # The title repeats what the field says; a summary does not have to.
                 left, placed = (new if not placed or element.where == TITLE else ""), True
             if element.where == TITLE:
@@ -299,7 +301,9 @@ class _Writer:
             elif element.where == SUMMARY:
                 summary = left
             else:
-                fields[element.name], kinds[element.name] = left, element.kind
+                # What is left of a list is text if it is no longer a list.
+                fields[element.name] = left
+                kinds[element.name] = element.kind if not left or fits(left) else "string"
         changed = " ".join(fields.values()) or (summary or "")
         texts = [fact.element.text for fact in facts if fact.element.where != TITLE]
         if title is None and changed and title_cut(topic.title, texts):
@@ -310,12 +314,12 @@ class _Writer:
                 placement="extend_topic",
                 topic_id=str(topic.id),
                 fields=[
-                    IngestField(
+                    (IngestField if value else EmptyField)(
                         name=name,
                         value=value,
                         why_changed=self.reason or "superseded",
                         provenance="supersede",
-                        field_type=kinds[name] if value == new else "string",
+                        field_type=kinds[name],
                     )
                     for name, value in fields.items()
                 ],

@@ -32,13 +32,12 @@ LEAST_GROUP = 3
 MOST_GROUP = 20
 # Most topics that are compared by one run, lowest score first. A vector takes 1.5 KB.
 MOST_COMPARED = 10_000
-# A compacted topic may be compacted once more.
-MAX_DEPTH = 2
 
 # Rows of the matrix of similarities that are computed at once.
 _BLOCK = 512
 
 _LINKED = f"SELECT 1 FROM memory_link l WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'"
+# A compacted topic may be compacted once more, and that one not again.
 _LINKED_TWICE = f"""
 SELECT 1 FROM memory_link l JOIN memory_link m ON m.source_id = l.target_id AND m.kind = '{COMPACTED_FROM}'
 WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'

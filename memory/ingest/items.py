@@ -43,14 +43,14 @@ class IngestField(RequestModel):
     @model_validator(mode="after")
     def _value_fits_type(self) -> "IngestField":
         if not self.keeps_type or isinstance(self.value, str):
-            value_as_text(self.value, field_type=self.field_type, name=self.name)
+            self._text(self.field_type)
         return self
 
     def typed(self, present: str | None) -> tuple[str, str]:
         """Return the value as it is stored, and its type: ``present``, that of the existing field, unless the request
         names one. Raises ``ValueRefused`` if the value does not fit."""
         field_type = present if present is not None and self.keeps_type else self.field_type
-        return value_as_text(self.value, field_type=field_type, name=self.name), field_type
+        return self._text(field_type), field_type
 
     @property
     def keeps_type(self) -> bool:
@@ -61,6 +61,16 @@ class IngestField(RequestModel):
     def keeps_reference(self) -> bool:
         """Whether the request left ``ref_topic_id`` out."""
         return "ref_topic_id" not in self.model_fields_set
+
+    def _text(self, field_type: str) -> str:
+        return value_as_text(self.value, field_type=field_type, name=self.name)
+
+
+class EmptyField(IngestField):
+    """Empties a field of any type, and the field keeps its type. Not for requests, where it would be a mistake."""
+
+    def _text(self, field_type: str) -> str:
+        return ""
 
 
 class IngestEdge(RequestModel):

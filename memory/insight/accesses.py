@@ -100,6 +100,7 @@ def _accesses_as_dicts(rows: list[_Access], principal: Principal) -> list[dict[s
 def _access_as_dict(row: _Access, principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
     seen = principal.sees(row.scope)
     return {
+        "recall_id": row.id if seen and row.kind == "query" else None,
         "at": row.at,
         "kind": row.kind,
         "actor": names.get(row.actor, row.actor) if seen else None,

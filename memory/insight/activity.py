@@ -2,16 +2,11 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
 
-from memory.access.keys import caller_identities, caller_labels
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
-from memory.models import AccessLog
-from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
+from memory.predicates.binding import Bound, path_sql, scope_sql
 
 # Each part uses an index by time. Archivings are read from the journal of runs, which marks those that were undone.
 # Restores are read from the audit, one entry per topic, because the list behind the number shows the same entries.
@@ -96,56 +91,3 @@ def live_days(live: int, *, days: int, now: dt.datetime) -> list[int]:
     for place in range(days - 1):
         found.append(max(0, found[-1] - (changes.get(today - dt.timedelta(days=place)) or 0)))
     return found[::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryFilter:
-    """Which queries a list shows; None means all. ``scope`` is canonical and includes what lies below it."""
-
-    scope: str = "/"
-    actor: str | None = None
-    since: dt.datetime | None = None
-    until: dt.datetime | None = None
-
-
-def queries_list(
-    filters: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return queries, newest first, and the cursor of the next page. Three statements, two of them for the labels of
-    keys and accounts.
-
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
-    """
-    queries = _queries(filters, principal).order_by("-at", "-id")
-    if cursor is not None:
-        at, number = cursor_parse(cursor, cursor_time, cursor_number)
-        queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
-    rows = list(queries[: limit + 1])
-    following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
-    names = caller_labels(row.actor for row in rows[:limit])
-    return [
-        {
-            "at": row.at,
-            "actor": names.get(row.actor, row.actor),
-            "scope": row.scope,
-            "query": row.query,
-            "topics": len(row.topic_ids),
-        }
-        for row in rows[:limit]
-    ], following
-
-
-def queries_count(filters: QueryFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many queries there are, ``at_most`` + 1 if there are more than that. One query."""
-    return _queries(filters, principal)[: at_most + 1].count()
-
-
-def _queries(filters: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
-    queries = AccessLog.objects.filter(path_q(principal.scope_chosen(filters.scope)), kind=AccessLog.Kind.QUERY)
-    if filters.actor is not None:
-        queries = queries.filter(actor__in=caller_identities(filters.actor))
-    if filters.since is not None:
-        queries = queries.filter(at__gte=filters.since)
-    if filters.until is not None:
-        queries = queries.filter(at__lt=filters.until)
-    return queries

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.rules import COMPACT, PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
@@ -18,7 +18,7 @@ from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.rule_json import condition_parse
-from memory.predicates.tree import Comparison, comparisons, value_words
+from memory.predicates.tree import Comparison, comparisons, takes_time, value_words
 
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
 # Stands for released, in place of a rung.
@@ -49,12 +49,16 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The rung to which a run would move a topic, and the rule that decides, None if a threshold does."""
+    """The rung to which a run would move a topic, and the rule that decides, None if a threshold does.
+
+    ``may_compact``: it would be compacted instead if enough others were near; whether they are is not known here.
+    """
 
     rung: int
     released: bool
     score: float
     rule: Rule | None = None
+    may_compact: bool = False
 
     @property
     def gone(self) -> bool:
@@ -115,7 +119,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     stays = RunVerdict(subject.rung, False, value)
     if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
         return stays
-    chosen, pinned = _rules_apply(subject, policy, value, now, event)
+    chosen, pinned, compacts = _rules_apply(subject, policy, value, now, event)
     if pinned or subject.presence.kind in knobs.exempt_kinds:
         return stays
     if chosen is not None and chosen.action == "release":
@@ -135,14 +139,24 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
-    return RunVerdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
+    # As in ``compacts_sql``, except that it does not know whether the topic is a compacted one.
+    spared = chosen is None or by_rule < ARCHIVED or takes_time(condition_parse(chosen.condition))
+    wanted = compacts or (knobs.compact and ARCHIVED in (ladder, by_rule))
+    return RunVerdict(
+        target,
+        False,
+        value,
+        chosen if by_rule >= ladder and target != subject.rung else None,
+        subject.rung < ARCHIVED and spared and wanted,
+    )
 
 
 def _rules_apply(
     subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str
-) -> tuple[Rule | None, bool]:
-    """Return the first matching rule with a rung action, and whether the topic is pinned after all rules."""
-    categories, chosen, pinned = subject.categories, None, None
+) -> tuple[Rule | None, bool, bool]:
+    """Return the first matching rule with a rung action, whether the topic is pinned after all rules, and whether a
+    rule compacts it."""
+    categories, chosen, pinned, compacts = subject.categories, None, None, False
     for rule in policy.rules.on(event):
         if not _holds(rule, subject, policy, categories, value, now):
             continue
@@ -152,7 +166,8 @@ def _rules_apply(
             categories |= {rule.category}
         elif rule.action in PIN_ACTIONS and pinned is None:
             pinned = rule.action == "pin"
-    return chosen, subject.pinned if pinned is None else pinned
+        compacts = compacts or rule.action == COMPACT
+    return chosen, subject.pinned if pinned is None else pinned, compacts
 
 
 def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:

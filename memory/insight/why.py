@@ -9,8 +9,10 @@ from typing import Any, Literal, NamedTuple
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.core.scopes import scope_within
 from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.manual_runs import by_hand_sql
+from memory.forgetting.pause import paused_scopes
 from memory.insight.outlook import (
     BEYOND,
     THRESHOLDS,
@@ -98,8 +100,8 @@ class _Action(NamedTuple):
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
     """Return the why-card of a topic as plain values, and the same as ``sentences``.
 
-    At most ten queries, independent of the history. Names and texts from outside the caller's scope are left out: the
-    actors of runs and queries of wider scopes, and the reasons of policies of wider scopes. Raises ``NotVisible``.
+    At most eleven queries, independent of the history. Names and texts from outside the caller's scope are left out:
+    the actors of runs and queries of wider scopes, and the reasons of policies of wider scopes. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
@@ -165,7 +167,7 @@ def _next(
 ) -> WhyNext:
     """Return what the next run would do, and when later runs would move the topic down if nothing uses it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
-        return {"now": None, "steps": [], "gate": ""}
+        return {"now": None, "may_compact": False, "steps": [], "gate": ""}
     judged = verdict(subject, policy, now=now.timestamp())
     protected = protections(subject, policy)
     steps: list[WhyStep] = []
@@ -184,8 +186,14 @@ def _next(
         )
     # The number of topics is shown only to callers who may see all of them.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
-    sentence = gate.sentence if gate.closed or policy.at in gate.without else ""
-    return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": sentence}
+    reasons = [f"Forgetting is paused in {path}." for path in paused_scopes(now) if scope_within(row.scope, path)]
+    reasons += [gate.sentence] if gate.closed or policy.at in gate.without else []
+    return {
+        "now": "released" if judged.released else Rung(judged.rung).label,
+        "may_compact": judged.may_compact,
+        "steps": steps,
+        "gate": " ".join(reasons),
+    }
 
 
 def _never(protected: list[str], policy: EffectivePolicy) -> str:

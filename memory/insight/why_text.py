@@ -95,10 +95,13 @@ def _next(card: WhyReply) -> list[str]:
     protected = card["standing"]["protected_because"]
     if protected:
         return [f"Runs do not change it. {' '.join(protected)}"]
-    sentences = []
+    sentences, verbs = [], []
     if ahead["now"] != card["standing"]["rung"]:
-        verb = "release it" if ahead["now"] == "released" else f"make it {ahead['now']}"
-        sentences.append(f"The next run would {verb}.")
+        verbs.append("release it" if ahead["now"] == "released" else f"make it {ahead['now']}")
+    if ahead["may_compact"]:
+        verbs.append("compact it with near topics if there are enough")
+    if verbs:
+        sentences.append(f"{'Otherwise the' if ahead['gate'] else 'The'} next run would {', or '.join(verbs)}.")
     for step in ahead["steps"]:
         if step["at"] is not None and not step["due"]:
             by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
@@ -107,7 +110,7 @@ def _next(card: WhyReply) -> list[str]:
         sentences.append("Idle days do not count.")
     if not sentences:
         sentences.append("If nothing changes, no run will change it.")
-    return [*sentences, ahead["gate"]] if ahead["gate"] else sentences
+    return [ahead["gate"], *sentences] if ahead["gate"] else sentences
 
 
 def _rescue(rescue: WhyRescue) -> str:

@@ -123,6 +123,8 @@ class Migration(migrations.Migration):
                 ('relevances', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), default=list, help_text='Of each of topic_ids.', size=None)),
                 ('cut_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, help_text='The next best topics, which a limit of the query left out.', size=None)),
                 ('field_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, size=None)),
+                ('tokens', models.PositiveIntegerField(help_text='Estimated size of the answer as text for a prompt.', null=True)),
+                ('milliseconds', models.FloatField(help_text='From the request to the answer, without this record.', null=True)),
                 ('bump', models.FloatField(help_text='Added to the salience of each topic if the access counts.')),
                 ('field_bump', models.FloatField(help_text='The same for each field.')),
                 ('min_relevance', models.FloatField(default=0, help_text='Below it a topic gets nothing, from it the bump times its relevance; 0: all get it whole.')),

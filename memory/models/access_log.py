@@ -26,6 +26,8 @@ class AccessLog(models.Model):
         models.UUIDField(), default=list, help_text="The next best topics, which a limit of the query left out."
     )
     field_ids = ArrayField(models.UUIDField(), default=list)
+    tokens = models.PositiveIntegerField(null=True, help_text="Estimated size of the answer as text for a prompt.")
+    milliseconds = models.FloatField(null=True, help_text="From the request to the answer, without this record.")
     bump = models.FloatField(help_text="Added to the salience of each topic if the access counts.")
     field_bump = models.FloatField(help_text="The same for each field.")
     min_relevance = models.FloatField(

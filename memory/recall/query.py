@@ -22,7 +22,7 @@ from memory.recall.probe import question_probe
 from memory.recall.reinforcement import retrieval_record
 from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
-from memory.recall.token_count import budget_apply, bundle_line
+from memory.recall.token_count import budget_apply, bundle_line, tokens_estimated
 
 # Of the topics that a limit of the query left out, the access log keeps the best; these many are looked for beyond
 # ``top_k``.
@@ -48,6 +48,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     """
     scope = principal.scope_chosen(request.scope)
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
+    started = time.perf_counter()
     semantic = "semantic" in request.stages
     vector = None
     if semantic:
@@ -78,6 +79,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                         "decay": found.decay,
                     }
         bundles = budget_apply(bundles, request.token_budget)
+        text = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
         if record:
             with _timed(answer, "record"):
                 returned = [uuid.UUID(bundle["topic_id"]) for bundle in bundles]
@@ -90,6 +92,8 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     query=request.q,
                     query_hash=request.digest(scope),
                     scope=scope,
+                    tokens=tokens_estimated(text),
+                    milliseconds=(time.perf_counter() - started) * 1000,
                     principal=principal,
                     knobs=knobs,
                     now=now,
@@ -98,7 +102,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                 )
                 activity_note(policies, {scope, *(bundle["scope"] for bundle in bundles)}, now=now)
     answer.body["candidates"] = bundles
-    answer.body["summary_text"] = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
+    answer.body["summary_text"] = text
     if request.explain:
         answer.body["explain"] = {
             "milliseconds": answer.timings,

@@ -14,8 +14,9 @@ from memory.policy.effective import policies_current
 _APPEND_SQL = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, scores, relevances, cut_ids, field_ids, bump, field_bump,
-     min_relevance, folded_at, counted)
-VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::float8[], %s::float8[], %s::uuid[], %s::uuid[], %s, %s, %s, %s, %s)
+     min_relevance, tokens, milliseconds, folded_at, counted)
+VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::float8[], %s::float8[], %s::uuid[], %s::uuid[], %s, %s, %s, %s, %s, %s,
+        %s)
 """
 
 
@@ -39,13 +40,16 @@ def retrieval_record(
     query: str,
     query_hash: str,
     scope: str,
+    tokens: int,
+    milliseconds: float,
     principal: Principal,
     knobs: Knobs,
     now: dt.datetime,
     counts: bool = True,
 ) -> None:
     """Append what a query returned, best first, and what its limits cut. One INSERT. Unless it ``counts``, it raises no
-    salience. ``scores`` and ``relevances`` are those of ``topic_ids``, None where nothing was compared.
+    salience. ``scores`` and ``relevances`` are those of ``topic_ids``, None where nothing was compared. ``tokens`` and
+    ``milliseconds`` are the size of the answer and the time it took.
 
     A question without an answer is recorded too: the answer may be archived, which the shadow search finds.
     """
@@ -64,6 +68,8 @@ def retrieval_record(
         knobs.query_salience_bump,
         knobs.query_field_salience_bump,
         knobs.reinforce_min_relevance,
+        tokens,
+        milliseconds,
         None,
         None if counts else False,
     ]

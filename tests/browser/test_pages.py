@@ -15,7 +15,7 @@ from memory.core.ids import uuid7
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
 from memory.erasure.purge import topics_purge
-from memory.models import ApiKey, Conversation, DuplicatePair, ForgetRun, StudyJob, Topic
+from memory.models import AccessLog, ApiKey, Conversation, DuplicatePair, ForgetRun, StudyJob, Topic
 from memory.transfer.importing import import_offer
 from memory.transfer.uploads import uploads_folder
 from memory.transfer.work import import_work
@@ -52,8 +52,17 @@ def url_of(address: Address) -> str:
         "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
         "schedule_id": Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk,
         **forgotten(address.arguments),
+        **asked(address.arguments),
     }
     return address.url(query=query, **{name: value for name, value in known.items() if name in address.arguments})
+
+
+def asked(arguments: tuple[str, ...]) -> dict[str, Any]:
+    """Ask, if an address is about a recall: those of the demo have no scores."""
+    if "access_id" not in arguments:
+        return {}
+    Caller(in_process, secret_of("agent")).query("Where does Mara live?")
+    return {"access_id": AccessLog.objects.latest("id").pk}
 
 
 def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:

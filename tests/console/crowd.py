@@ -55,6 +55,7 @@ class Crowd:
     study_id: uuid.UUID
     listing_id: uuid.UUID
     receipt_id: uuid.UUID
+    access_id: int
     place: int = 1
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -125,10 +126,35 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         pair_id=pair_id,
         listing_id=_listings_make(n, now),
         receipt_id=_receipts_make(n, now),
+        access_id=_recall_make(forgotten, now),
         extraction_id=_extractions_make(operator, n, now),
         import_id=_imports_make(n, now),
         **_conversations_make(forgotten, n, now),
     )
+
+
+def _recall_make(topics: list[str], now: dt.datetime) -> int:
+    """A query that returned every topic, with as many below the cut and as many missed."""
+    ids = list(map(uuid.UUID, topics))
+    access = AccessLog.objects.create(
+        at=now,
+        actor="test",
+        scope="/",
+        query="topic",
+        query_hash="recall",
+        topic_ids=ids,
+        scores=[0.5] * len(ids),
+        relevances=[0.5] * len(ids),
+        cut_ids=ids,
+        bump=0.1,
+        field_bump=0.1,
+        folded_at=now,
+        counted=True,
+    )
+    ShadowHit.objects.bulk_create(
+        ShadowHit(access=access, topic_id=topic, rank=1, similarity=0.9, at=access.at) for topic in ids
+    )
+    return access.pk
 
 
 def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:

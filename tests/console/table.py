@@ -31,6 +31,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "task_id": "no-such-job",
     "listing_id": uuid.UUID(int=7),
     "receipt_id": uuid.UUID(int=7),
+    "access_id": 7_000_000,
 }
 # What stands behind the question mark where a page is about something.
 QUERIES: Mapping[str, Mapping[str, str]] = {
@@ -45,6 +46,8 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     **{f"bulk_{verb}": {"all": "archived"} for verb in ("restore", "archive", "release", "pin", "unpin", "purge")},
     "policy_version": {"scope": "/", "number": "1"},
     "policy_rollback": {"scope": "/", "to": "1"},
+    "recall": {"again": "1"},
+    "caller": {"name": "key:agent"},
 }
 
 

@@ -4,10 +4,10 @@ import datetime as dt
 import html
 import re
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure, OrmQ
@@ -24,6 +24,7 @@ from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
+from memstate_site.staticfiles import release_make
 from tests.cast import Caller, Clock
 from tests.console.people import statements_of
 
@@ -244,6 +245,22 @@ def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     assert not OrmQ.objects.exists()
 
 
+def test_the_first_look_is_light_and_draws_without_plotly(
+    looker: Client, operator: Caller, settings: Any, tmp_path: Path
+) -> None:
+    story(operator)
+    settings.MEMSTATE_RELEASE_DIR = tmp_path / "static"
+    folder = release_make()
+    page = text_of(looker, "/")
+    assert page.count('class="spark"') == 4
+    files = re.findall(r'(?:href|src)="[^"]*?/((?:console|django_htmx|fonts|plotly)/[^"]+\.(?:css|js|svg|ttf))"', page)
+    assert len(files) >= 5
+    assert not any("plotly" in name for name in files)
+    sizes = [(folder / f"{name}.gz").stat().st_size for name in files]
+    parts = sum(len(text_of(looker, f"/overview/{part}/", headers=PART)) for part in PARTS)
+    assert sum(sizes) + len(page) + parts < 200_000
+
+
 def test_what_waits_is_counted_in_the_menu_and_named_at_home(looker: Client) -> None:
     page = text_of(looker, "/")
     assert 'class="waits' not in page
@@ -298,7 +315,7 @@ def test_parts_are_pages_of_their_own_without_script(looker: Client, agent: Call
 
 def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller) -> None:
     def costs() -> dict[str, int]:
-        addresses = ("/", *(f"/overview/{part}/" for part in PARTS), "/overview/queries/")
+        addresses = ("/", *(f"/overview/{part}/" for part in PARTS), "/recalls/")
         return {
             address: statements_of(lambda address=address: looker.get(address, headers=PART)) for address in addresses
         }
@@ -345,35 +362,6 @@ def test_sparklines_stay_in_their_picture() -> None:
         heights = [float(point.split(",")[1]) for point in spark_line(counts)["line"].lstrip("M").split("L")]
         assert all(0 <= height <= 40 for height in heights)
     assert spark_bars(days, [0] * 29 + [1], "recalls")[-1]["words"] == "30 Mar: 1 recalls"
-
-
-def test_questions_are_told_with_the_names_of_keys_and_found_by_them(
-    looker: Client, agent: Caller, alice: Caller
-) -> None:
-    agent.query("Where are the skis?")
-    alice.query("Where is the sledge?")
-
-    page = looker.get("/overview/queries/").content.decode()
-    assert "key:agent" in page
-    assert "key:alice" in page
-
-    page = looker.get("/overview/queries/", {"actor": "key:alice"}).content.decode()
-    assert "Where is the sledge?" in page
-    assert "Where are the skis?" not in page
-
-
-def test_queries_of_people_show_their_names_and_are_found_by_them(op: Client, agent: Caller, alice: Caller) -> None:
-    agent.query("Where are the skis?")
-    alice.query("Where is the sledge?")
-    # What the assistant asks for somebody is on record under the number of the account.
-    person = User.objects.get(username="operator")
-    AccessLog.objects.filter(query="Where are the skis?").update(actor=f"user:{person.pk}")
-
-    page = text_of(op, "/overview/queries/?actor=user:operator")
-
-    assert ">operator</td>" in page
-    assert "Where are the skis?" in page
-    assert "Where is the sledge?" not in page
 
 
 def test_the_share_of_regret_is_of_runs_and_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:

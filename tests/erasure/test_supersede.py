@@ -219,15 +219,43 @@ def test_the_token_of_a_candidate_says_which_fact_is_meant(agent: Caller, alice:
 
 
 def test_a_typed_field_that_cannot_hold_the_new_text_is_emptied_and_the_text_becomes_a_topic(agent: Caller) -> None:
-    item = {"placement": "new_topic", "title": "Olga", "fields": [{"name": "age", "value": 41, "field_type": "int"}]}
-    topic = agent.post("/v1/ingest", item).ok()["topic_id"]
+    topic = agent.ingest(title="Olga", fields=[{"name": "age", "value": 41, "field_type": "int"}])["topic_id"]
 
     done = agent.post("/v1/supersede", {"old_query": "Olga's age", "new_text": "Olga does not tell her age."}).ok()
 
     assert done["topic_id"] != topic
     assert [entry["topic_id"] for entry in done["superseded"]] == [topic]
-    assert [field["current"]["value"] for field in agent.topic(topic)["fields"]] == [""]
+    assert [(field["current"]["value"], field["field_type"]) for field in agent.topic(topic)["fields"]] == [("", "int")]
     assert agent.topic(done["topic_id"])["title"] == "Olga does not tell her age."
+    # The type still holds: a number fits without naming it, and nothing else does.
+    item = {"placement": "version_field", "topic_id": topic, "fields": [{"name": "age", "value": "young"}]}
+    assert agent.post("/v1/ingest", item).status == 422
+    agent.post("/v1/ingest", item | {"fields": [{"name": "age", "value": 42}]}).ok()
+
+
+@pytest.mark.parametrize(
+    ("value", "field_type", "new"),
+    [
+        (3.5, "float", "Olga's rate was abolished."),
+        (True, "bool", "Olga's rate is being discussed."),
+        ("2026-03-01", "date", "Olga's rate is due some time in spring."),
+        ("2026-03-01T09:30:00Z", "datetime", "Olga's rate is due some time in spring."),
+        (["low", "high"], "list", "Olga's rate was abolished."),
+        ({"low": 1}, "json", "Olga's rate was abolished."),
+    ],
+)
+def test_a_field_of_any_type_is_emptied_and_keeps_its_type(
+    agent: Caller, operator: Caller, value: Any, field_type: str, new: str
+) -> None:
+    field = {"name": "rate", "value": value, "field_type": field_type}
+    topic = agent.ingest(title="Olga", fields=[field])["topic_id"]
+    done = agent.post("/v1/supersede", {"old_query": "Olga's rate", "new_text": new}).ok()
+    assert done["topic_id"] != topic
+    (told,) = agent.topic(topic)["fields"]
+    assert (told["current"]["value"], told["field_type"]) == ("", field_type)
+    # It can be asked about, and superseded again.
+    agent.query("Olga's rate")
+    agent.post("/v1/supersede", {"old_query": "Olga's rate", "new_text": "Olga has a rate."}).ok()
 
 
 @pytest.mark.parametrize("new", ["Olga no longer lives in Riga.", "Olga moved from Riga to Oslo."])

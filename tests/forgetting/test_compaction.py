@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory.embedding.instant import InstantEmbedder
 from memory.forgetting import apply
@@ -302,6 +304,29 @@ def test_it_is_told_on_both_sides(operator: Caller) -> None:
     assert any("3 topics" in sentence for sentence in card["sentences"])
 
 
+def compacts(caller: Caller, topic_id: str) -> bool:
+    """Return whether the why-card of a topic says that it may be compacted."""
+    card = caller.get(f"/v1/topics/{topic_id}/why").ok()
+    assert any("compact" in sentence for sentence in card["sentences"]) is card["next"]["may_compact"]
+    return bool(card["next"]["may_compact"])
+
+
+def test_the_card_says_what_may_be_compacted(operator: Caller) -> None:
+    young = operator.remember("Rain radar at noon")
+    radar = due(operator, 3)
+    policy_put(operator, topic_count_soft_limit=0)
+    assert [compacts(operator, topic) for topic in (young, *radar)] == [False] * 4
+    option(operator)
+    assert [compacts(operator, topic) for topic in (young, *radar)] == [False] + [True] * 3
+    assert run(operator)["counts"]["compacted"] == 1
+    # What a rule archives at any age is not compacted.
+    archive = {"name": "radar", "condition": {"field": "title", "op": "contains", "value": "radar"}}
+    option(operator, rules=[{**archive, "action": "archive"}])
+    assert [compacts(operator, topic) for topic in radar] == [False] * 3
+    policy_put(operator, topic_count_soft_limit=0, rules=[{**archive, "action": "compact"}])
+    assert compacts(operator, young)
+
+
 def test_a_pause_stops_it(operator: Caller, clock: Clock) -> None:
     option(operator)
     due(operator, 3, scope="/user/ada")
@@ -373,3 +398,16 @@ def test_groups_are_near_disjoint_and_leave_none_behind(seed: int) -> None:
         assert len({place % 2 for place in own}) == 1
         assert any(all(vectors[first] @ vectors[other] >= near - 1e-6 for other in own) for first in own)
     assert groups_make([row for row in rows if row[0].int not in members], most=5) == []
+
+
+def test_more_groups_need_no_more_statements(operator: Caller) -> None:
+    option(operator)
+    spent = []
+    for themes in (2, 12):
+        for theme in range(themes):
+            due(operator, 3, title=f"Theme {theme} of {themes}")
+        with CaptureQueriesContext(connection) as captured:
+            done = run(operator, dry_run=False)
+        assert done["counts"]["compacted"] == themes
+        spent.append(len(captured))
+    assert spent[0] == spent[1]

@@ -177,7 +177,7 @@ def test_the_history_tells_run_threshold_score_version_author_and_reason(cast: C
     assert archived["score"] == pytest.approx(score)
     assert (created["what"], created["salience"], created["actor"]) == ("created", 0.9, "key:agent")
     assert card["standing"]["rung"] == "archived"
-    assert card["next"] == {"now": None, "steps": [], "gate": ""}
+    assert card["next"] == {"now": None, "may_compact": False, "steps": [], "gate": ""}
     assert any("below forget_salience_threshold (0.05), under version 1" in text for text in card["sentences"])
 
 
@@ -244,6 +244,25 @@ def test_what_never_fades_is_told_to_stay(cast: Cast):
 def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):
     card = why(cast.reader, cast.agent.remember("Tea"))
     assert card["next"]["gate"].startswith("/ has 1 live topic, fewer than its soft limit of 500")
+
+
+@pytest.mark.parametrize("place", ["/", "/user", "/user/alice"])
+def test_a_pause_is_the_gate_of_the_topics_in_its_scope(cast: Cast, clock: Clock, place: str):
+    policy_set(**FREE)
+    clock.set(BEGIN)
+    topic = cast.agent.remember("Tea", scope="/user/alice")
+    beside = cast.agent.remember("Tea", scope="/home")
+    clock.forward(days=400)
+    cast.operator.post("/v1/pause", {"scope": place, "reason": "a drill"}).ok()
+    # Whoever may see the topic may see that it is paused, wherever the pause was made.
+    for caller in (cast.reader, cast.alice):
+        card = why(caller, topic)
+        assert (card["next"]["now"], card["next"]["gate"]) == ("archived", f"Forgetting is paused in {place}.")
+        assert card["next"]["gate"] in card["sentences"]
+        assert not any(sentence.startswith("The next run") for sentence in card["sentences"])
+    assert bool(why(cast.reader, beside)["next"]["gate"]) is (place == "/")
+    cast.operator.post("/v1/pause/lift", {"scope": place}).ok()
+    assert why(cast.reader, topic)["next"]["gate"] == ""
 
 
 def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock):

@@ -263,7 +263,7 @@ def test_what_does_not_change_why_a_topic_was_listed_leaves_the_list_good(operat
     (topic,) = stored(operator, [{"title": "Anna Berg plays the oboe."}])
     listed = forget(operator, "release", query="everything about Anna Berg")
     if change == "pin":
-        operator.patch(f"/v1/topics/{topic}", {"pinned": True}).ok()
+        operator.post(f"/v1/topics/{topic}/pin").ok()
     elif change == "ask":
         operator.query("Anna Berg")
         worker_turn()

@@ -22,7 +22,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
-from memory.ingest.items import IngestField, IngestItem
+from memory.ingest.items import EmptyField, IngestField, IngestItem
 from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, StudyJob
 
@@ -240,7 +240,7 @@ def _values_restore(
 def _ingest_item(item: UndoItem, told: str) -> IngestItem:
     assert item.former is not None
     former = item.former
-    value = IngestField.model_validate(
+    value = (IngestField if former.value else EmptyField).model_validate(
         {
             "name": former.name,
             "value": former.value,

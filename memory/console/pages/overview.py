@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import path
@@ -17,7 +16,7 @@ from memory.forgetting.gate import limit_scopes, soft_limits
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_check, worker_check
-from memory.insight.activity import QueryFilter, activity_days, live_days, queries_count, queries_list
+from memory.insight.activity import activity_days, live_days
 from memory.insight.first_steps import first_steps
 from memory.insight.regret import regret_days, regretted_count, regretted_list
 from memory.insight.topic_counts import topic_counts
@@ -51,27 +50,6 @@ TIER_LOOKUPS = {
     "historical": "rung:summarized OR rung:detached",
     "archive": "rung:archived",
 }
-
-
-class QueriesForm(FilterForm[QueryFilter]):
-    """The filter of the list of queries."""
-
-    actor = forms.CharField(
-        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "a user or a key"})
-    )
-    scope = ScopeField(required=False)
-    since = DayField(required=False, label="From")
-    until = DayField(required=False, label="Until")
-
-    def to_filter(self) -> QueryFilter:
-        """Return the filter; invalid fields are ignored."""
-        cleaned: dict[str, Any] = self.cleaned_data
-        return QueryFilter(
-            scope=cleaned.get("scope") or ROOT,
-            actor=cleaned.get("actor") or None,
-            since=start_of(cleaned.get("since")),
-            until=end_of(cleaned.get("until")),
-        )
 
 
 class RegrettedForm(FilterForm[dict[str, Any]]):
@@ -223,18 +201,6 @@ REGRETTED = ListPage(
     count=lambda asked, most: regretted_count(**asked.filter, principal=asked.principal, now=asked.now, at_most=most),
     noun="archiving",
 )
-# Queries through the API, newest first. One query for a page, one to count.
-QUERIES = ListPage(
-    name="overview_queries",
-    address="overview/queries/",
-    form=QueriesForm,
-    fetch=lambda asked, cursor, limit: queries_list(
-        asked.filter, principal=asked.principal, cursor=cursor, limit=limit
-    ),
-    count=lambda asked, most: queries_count(asked.filter, principal=asked.principal, at_most=most),
-    noun="query",
-)
-
 urlpatterns = [
     path("", overview, name="overview"),
     path("demo/", demo_start, name="demo"),
@@ -243,5 +209,4 @@ urlpatterns = [
     path("overview/activity/", overview_activity, name="overview_activity"),
     path("overview/regret/", overview_regret, name="overview_regret"),
     *REGRETTED.urlpatterns,
-    *QUERIES.urlpatterns,
 ]

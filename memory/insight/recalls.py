@@ -1,0 +1,239 @@
+"""Recalls: the queries in the access log, each with what it returned then and what became of that. Read-only."""
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
+
+from memory.access.keys import caller_identities, caller_labels
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
+from memory.core.errors import NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT, scope_within
+from memory.formulas.salience import reinforcement_share
+from memory.insight.shadow import WATERMARK, access_sampled
+from memory.models import AccessLog, ForgetRun, Rung, ShadowHit, Watermark
+from memory.policy.effective import knobs_effective
+from memory.predicates.binding import path_q
+from memory.recall.query import query_answer
+from memory.recall.request import MAX_TOP_K, QueryRequest
+
+# A query is folded within a minute, and the run that it sets off is planned in the next.
+SETS_OFF_WITHIN = dt.timedelta(minutes=10)
+# The event of runs that answer queries.
+AFTER_QUERY = "query_complete"
+# Topics that a repeated query returns, unless the recorded one returned more.
+TOP_K = 8
+
+# What is known now of topics that a recall is about. Topics that a purge has erased have no row.
+_TOPICS_SQL = f"""
+SELECT t.id, t.title, s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
+       CASE WHEN t.rung = {Rung.ARCHIVED:d} THEN greatest(
+           (SELECT max(a.at) FROM memory_forgetaction a
+            WHERE a.topic_id = t.id AND a.action = 'archived' AND a.state = 'applied'),
+           (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = t.id AND e.action = 'archived')
+       ) END
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)
+"""
+# The partitions of the topics that were returned decide where the run is.
+_TOUCHES_SQL = """
+EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_topic t ON t.id = x.id
+        JOIN memory_scope s ON s.id = t.scope_id
+        WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFilter:
+    """Which recalls a list shows; None means all. ``scope`` is canonical and includes what lies below it; ``actor`` may
+    be named without ``user:`` and ``key:``; ``text`` occurs in the question; ``run`` was set off by them."""
+
+    scope: str = ROOT
+    actor: str | None = None
+    text: str | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    run: uuid.UUID | None = None
+
+
+def recalls_list(
+    filters: RecallFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return recalls, newest first, and the cursor of the next page. Three statements, two of them for the labels of
+    keys and accounts, and those of the filter: two for ``actor``, one for ``run``.
+
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    found = _recalls(filters, principal).order_by("-at", "-id")
+    if cursor is not None:
+        at, number = cursor_parse(cursor, cursor_time, cursor_number)
+        found = found.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
+    rows = list(found[: limit + 1])
+    following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
+    names = caller_labels(row.actor for row in rows[:limit])
+    return [_recall_as_dict(row, names) for row in rows[:limit]], following
+
+
+def recalls_count(filters: RecallFilter, *, principal: Principal, at_most: int) -> int:
+    """Return how many recalls there are, ``at_most`` + 1 if there are more than that. One query, and those of the
+    filter."""
+    return _recalls(filters, principal)[: at_most + 1].count()
+
+
+def _recalls(filters: RecallFilter, principal: Principal) -> QuerySet[AccessLog]:
+    found = AccessLog.objects.filter(path_q(principal.scope_chosen(filters.scope)), kind=AccessLog.Kind.QUERY)
+    if filters.actor is not None:
+        found = found.filter(actor__in=caller_identities(filters.actor))
+    if filters.text is not None:
+        found = found.filter(query__icontains=filters.text)
+    if filters.since is not None:
+        found = found.filter(at__gte=filters.since)
+    if filters.until is not None:
+        found = found.filter(at__lt=filters.until)
+    if filters.run is not None:
+        run = ForgetRun.objects.filter(pk=filters.run, event=AFTER_QUERY).first()
+        if run is None:
+            return found.none()
+        places = [run.scope, run.scope, f"{run.scope}/"]
+        touches = RawSQL(_TOUCHES_SQL, places, output_field=BooleanField())  # noqa: S611 (the text is constant)
+        found = found.filter(
+            touches,
+            folded_at__gt=run.created_at - SETS_OFF_WITHIN,
+            folded_at__lte=run.created_at,
+            # Older ones wake nobody; the log has an index by this time only.
+            at__gt=run.created_at - dt.timedelta(days=1),
+        )
+    return found
+
+
+def _recall_as_dict(row: AccessLog, names: Mapping[str, str]) -> dict[str, Any]:
+    best = max((relevance for relevance in row.relevances if relevance is not None), default=None)
+    return {
+        "recall_id": row.pk,
+        "at": row.at,
+        "actor": names.get(row.actor, row.actor),
+        "scope": row.scope,
+        "query": row.query,
+        "returned": len(row.topic_ids),
+        "relevance": best,
+        # Below this relevance a topic counts as none of an answer, so it is not reinforced.
+        "irrelevant": best is not None and best < row.min_relevance,
+        "tokens": row.tokens,
+        "milliseconds": row.milliseconds,
+    }
+
+
+def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again: bool = False) -> dict[str, Any]:
+    """Return one recall: the question, what it returned, what its limits cut, what the shadow search found archived,
+    and the run after it; with ``again``, what it would return at ``now``, which reinforces nothing.
+
+    At most eight queries, and those of a query if it is asked ``again``. Raises ``NotVisible``.
+    """
+    row = AccessLog.objects.filter(path_q(principal.scope), pk=access_id, kind=AccessLog.Kind.QUERY).first()
+    if row is None:
+        raise NotVisible("This recall does not exist.", code=ProblemCode.RECALL_NOT_FOUND)
+    now_returned = _asked_again(row, principal, now) if again and row.query.strip() else None
+    shadow = list(ShadowHit.objects.filter(access_id=access_id).order_by("rank"))
+    topics = _topics({*row.topic_ids, *row.cut_ids, *(hit.topic_id for hit in shadow), *(now_returned or {})}, row)
+    then = {topic_id: place for place, topic_id in enumerate(row.topic_ids, start=1)}
+    returned = []
+    for place, topic_id in enumerate(row.topic_ids):
+        relevance = row.relevances[place] if row.relevances else None
+        share = reinforcement_share(math.nan if relevance is None else relevance, min_relevance=row.min_relevance)
+        measured = {
+            "place": place + 1,
+            "score": row.scores[place] if row.scores else None,
+            "relevance": relevance,
+            "share": float(share),
+            "bump": row.bump * float(share),
+            "place_now": ((now_returned or {}).get(topic_id) or {}).get("place"),
+        }
+        returned.append(topics[topic_id] | measured)
+    return _recall_as_dict(row, caller_labels([row.actor])) | {
+        "topics": returned,
+        "cut": [topics[topic_id] for topic_id in row.cut_ids],
+        "missed": [topics[hit.topic_id] | {"rank": hit.rank, "similarity": hit.similarity} for hit in shadow],
+        "shadow": _shadow_state(row),
+        "waiting": row.folded_at is None,
+        "counted": bool(row.counted),
+        "least": row.min_relevance,
+        # A purge empties the hash of each row that it takes something out of.
+        "erased": not row.query_hash,
+        "run": _run_after(row, topics),
+        "now": now_returned
+        and [topics[topic_id] | found | {"place_then": then.get(topic_id)} for topic_id, found in now_returned.items()],
+    }
+
+
+def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict[uuid.UUID, dict[str, Any]]:
+    """Return what the question finds now, best first. If a limit has cut the answer, as many topics as then."""
+    most = len(row.topic_ids) if row.cut_ids else max(TOP_K, len(row.topic_ids))
+    request = QueryRequest(q=row.query, scope=row.scope, top_k=min(max(most, 1), MAX_TOP_K), depth=0)
+    found = query_answer(request, principal=principal, now=now, record=False).body["candidates"]
+    return {
+        uuid.UUID(each["topic_id"]): {"place": place, "score": each.get("score"), "relevance": each.get("relevance")}
+        for place, each in enumerate(found, start=1)
+    }
+
+
+def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[str, Any]]:
+    wanted = list(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(_TOPICS_SQL, [wanted])
+        found = {each[0]: _topic_as_dict(each, row) for each in cursor.fetchall()}
+    return {
+        topic_id: found.get(topic_id, {"topic_id": topic_id, "title": None, "state": "erased"}) for topic_id in wanted
+    }
+
+
+def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
+    topic_id, title, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = found
+    state, since = "live", None
+    if merged_into is not None:
+        state = "merged"
+    elif released_at is not None:
+        state, since = "released", released_at
+    elif rung == Rung.ARCHIVED:
+        state, since = "archived", archived_at
+    return {
+        "topic_id": topic_id,
+        "title": title,
+        "scope": scope,
+        "state": state,
+        "since": since,
+        "merged_into": merged_into,
+        "changed": row.at < updated_at,
+        "is_new": row.at < created_at,
+    }
+
+
+def _shadow_state(row: AccessLog) -> str:
+    """Return whether the shadow search has repeated a query: ``waiting``, ``left_out`` (not in the sample), ``done``.
+
+    The share of the sample is the present one: a query that was in the sample then may be called left out.
+    """
+    if not row.query.strip():
+        return "left_out"
+    mark = Watermark.objects.filter(name=WATERMARK).first()
+    if not access_sampled(row.pk, knobs_effective(row.scope).shadow_share):
+        return "left_out"
+    return "done" if mark is not None and mark.position >= row.pk else "waiting"
+
+
+def _run_after(row: AccessLog, topics: Mapping[uuid.UUID, Mapping[str, Any]]) -> ForgetRun | None:
+    """Return the first run after a query over one of the topics that this one returned, soon after it was counted."""
+    if row.folded_at is None:
+        return None
+    runs = ForgetRun.objects.filter(
+        event=AFTER_QUERY, created_at__gte=row.folded_at, created_at__lt=row.folded_at + SETS_OFF_WITHIN
+    )
+    places = {topics[topic_id].get("scope", ROOT) for topic_id in row.topic_ids}
+    over = (run for run in runs.order_by("created_at", "id") if any(scope_within(place, run.scope) for place in places))
+    return next(over, None)
