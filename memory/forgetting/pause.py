@@ -10,17 +10,23 @@ import datetime as dt
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
-from memory.core.scopes import scope_within
-from memory.models import AuditEvent, ForgetPause
+from memory.core.scopes import ROOT, scope_ancestors, scope_within
+from memory.models import AuditEvent, ForgetPause, Scope
 from memory.models.locks import Lock, lock_wait
+from memory.policy.effective import policies_current
+from memory.predicates.binding import path_q
 
 # A pause ends within this, or is lifted.
 LONGEST = dt.timedelta(days=3660)
+# So many scopes are compared with one that does not exist.
+_MOST_COMPARED = 2000
 
 
 def pauses_active(now: dt.datetime, scope: str | None = None) -> list[ForgetPause]:
@@ -40,8 +46,8 @@ def pause_start(
 ) -> ForgetPause:
     """Pause forgetting in ``scope``, and journal it.
 
-    Raises ``ValueRefused`` without a reason or for an end in the past, ``Conflict`` if it is paused there already,
-    ``NotAllowed``.
+    Raises ``ValueRefused`` without a reason or for an end in the past, ``NotVisible`` for a scope without topics and
+    policies at and below it, ``Conflict`` if it is paused there already, ``NotAllowed``.
     """
     principal.require("operator")
     if not reason.strip():
@@ -50,6 +56,7 @@ def pause_start(
         raise ValueRefused(
             f"until must be in the future, and within {LONGEST.days:,} days.", code=ProblemCode.INVALID_PERIOD
         )
+    _scope_require(scope, principal)
     with transaction.atomic():
         # Runs are planned under this lock: a plan leaves this pause out, or was made before it and is stopped by it.
         lock_wait(Lock.PLAN_RUN)
@@ -92,6 +99,24 @@ def pause_refuse(scope: str, *, now: dt.datetime) -> None:
         raise Conflict(
             f"Forgetting is paused in {pause.scope}. Lift the pause first.", code=ProblemCode.FORGETTING_PAUSED
         )
+
+
+def _scope_require(scope: str, principal: Principal) -> None:
+    """Raise ``NotVisible`` for a scope without topics and policies: whoever misspells it would believe that nothing is
+    forgotten. The caller's own scope needs neither."""
+    policies = policies_current().policies
+    if scope in (ROOT, principal.scope) or any(scope_within(path, scope) for path in policies):
+        return
+    if Scope.objects.filter(path_q(scope, "path")).exists():
+        return
+    paths = Scope.objects.filter(path_q(principal.scope, "path")).order_by(Length("path"), "path")
+    known = {principal.scope}
+    for path in (*paths.values_list("path", flat=True)[:_MOST_COMPARED], *policies):
+        known.update(place for place in scope_ancestors(path) if principal.sees(place))
+    raise NotVisible(
+        f"Scope {scope} does not exist; {nearest_hint(scope, sorted(known), noun='scopes')}.",
+        code=ProblemCode.SCOPE_NOT_FOUND,
+    )
 
 
 def _touches(pause: ForgetPause, scope: str) -> bool:

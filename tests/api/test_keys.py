@@ -75,7 +75,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/runs/{held}/approve", {}),
     ("operator", "POST", "/v1/runs/{done}/undo", {}),
     ("operator", "POST", "/v1/events", {"event": "memory_pressure"}),
-    ("operator", "POST", "/v1/pause", {"scope": "/elsewhere", "reason": "a drill"}),
+    ("operator", "POST", "/v1/pause", {"scope": "/faded", "reason": "a drill"}),
     ("operator", "POST", "/v1/pause/lift", {"scope": "/resting"}),
     ("operator", "POST", "/v1/policies/preview", {}),
     ("operator", "PUT", "/v1/policies/", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
@@ -158,6 +158,7 @@ def _runs(operator: Caller) -> dict[str, str]:
         if name == "done":
             operator.post(f"/v1/runs/{told['run_id']}/approve").ok()
         made[name] = told["run_id"]
+    operator.remember("At rest", scope="/resting")
     operator.post("/v1/pause", {"scope": "/resting", "reason": "a drill"}).ok()
     return made
 

@@ -122,6 +122,7 @@ class Known:
         if isinstance(case.body, dict):
             if case.operation.path.endswith("/pause/lift"):
                 scope = f"/paused/{next(self.numbers)}"
+                self.operator.remember("At rest", scope=scope)
                 self.operator.post("/v1/pause", {"scope": scope, "reason": "for the test"}).ok()
                 case.body["scope"] = scope
             if case.operation.path.endswith("/backtest"):

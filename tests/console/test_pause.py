@@ -5,6 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.forgetting.pause import pauses_active
+from memory.models import Scope
 from tests.cast import Caller
 from tests.console.test_runs import text_of
 
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.django_db
 
 def test_every_page_says_that_forgetting_is_paused_and_by_whom(op: Client, looker: Client) -> None:
     assert "Wrong half-life" not in text_of(looker, "/")
+    Scope.objects.create(path="/shop")
     reply = op.post("/pause/", {"scope": "/shop", "hours": "24", "reason": "A wrong half-life"})
     assert reply.status_code == 302
     for address in ("/", "/runs/", "/lookup/", "/policies/", "/audit/"):
@@ -33,10 +35,14 @@ def test_what_makes_no_sense_is_refused_in_place(op: Client, form: dict[str, str
 
 
 def test_a_second_pause_of_a_scope_is_refused_at_its_field(op: Client, operator: Caller) -> None:
+    operator.remember("Tea", scope="/shop")
     operator.post("/v1/pause", {"scope": "/shop", "reason": "first"}).ok()
     reply = op.post("/pause/", {"scope": "/shop", "reason": "second"})
     assert reply.status_code == 422
     assert 'data-code="already-paused"' in reply.content.decode()
+    reply = op.post("/pause/", {"scope": "/shpo", "reason": "misspelt"})
+    assert reply.status_code == 422
+    assert 'data-code="scope-not-found"' in reply.content.decode()
 
 
 def test_readers_cannot_pause(looker: Client) -> None:

@@ -5,14 +5,15 @@ import uuid
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from memory.access.keys import key_create
 from memory.forgetting.apply import run_step
 from memory.forgetting.pause import pauses_active
 from memory.jobs import tasks
-from memory.models import AuditEvent, ForgetPause, ForgetRun
-from tests.cast import Caller, Clock, code_of, store_rows, worker_turn
+from memory.models import AuditEvent, ForgetPause, ForgetRun, Scope
+from tests.cast import Caller, Clock, code_of, raises_code, store_rows, worker_turn
 from tests.forgetting.shop import policy_put, run, rungs, topics_make
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def due(operator: Caller) -> None:
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, max_archive_share=1)
+    Scope.objects.bulk_create(Scope(path=path) for path in ("/shop", "/x", "/user/alice", "/elsewhere"))
 
 
 def pause(operator: Caller, scope: str = "/", **members: Any) -> Any:
@@ -99,6 +101,28 @@ def test_a_pause_ends_by_itself(operator: Caller, clock: Clock):
     # Its row does not stand in the way of another pause.
     pause(operator).ok()
     assert ForgetPause.objects.count() == 2
+
+
+def test_a_scope_that_does_not_exist_is_refused_with_the_nearest(operator: Caller):
+    secret = "ms_the-secret-of-the-team-in-the-tests"
+    key_create(name="team", role="operator", secret=secret, scope="/team")
+    team = Caller(operator.send, secret)
+    operator.remember("Tea", scope="/user/ada")
+    policy_put(operator, "/ruled/here", topic_count_soft_limit=0)
+    before = store_rows()
+    for path, nearest in (("/usr", "/user"), ("/user/adah", "/user/ada"), ("/use", "/user"), ("/rulde", "/ruled")):
+        answer = pause(operator, path)
+        assert (answer.status, answer.code) == (404, "scope-not-found")
+        assert answer.detail.endswith(f" {nearest}.")
+    with raises_code(CommandError, "scope-not-found"):
+        call_command("forget", "/usr", "--pause", "--reason", "a drill")
+    # A bound key may pause its own scope, and learns of no other.
+    answer = pause(team, "/team/usr")
+    assert (answer.status, answer.code, "/user" in answer.detail) == (404, "scope-not-found", False)
+    assert store_rows() == before
+    for path in ("/user", "/user/ada", "/ruled", "/ruled/here"):
+        pause(operator, path).ok()
+    team.post("/v1/pause", {"reason": "a drill"}).ok()
 
 
 def test_each_pause_and_its_end_are_in_the_journal(operator: Caller):
