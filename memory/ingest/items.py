@@ -22,6 +22,10 @@ EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
 LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
 
 
+def _default_drop(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
 class IngestField(RequestModel):
     """A value for a named field."""
 
@@ -30,7 +34,10 @@ class IngestField(RequestModel):
     name: Name
     value: Any = Field(default="", description="Text, or for types other than string also a JSON value of that type.")
     field_type: FieldType = Field(
-        default="string", description="If left out, an existing field keeps its type, which the value must fit."
+        default="string",
+        description="If left out, an existing field keeps its type, which the value must fit; a new one is a string.",
+        # A default would say that leaving it out makes the field a string.
+        json_schema_extra=_default_drop,
     )
     ref_topic_id: uuid.UUID | None = Field(
         default=None,
@@ -96,7 +103,9 @@ class IngestItem(RequestModel):
     topic_kind: ShortText | None = None
     salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False, description="Of what the item creates.")
     fields: list[IngestField] = Field(
-        default_factory=list, max_length=200, description="At most 200; a topic holds 500."
+        default_factory=list,
+        max_length=200,
+        description="At most 200; a topic holds 500; without field_type, the type stays.",
     )
     edges: list[IngestEdge] = Field(default_factory=list, max_length=500, description="Links; at most 500.")
     suggest_similar: bool = Field(

@@ -11,7 +11,7 @@ Progress = Callable[[int, int], object]
 BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
 # Why something is left out that is neither brought nor there already, in words that follow a number.
 REASONS = {
-    BROUGHT: "brought",
+    BROUGHT: "imported",
     THERE: "there already, and left as they are",
     ERASED: "left out, because a purge has erased here what they belong to",
     MISSING: "left out, because what they refer to is not here and does not come with the file",
@@ -67,7 +67,7 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
     """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."; of what a
     check has counted and nobody has ``done``, what would be brought."""
-    words = REASONS if done else REASONS | {BROUGHT: "would be brought"}
+    words = REASONS if done else REASONS | {BROUGHT: "would be imported"}
     told = []
     for sort, reasons in counts_sorted(counts):
         told += [f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}." for why, times in reasons.items()]

@@ -68,11 +68,11 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     assert (tmp_path / "new.jsonl").read_bytes() == exported(vectors=True)
     emptied()
     said = called("import", path, "--dry-run")
-    assert "topics: would be brought." in said
+    assert "topics: would be imported." in said
     assert not Topic.objects.exists()
     said = called("import", path, "--reason", "a new machine")
-    assert "topics: brought." in said
-    assert "All of it is here." in said
+    assert "topics: imported." in said
+    assert "Everything is imported." in said
     started = AuditEvent.objects.get(action="import_started")
     assert (started.actor, started.reason) == ("terminal", "a new machine")
     assert AuditEvent.objects.filter(action="imported", reason__endswith=": a new machine").exists()

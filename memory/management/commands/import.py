@@ -50,7 +50,9 @@ class Command(StoreCommand):
         parser.add_argument(
             "--scope", default="/", help="where topics of other systems go; nothing is written outside it (default /)"
         )
-        parser.add_argument("--dry-run", action="store_true", help="say what would be brought, and what not and why")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="report what would be imported, and what not and why"
+        )
         parser.add_argument(
             "--take-back",
             type=uuid.UUID,
@@ -137,10 +139,10 @@ class Command(StoreCommand):
                 job.failure or f"The import was {job.get_status_display().lower()}.", ProblemCode.IMPORT_FAILED
             )
         self.stdout.write(
-            f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has brought."
+            f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has imported."
         )
         self.stdout.write(
-            "All of it is here. Topics are found by their words at once, by meaning as the worker embeds."
+            "Everything is imported. Topics are found by words now, and by meaning when the worker has embedded them."
         )
 
     def _losses(self, report: ImportReport) -> None:

@@ -166,12 +166,12 @@ class _Memory:
     def _id(self, text: str, where: str) -> uuid.UUID:
         value = self.record.get("id")
         if not isinstance(value, (str, int)) or value == "":
-            self._tell("id", "is missing; the topic has one that is made of the text")
+            self._tell("id", "is missing; the topic gets an id computed from the text")
             return id_made("mem0", where, "text", text)
         try:
             return uuid.UUID(str(value))
         except ValueError:
-            self._tell("id", "is no UUID; the topic has one that is made of it")
+            self._tell("id", "is not a UUID; the topic gets an id computed from it")
             return id_made("mem0", where, "id", str(value))
 
     def _times(self) -> tuple[dt.datetime | None, dt.datetime | None]:
