@@ -163,7 +163,9 @@ def _hint(described: Mapping[str, Any]) -> str:
     """Return the first sentence of a description, in brackets; the others are in /v1/docs."""
     description = described.get("description") or _inner(described).get("description", "")
     text = _SENTENCE.split(" ".join(description.split()))[0].rstrip(".")
-    return f" ({text[0].lower()}{text[1:]})" if text else ""
+    # An acronym keeps its capitals.
+    start = text[:1] if text[1:2].isupper() else text[:1].lower()
+    return f" ({start}{text[1:]})" if text else ""
 
 
 def _number(value: float) -> str:
