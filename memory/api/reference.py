@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 WIDTH = 120
-_ROLE = re.compile(r"\s*\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
+_ROLE = re.compile(r" ?\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
 _SENTENCE = re.compile(r"(?<=[.])\s")
 # With fewer members, a body is written out each time.
 _SHORT = 3
