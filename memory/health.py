@@ -229,9 +229,9 @@ def policies_check(_now: dt.datetime) -> Finding:
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        return Finding(
-            True, f"A new half-life or clock is being applied to the topics of {', '.join(policies.rekeying[:3])}."
-        )
+        # Several changes of one policy name its scope several times.
+        scopes = ", ".join(list(dict.fromkeys(policies.rekeying))[:3])
+        return Finding(True, f"A new half-life or clock is being applied to the topics of {scopes}.")
     count = len(policies.policies)
     return Finding(
         True, "No policy is set; the defaults are in force." if not count else f"Policies in force: {count}."

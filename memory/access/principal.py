@@ -24,12 +24,12 @@ class Principal:
         """Return whether the caller may do what ``role`` may."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
-    def require(self, role: str) -> None:
-        """Raise ``NotAllowed`` unless the caller's role covers ``role``."""
+    def require(self, role: str, *, other: str = "") -> None:
+        """Raise ``NotAllowed`` unless the caller's role covers ``role``. ``other`` names another key that would do."""
         if not self.covers(role):
+            needed = f"{_with_article(role)} key{other and f' or {other}'}"
             raise NotAllowed(
-                f"This needs {_with_article(role)} key; the key in use is {_with_article(self.role)} key.",
-                code=ProblemCode.ROLE_TOO_LOW,
+                f"This needs {needed}; the key in use is {_with_article(self.role)} key.", code=ProblemCode.ROLE_TOO_LOW
             )
 
     def scope_chosen(self, path: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 WIDTH = 120
-_ROLE = re.compile(r"\s*\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
+_ROLE = re.compile(r" ?\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
 _SENTENCE = re.compile(r"(?<=[.])\s")
 # With fewer members, a body is written out each time.
 _SHORT = 3
@@ -163,7 +163,9 @@ def _hint(described: Mapping[str, Any]) -> str:
     """Return the first sentence of a description, in brackets; the others are in /v1/docs."""
     description = described.get("description") or _inner(described).get("description", "")
     text = _SENTENCE.split(" ".join(description.split()))[0].rstrip(".")
-    return f" ({text[0].lower()}{text[1:]})" if text else ""
+    # An acronym keeps its capitals.
+    start = text[:1] if text[1:2].isupper() else text[:1].lower()
+    return f" ({start}{text[1:]})" if text else ""
 
 
 def _number(value: float) -> str:

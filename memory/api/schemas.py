@@ -28,6 +28,8 @@ class Problem(Schema):
 class TopicPatch(RequestModel):
     """Members to change; omitted members stay. ``salience`` needs an operator key."""
 
+    elsewhere = {"pinned": "to pin or unpin a topic, use POST /v1/topics/{id}/pin or /unpin"}
+
     title: str | None = Field(default=None, max_length=1000)
     summary: LongText | None = None
     topic_kind: ShortText | None = None

@@ -1,6 +1,6 @@
 """What requests are made of: models that refuse members which do not exist, and name the nearest that does."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -15,6 +15,8 @@ class RequestModel(BaseModel):
     """An object of a request. A mistyped member would otherwise be lost in silence, and the default take its place."""
 
     model_config = ConfigDict(extra="forbid")
+    # Members that people expect here, and what does it instead, as the end of a sentence.
+    elsewhere: ClassVar[dict[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -26,6 +28,7 @@ class RequestModel(BaseModel):
 
     @classmethod
     def _unknown(cls, name: Any) -> InitErrorDetails:
-        sentence = f"This member does not exist; {nearest_hint(str(name), cls.model_fields, noun='members')}"
+        hint = cls.elsewhere.get(name) or nearest_hint(str(name), cls.model_fields, noun="members")
+        sentence = f"This member does not exist; {hint}"
         error = PydanticCustomError("extra_forbidden", "{sentence}", {"sentence": sentence})
         return InitErrorDetails(type=error, loc=(str(name),), input=None)

@@ -47,8 +47,10 @@ SELECT {number}, (SELECT count(*) FROM memory_vitality WHERE live AND {within}),
 
 def forget_require(principal: Principal, verb: str) -> None:
     """Raise ``NotAllowed`` unless the caller may ``verb`` (``release`` or ``purge``) topics of its scope."""
-    if verb != "release" or not principal.may_forget:
+    if verb != "release":
         principal.require("operator")
+    elif not principal.may_forget:
+        principal.require("operator", other="an agent key that may forget")
 
 
 def topics_protected(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> set[uuid.UUID]:
@@ -90,9 +92,10 @@ def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: 
         most = math.floor(share * (live + were_live) + 1e-9)
         if wanted and released + wanted > most:
             raise NotAllowed(
-                f"In {place}, agents may release {share:.3g} of the live topics in 24 hours (agent_forget_share), now "
-                f"{most:,}; released were {released:,}, and this list has {wanted:,}. Nothing was done. Name fewer "
-                "topics, wait, or ask an operator to release them.",
+                f"In {place}, agents may release {100 * share:.3g}% of the live topics in 24 hours "
+                f"(agent_forget_share): {most:,} of {live + were_live:,}. They have released {released:,} so far, and "
+                f"this list has {wanted:,} more. Nothing was done. Name fewer topics, wait, or ask an operator to "
+                "release them.",
                 code=ProblemCode.AGENT_FORGET_LIMIT,
             )
 

@@ -23,7 +23,7 @@ _AS: Final = "as"
 # The sentence is about the topic, which the request has named.
 _PRONOUNS: Final = frozenset({"he", "her", "his", "it", "its", "she", "their", "they"})
 _ARTICLE: Final = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
-_AT_LAST: Final = re.compile(r"\s+(?:again|already|now|nowadays|today)$", re.IGNORECASE)
+_AT_LAST: Final = re.compile(r"\s(?:again|already|now|nowadays|today)$", re.IGNORECASE)
 
 
 def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
@@ -50,7 +50,7 @@ def value_given(text: str, *, title: str, name: str, old: str, field_type: str) 
     while start < len(words) and (words[start].tag in _JOINING or words[start].text.lower() == _AS):
         start += 1
     value = text[words[start].start :].strip().rstrip(".") if start < len(words) else ""
-    value = _AT_LAST.sub("", value)
+    value = _AT_LAST.sub("", value).rstrip()
     article = None if _ARTICLE.match(old) else _ARTICLE.match(value)
     if article:
         value = value[article.end() :]

@@ -67,7 +67,7 @@ def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
         "groups": _groups(effective, scope),
         "rules": rules_as_json(policies, effective),
         "mode": effective.knobs.mode,
-        "warnings": effective.warnings(),
+        "warnings": policies.warnings(scope),
         "exempt_kinds": effective.knobs.exempt_kinds,
         "exempt_scopes": effective.knobs.exempt_scopes,
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),

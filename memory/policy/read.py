@@ -51,7 +51,7 @@ def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
         "rules": [rule.as_json() for rule in here.rules],
         "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
-        "warnings": effective.warnings(),
+        "warnings": policies.warnings(scope),
         "rekeying": rekeying_progress(scope, caller=caller) if policies.rekeying_touches(scope) else [],
     }
 

@@ -54,7 +54,9 @@ class PolicyOut(TypedDict):
     rules: Annotated[list[RuleOut], doc("The rules set here, without those of the preset.")]
     rules_in_words: Annotated[list[RuleInForce], doc("All rules that apply here, nearest scope first.")]
     effective: dict[str, EffectiveValue]
-    warnings: Annotated[list[str], doc("Warnings about values in force, which are accepted nevertheless.")]
+    warnings: Annotated[
+        list[str], doc("Warnings about values in force here and below, which are accepted nevertheless.")
+    ]
     rekeying: Annotated[list[RekeyingOut], doc("Changes of half-life that the worker has not yet applied to all rows.")]
 
 

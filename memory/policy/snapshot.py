@@ -16,6 +16,10 @@ from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.policy.rule_parsing import rules_ordered
 from memory.policy.shipped_rule_sets import preset_rules
 
+# What happens to a topic at each threshold.
+_STEPS = dict(zip(THRESHOLDS, ("summarized", "detached", "archived"), strict=True))
+# Most scopes that one warning names.
+_MOST_NAMED = 3
 DEFAULT = "default"
 ENVIRONMENT = "environment"
 
@@ -80,9 +84,11 @@ class EffectivePolicy:
         """Return what is unwise or without effect in this policy, a sentence each. It is accepted all the same."""
         found = knobs_warnings(self.knobs)
         for name, value in self.raised.items():
+            used = getattr(self.knobs, name)
+            lower = next(each for each in reversed(THRESHOLDS) if getattr(self.knobs, each) == used)
             found.append(
-                f"{name} is {value:g} and counts as {getattr(self.knobs, name):g}: no threshold counts as less than "
-                f"one below it on the ladder. That step is skipped."
+                f"{name} ({value:g}) is below {lower} ({used:g}), so {used:g} is used and topics are not "
+                f"{_STEPS[name]} before they are {_STEPS[lower]}."
             )
         return found
 
@@ -131,6 +137,22 @@ class Policies:
         """Return the policy in force at ``scope``, then one for each scope below it with a policy, by path."""
         below = sorted(path for path in self.policies if path != scope and scope_within(path, scope))
         return [self.effective(path) for path in (scope, *below)]
+
+    def warnings(self, scope: str) -> list[str]:
+        """Return the warnings of ``scope``, then those that only scopes below it have, each with these scopes."""
+        here, *below = self.nodes(scope)
+        places: dict[str, list[str]] = {}
+        for node in below:
+            # What is inherited was said above.
+            above = self.effective(max(scope, self.node_of(node.scope.rpartition("/")[0] or ROOT), key=len)).warnings()
+            for sentence in node.warnings():
+                if sentence not in above:
+                    places.setdefault(sentence, []).append(node.scope)
+        found = here.warnings()
+        for sentence, paths in places.items():
+            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            found.append(f"In {', '.join(paths[:_MOST_NAMED])}{more}: {sentence}")
+        return found
 
     def parts(self, scope: str) -> list[EffectivePolicy]:
         """Return ``nodes``, and one for each scope below ``scope`` that had a policy: it keeps a time of its own."""

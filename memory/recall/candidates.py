@@ -37,9 +37,11 @@ from memory.recall.probe import Probe
 
 # The mean vector of so many topics is close to that of all.
 MEAN_OVER = 32
-# The mean of few topics is mostly these topics themselves. For the relevance it is as if so many texts were added,
-# whose cosine to all others is the usual one of the embedder.
-USUAL_TEXTS = 4
+# The mean of few topics is mostly these topics themselves. For the relevance it is blended with the usual cosine of the
+# embedder's texts: the square of the number of texts, of that square and this, is the share of the mean.
+USUAL_TEXTS = 128
+# The words of few topics say little about which words are rare. The relevance counts so many more topics without them.
+USUAL_TOPICS = 30
 # The parts of the relevance. docs/benchmarks.md has the measurement.
 COSINE_PART, COVERED_PART, KNOWN_PART = 0.5, 0.3, 0.2
 # Neighbours per direction whose words count: those with the highest ids, which are the newest unless the client chose
@@ -226,10 +228,11 @@ def _statement(
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
     # All words of the question, also those that no topic has.
     information = (
-        "SELECT ln(1 + (n.total - coalesce(c.documents, 0) + 0.5) / (coalesce(c.documents, 0) + 0.5)) AS idf,"
+        f"SELECT place, ln(1 + (n.total + {USUAL_TOPICS} - coalesce(c.documents, 0) + 0.5)"
+        " / (coalesce(c.documents, 0) + 0.5)) AS idf,"
         " c.documents IS NOT NULL AS known FROM words LEFT JOIN c USING (place) CROSS JOIN n"
         if small
-        else "SELECT idf, known FROM words"
+        else "SELECT place, idf, known FROM words"
     )
     counts = (
         f"""
@@ -252,7 +255,7 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
      WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
      ORDER BY {order} LIMIT {pool if comparable else 0:d}) {since_by_meaning}
 ), {hits}{counts}
-, by_word AS MATERIALIZED (
+, information AS MATERIALIZED ({information}), by_word AS MATERIALIZED (
     SELECT h.topic_id FROM hits h JOIN terms USING (place)
     GROUP BY h.topic_id, h.length ORDER BY sum(terms.idf) DESC, h.length, h.topic_id LIMIT {pool:d}
 ), core AS MATERIALIZED (
@@ -306,8 +309,8 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     SELECT c.for_id AS topic_id,
            sum(c.idf * {_BM25.format(times="c.times")}) AS words,
            sum(c.idf * {_BM25.format(times="coalesce(c.own, 0)")}) AS own,
-           sum(c.idf) AS covered
-    FROM counted c JOIN sizes s USING (for_id) GROUP BY c.for_id
+           sum(i.idf) AS covered
+    FROM counted c JOIN sizes s USING (for_id) JOIN information i USING (place) GROUP BY c.for_id
 ), scaled AS (
     SELECT p.topic_id, p.similarity, p.common,
            %(ws)s::float8 * coalesce((p.meaning - min(p.meaning) OVER ())
@@ -324,9 +327,9 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
            share ^ 2 * coalesce(-(mean.vector <#> mean.vector), 0) + (1 - share ^ 2) * %(unrelated)s::float8 AS mean,
            i.total, i.known
     FROM mean CROSS JOIN question
-    CROSS JOIN LATERAL (SELECT mean.texts / (mean.texts + {USUAL_TEXTS})::float8 AS share) s
+    CROSS JOIN LATERAL (SELECT mean.texts ^ 2 / (mean.texts ^ 2 + {USUAL_TEXTS})::float8 AS share) s
     CROSS JOIN (
-        SELECT nullif(sum(idf), 0) AS total, sum(idf) FILTER (WHERE known) AS known FROM ({information}) w
+        SELECT nullif(sum(idf), 0) AS total, sum(idf) FILTER (WHERE known) AS known FROM information
     ) i
 ), compared AS (
     SELECT b.*, b.covered / c.total AS covers, greatest(c.known, b.covered) / c.total AS known,

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from memory.text.folding import fold
-from memory.text.grammar import has_verb
+from memory.text.grammar import has_verb, words_tag
 from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
 from memory.text.stems import numbers, stems
@@ -31,8 +31,10 @@ LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
 # A text with fewer words that carry meaning and without a name is too thin to understand later. In prose a number is
 # enough; in a conversation it may be an answer to anything.
-LEAST_TELLING: Final = 4
+LEAST_TELLING: Final = 3
 LEAST_TOLD: Final = 5
+# What somebody says of themselves needs fewer: "I am allergic to nuts."
+LEAST_OWN: Final = 2
 _NAMED: Final = re.compile(r"\S\s+\W{0,20}[A-ZÀ-Þ][^\W\d_]+")
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
@@ -46,6 +48,10 @@ _COURTESY: Final = re.compile(
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
 _OWN: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
+# What somebody says of themselves.
+_STATED: Final = re.compile(
+    r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
+)
 _OURS: Final = re.compile(r"\b(?:[Ww]e|[Ww]e['’]\w+|[Oo]ur|[Uu]s|[Oo]urs)\b")
 _LEANS: Final = re.compile(
     r"(?:(?:and|but|so|then|no,|yes,|ah+|oh) )?(?:he|she|it|they|his|her|its|their|this|that|these|those)\b",
@@ -54,6 +60,8 @@ _LEANS: Final = re.compile(
 _NUMBER: Final = re.compile(r"\s*\(?(?:\d{1,2}|[A-Z])[.)]\s")
 _CUT: Final = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*"), re.compile(r"\s+"))
 _LETTER: Final = re.compile(r"[^\W\d_]{2}")
+# "Allergies: penicillin".
+_VALUE: Final = re.compile(r"[A-Za-z][\w ]{1,38}[^\W_]: ([^:.!?]+)")
 _LABEL: Final = re.compile(r"[^:：]{1,40}[:：]\s*$")
 
 
@@ -225,9 +233,10 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return "heading" if bare.isupper() and len(bare.split()) < LEAST_SPOKEN else ""
     if spoken:
         return ""
-    # A line without a verb is a heading, a name or an address.
+    # A line without a verb is a heading, a name or an address, unless it gives the value of something.
     short = bare.isascii() and len(bare.split()) <= LONGEST_HEADING
-    return "heading" if short and not has_verb(bare) else ""
+    states = has_verb(bare) or _OWN.search(bare) or _gives_value(bare)
+    return "heading" if short and not states else ""
 
 
 def _numbered_heading(sentence: Sentence, content: str) -> bool:
@@ -261,9 +270,23 @@ def _tells_little(text: str, *, spoken: bool) -> bool:
     """Tell whether a run of sentences is too thin to be understood later."""
     if spoken and _small_talk(text):
         return True
-    if _NAMED.search(text) or (not spoken and numbers(text)):
+    if _NAMED.search(text):
         return False
-    return len(set(stems(text))) < (LEAST_TOLD if spoken else LEAST_TELLING)
+    if spoken:
+        return len(set(stems(text))) < (LEAST_OWN if _STATED.search(text) else LEAST_TOLD)
+    if numbers(text) or _gives_value(text.strip()) or _begins_with_name(text):
+        return False
+    return len(set(stems(text))) < LEAST_TELLING
+
+
+def _gives_value(text: str) -> bool:
+    found = _VALUE.fullmatch(text)
+    return found is not None and not has_verb(found[1])
+
+
+def _begins_with_name(text: str) -> bool:
+    words = words_tag(text[:200])
+    return len(words) > 1 and words[0].tag == "NP0" and words[1].text not in ":："
 
 
 def _small_talk(text: str) -> bool:

@@ -1,5 +1,6 @@
 """/v1/policies: what is set where, what is in force, and how it came to be."""
 
+import re
 from typing import Any
 
 import pytest
@@ -97,6 +98,25 @@ def test_values_are_the_whole_set_and_null_is_inherited(operator: Caller):
     reply = put(operator, "", values={"half_life_days": 10, "mode": None})
     assert reply["values"] == {"half_life_days": 10}
     assert reply["version"] == 2
+
+
+def test_a_save_warns_of_the_thresholds_that_it_puts_out_of_order_below(operator: Caller):
+    for scope in ("session", "session/deep", "tool/a", "tool/b", "tool/c"):
+        values = {"mode": "off"} if scope == "session/deep" else {"forget_salience_threshold": 0.08}
+        assert put(operator, scope, values=values)["warnings"] == []
+    told = put(operator, "", preset="memstate")["warnings"]
+    assert told == operator.get("/v1/policies/").ok()["warnings"]
+    here = operator.get("/v1/policies/session").ok()["warnings"]
+    assert len(told) == len(here) == 2
+    for general, own in zip(told, here, strict=True):
+        assert general.endswith(own)
+        assert "/session," in general
+        assert "1 more" in general
+        assert "/session/deep" not in general
+        assert {"0.05", "0.08"} == set(re.findall(r"\d\.\d+", own))
+    assert operator.get("/v1/policies/session/deep").ok()["warnings"] == here
+    # Where nothing is out of order, there is nothing to warn of.
+    assert operator.get("/v1/policies/other").ok()["warnings"] == []
 
 
 def test_the_history_tells_what_changed_by_whom_and_why(operator: Caller, reader: Caller):

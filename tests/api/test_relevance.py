@@ -18,6 +18,7 @@ SAID = {
     "Garden": "Tomatoes and beans grow behind the shed.",
 }
 ASKED = "What is Rita allergic to?"
+OTHER = ("Lisbon was late", "Kiel was full", "Oslo left early", "Porto stood still", "Graz was new")
 NONSENSE = ("zxqv wrtk plomf", "boiling point of tungsten")
 
 
@@ -53,6 +54,23 @@ def test_a_store_of_one_topic_tells_an_answer_from_nonsense(agent: Caller) -> No
     assert relevances(agent.query(ASKED))["Rita"] > 0.5
     for question in NONSENSE:
         assert relevances(agent.query(question))["Rita"] < 0.3
+
+
+@pytest.mark.parametrize("others", [0, 1, 5, 40])
+def test_the_relevance_does_not_depend_on_the_number_of_topics(agent: Caller, others: int) -> None:
+    agent.remember("Rita", summary="Rita is allergic to shellfish.")
+    for number in range(others):
+        agent.remember(f"Note {number}", summary=f"On day {number} the train to {OTHER[number % 5]}.")
+    assert relevances(agent.query("Is Rita allergic to anything?"))["Rita"] >= 0.4
+    assert max(relevances(agent.query(NONSENSE[1])).values()) < 0.3
+
+
+def test_of_near_alike_topics_the_right_one_is_relevant(agent: Caller) -> None:
+    for name, minutes in [("nova", 12), ("vega", 31), ("lyra", 7), ("rigel", 44), ("mira", 18)]:
+        agent.remember(f"Backup of {name}", summary=f"The backup of {name} took {minutes} minutes.")
+    found = relevances(agent.query("How long did the backup of nova take?"))
+    assert found["Backup of nova"] == max(found.values())
+    assert found["Backup of nova"] >= 0.3
 
 
 def test_a_question_without_words_is_compared_by_meaning_and_a_topic_without_vector_by_words(

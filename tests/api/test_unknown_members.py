@@ -65,6 +65,29 @@ def test_an_unknown_member_is_refused_and_nothing_happens(
     assert operator.get("/v1/policies/user").ok()["values"] == {"half_life_days": 3}
 
 
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "hints"),
+    [
+        ("post", "/v1/ingest", {"items": []}, ["placement", "title", "fields"]),
+        ("patch", f"/v1/topics/{ID}", {"starred": True}, ["title", "topic_kind", "salience"]),
+        ("patch", f"/v1/topics/{ID}", {"pinned": True}, ["/pin", "/unpin"]),
+    ],
+)
+def test_where_no_member_is_near_all_are_listed_or_the_right_route(
+    agent: Caller, verb: str, path: str, body: dict[str, Any], hints: list[str]
+):
+    refused = agent.request(verb.upper(), path, body)
+    assert (refused.status, refused.about) == (422, {"unknown-member", *body})
+    assert all(hint in refused.detail for hint in hints)
+    assert "nearest" not in refused.detail
+
+
+def test_an_unknown_policy_value_is_like_none_of_them(operator: Caller):
+    refused = operator.put("/v1/policies/", {"values": {"zzz": 1}, "reason": "x"})
+    assert (refused.status, refused.code) == (422, "unknown-policy-value")
+    assert "nearest" not in refused.detail
+
+
 def test_an_item_of_a_batch_is_refused_by_itself(agent: Caller):
     items = [{"placement": "new_topic", "titel": "Mara"}, {"placement": "new_topic", "title": "Ben"}]
     first, second = agent.post("/v1/ingest/batch", items).ok()["results"]

@@ -74,7 +74,12 @@ def test_it_may_do_nothing_else_than_an_agent(operator: Caller, forgetter: Calle
 def test_all_other_keys_are_refused_as_before(cast: Cast, role: str) -> None:
     before = store_rows()
     for body in ({"verb": "release", "query": "tea"}, {"older_than": "1d"}, {"token": "x"}):
-        assert getattr(cast, role).post("/v1/forget", body).code == "role-too-low"
+        refused = getattr(cast, role).post("/v1/forget", body)
+        assert refused.code == "role-too-low"
+        # Only for a release is an operator not the only one.
+        assert "may forget" in refused.detail
+    purge = getattr(cast, role).post("/v1/forget", {"verb": "purge", "query": "tea"})
+    assert (purge.code, "may forget" in purge.detail) == ("role-too-low", False)
     assert store_rows() == before
 
 
@@ -89,6 +94,7 @@ def test_above_its_share_of_a_day_nothing_happens(operator: Caller, forgetter: C
 
     refused = forget(forgetter, ids[:4])
     assert (refused.status, refused.code) == (403, "agent-forget-limit")
+    assert all(part in refused.detail for part in ("5%", "3 of 60", "has 4"))
     assert not released()
     forget(forgetter, ids[:1]).ok()
     forget(second, ids[1:2]).ok()
@@ -111,6 +117,14 @@ def test_the_share_is_a_value_of_the_policy_also_of_a_scope_below(operator: Call
     forgetter.post("/v1/forget", body).ok()
     policy_put(operator, SCOPE, agent_forget_share=0)
     assert forgetter.post("/v1/forget", {"filter": {"ids": ids[3:4]}, "dry_run": False}).code == "agent-forget-limit"
+
+
+def test_of_fewer_than_twenty_topics_none_may_go(operator: Caller, forgetter: Caller) -> None:
+    ids = fill(operator, 19)
+    body = {"filter": {"ids": ids[:1]}, "dry_run": False}
+    assert forgetter.post("/v1/forget", body).code == "agent-forget-limit"
+    fill(operator, 1)
+    forgetter.post("/v1/forget", body).ok()
 
 
 def test_an_undone_release_is_not_counted(operator: Caller, forgetter: Caller) -> None:

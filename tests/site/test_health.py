@@ -19,6 +19,7 @@ from memory import health
 from memory.core.ids import uuid7
 from memory.health import ALL_CHECKS, Finding, health_findings
 from memory.models import AccessLog, Scope, Topic, TopicVector, WorkerHeartbeat
+from tests.policy.shop import saved
 
 pytestmark = pytest.mark.django_db
 
@@ -132,6 +133,15 @@ def test_a_failed_job_is_unhealthy_for_a_day() -> None:
     check = health.failure_check(NOW)
     assert (check.ok, "memory.jobs.tasks.something" in check.sentence) == (False, True)
     assert health.failure_check(NOW + dt.timedelta(days=1)).ok
+
+
+def test_a_scope_whose_half_life_changed_three_times_is_named_once() -> None:
+    for days in (10, 20, 30):
+        saved(half_life_days=days)
+    saved("/user", half_life_days=5)
+    ok, sentence = finding("policies")
+    assert ok
+    assert sentence.endswith("the topics of /, /user.")
 
 
 def test_a_missing_migration_is_named() -> None:

@@ -218,7 +218,7 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
-        "warnings": [] if drafted is None else drafted.effective(form.scope).warnings(),
+        "warnings": [] if drafted is None else drafted.warnings(form.scope),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),
         "sets": tuple(SHIPPED_RULE_SETS),
