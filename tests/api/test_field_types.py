@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memory.api.app import api
 from tests.cast import Caller, store_rows
 
 
@@ -28,6 +29,11 @@ def machine(agent: Caller) -> str:
 def test_a_value_without_a_type_keeps_the_type(agent: Caller, machine: str, value: object):
     version(agent, machine, value).ok()
     assert current(agent, machine) == ("int", "16")
+
+
+def test_the_schema_names_no_type_for_a_value_without_one():
+    members = api.get_openapi_schema(path_prefix="/v1/")["components"]["schemas"]["IngestField"]["properties"]
+    assert "default" not in members["field_type"]
 
 
 def test_a_value_that_does_not_fit_changes_nothing(agent: Caller, machine: str):

@@ -321,6 +321,14 @@ def test_an_edit_changes_what_the_topic_says_and_keeps_what_it_said(op: Client, 
     assert (event.action, event.actor, event.reason) == ("edited", "user:operator", "asked again")
 
 
+def test_an_edit_is_seen_by_the_rules(op: Client, agent: Caller):
+    rule = {"name": "keep", "events": ["ingest_complete"], "action": "pin"}
+    policy_set(rules=[{**rule, "condition": {"field": "text", "op": "contains", "value": "allergic"}}])
+    topic = agent.remember("Tom")
+    assert op.post(f"/topics/{topic}/edit/", sends(topic, summary="allergic to cats")).status_code == 302
+    assert Vitality.objects.get(pk=topic).pin_reason == "rule keep"
+
+
 def test_a_form_sent_unchanged_changes_nothing(op: Client, agent: Caller):
     topic = agent.remember("Tea", summary="Black \nor green", categories=["kitchen", "home"], topic_kind="preference")
     assert op.post(f"/topics/{topic}/edit/", sends(topic)).status_code == 302
@@ -422,9 +430,9 @@ def test_statements_do_not_grow_with_what_a_topic_has(looker: Client, cast: Cast
             with CaptureQueriesContext(connection) as spent:
                 read(looker, topic, below)
             seen.add(len(spent))
-    # Three of them are the session, the account and the pauses.
+    # Four of them are the session, the account, the pauses and the counters of the menu.
     assert all(len(seen) == 1 or (below == "uses/" and max(seen) <= 7) for below, seen in counts.items()), counts
-    assert (counts[""], counts["salience/"], counts["field/?name=f0"]) == ({17}, {7}, {6}), counts
+    assert (counts[""], counts["salience/"], counts["field/?name=f0"]) == ({19}, {8}, {7}), counts
 
 
 def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Caller, clock: Clock):

@@ -257,7 +257,9 @@ def test_a_pause_is_the_gate_of_the_topics_in_its_scope(cast: Cast, clock: Clock
     # Whoever may see the topic may see that it is paused, wherever the pause was made.
     for caller in (cast.reader, cast.alice):
         card = why(caller, topic)
-        assert (card["next"]["now"], card["next"]["gate"]) == ("archived", f"Forgetting is paused in {place}.")
+        assert card["next"]["now"] == "archived"
+        assert "paused" in card["next"]["gate"]
+        assert card["next"]["gate"].endswith(f" in {place}.")
         assert card["next"]["gate"] in card["sentences"]
         assert not any(sentence.startswith("The next run") for sentence in card["sentences"])
     assert bool(why(cast.reader, beside)["next"]["gate"]) is (place == "/")
