@@ -184,3 +184,9 @@ def test_the_documentation_page_works_in_a_browser(http_cast: Cast, live_server:
     browser_page.get_by_role("button", name="Try it out").wait_for(timeout=30_000)
     assert complaints == []
     assert {address for address in addresses if not address.startswith((live_server.url, "data:", "blob:"))} == set()
+
+
+def test_the_reference_keeps_the_capitals_of_acronyms():
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    assert "(ISO 8601" in text
+    assert not re.search(r"\([a-z][A-Z]", text)
