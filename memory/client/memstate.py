@@ -105,7 +105,6 @@ class QueryOptions(TypedDict, total=False):
     include_archived: bool
     include_cold: bool
     as_of: When | None
-    # How many links are followed to neighbours.
     depth: int
     min_relevance: float | None
     token_budget: int | None
@@ -144,7 +143,6 @@ class ChatOptions(TypedDict, total=False):
     study: bool
     scope: str | None
     conversation_id: str | None
-    # Made up for each call unless given.
     idempotency_key: str | None
 
 
@@ -154,7 +152,6 @@ class IngestReply(TypedDict):
     topic_id: str
     # created_topic:<id>, field:<name>, version:<name>, edge:<to>
     applied: list[str]
-    # The id of the new revision, by field name.
     version_ids: dict[str, str]
     similar_topic_ids: list[str]
 
@@ -175,7 +172,6 @@ class TopicCard(TypedDict):
     title: str
     summary: str
     topic_kind: str
-    # At the time of the reply.
     salience: float
     failed_salience: float
     scope: str
@@ -194,7 +190,6 @@ class Candidate(TopicCard):
     similarity: NotRequired[float | None]
     # How far it answers the question, 0 to 1; comparable between questions.
     relevance: NotRequired[float | None]
-    # What the candidates are ranked by.
     score: NotRequired[float | None]
     neighbors: list[Members]
     # Each has name, field_type, current (the revision in force), history and more.
