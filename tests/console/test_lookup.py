@@ -188,7 +188,7 @@ def test_each_qualifier_finds_what_it_says(looker: Client, agent: Caller, operat
     clock.set(NOW)
     old = agent.remember("Old", scope="/user/mara", topic_kind="note", categories=["work"], values={"city": "Berlin"})
     clock.forward(days=40)
-    new = agent.remember("New", scope="/user/maria", provenance="import", fields=[{"name": "due date", "value": ""}])
+    new = agent.remember("New", scope="/user/maria", fields=[{"name": "due date", "value": ""}])
     age(new, retrieval_count=5, last_retrieved_at=clock.now)
     operator.post(f"/v1/topics/{new}/pin", {}).ok()
     wanted = {
@@ -234,8 +234,7 @@ def test_each_qualifier_finds_what_it_says(looker: Client, agent: Caller, operat
         "is:live": [new, old],
         "rung:summarized": [],
     }
-    if not Topic.objects.filter(pk=new, provenance="import").exists():
-        Topic.objects.filter(pk=new).update(provenance="import")
+    Topic.objects.filter(pk=new).update(provenance="import")
     for q, ids in wanted.items():
         assert found(looker, q) == ids, q
     archive(operator, old)
@@ -672,7 +671,7 @@ def test_the_walk_along_the_index_is_one(agent: Caller):
 def test_an_agent_would_see_exactly_what_the_route_answers(looker: Client, agent: Caller, alice: Caller, clock: Clock):
     clock.stop()
     other = agent.remember("Pot of tea", scope="/user/alice", values={"colour": "blue"})
-    agent.remember("Tea", scope="/user/alice", links=[{"target_topic_id": other, "kind": "beside"}])
+    agent.remember("Tea", scope="/user/alice", edges=[{"to_topic_id": other, "kind": "beside"}])
     agent.remember("Tea of Bob", scope="/user/bob")
     key = next(iter(_keys("alice")))
     for asked, said, caller in (

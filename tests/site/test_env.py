@@ -110,6 +110,7 @@ def test_a_secret_that_is_too_short_is_refused_without_being_shown(monkeypatch: 
 
 
 def test_a_knob_is_turned_by_its_variable_and_keeps_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMSTATE_CLOCK", raising=False)
     assert envknobs() == {}
     monkeypatch.setenv("MEMSTATE_HALF_LIFE_DAYS", "7.5")
     monkeypatch.setenv("MEMSTATE_MAX_FIELD_HISTORY", "20")
