@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.models import Rung
-from memory.models.expressions import salience_now_sql, scope_of_sql, scope_within_sql
+from memory.models.expressions import partition_idle_sql, salience_effective_sql, scope_within_sql, skipped_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import rung_below_sql, topic_conditions
 from memory.recall.replies import Candidate
@@ -92,6 +92,7 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candi
     """
     if not ids:
         return []
+    # OFFSET 0 keeps the planner from asking for the idle time of a topic again for each of its fields.
     sql = f"""
         WITH RECURSIVE asked AS (
             SELECT id, place FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
@@ -105,12 +106,13 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candi
             WHERE {_visible(options)}
         ){_neighbors_sql(options) if options.depth else ""}
         SELECT b.id, b.title, b.summary, b.kind, b.scope, b.rung, b.categories, b.created_at, b.updated_at,
-               {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")},
+               {salience_effective_sql("v", "%(now)s::timestamptz", skipped=skipped_sql("v", "i.idle"))},
                v.pinned, v.retrieval_count, v.last_retrieved_at,
                {_fields_sql(options) if options.fields else "NULL"},
                {_neighbors_of_sql(options) if options.depth else "NULL"}
         FROM shown b
         JOIN memory_vitality v ON v.topic_id = b.id
+        CROSS JOIN LATERAL (SELECT {partition_idle_sql("v.scope_id", "%(now)s::timestamptz")} AS idle OFFSET 0) i
         ORDER BY b.place
     """
     parameters = {
@@ -155,6 +157,7 @@ def _fields_sql(options: BundleOptions) -> str:
     elif options.as_of is not None:
         # It may not have been detached then.
         chosen = ""
+    salience = salience_effective_sql("f", "%(now)s::timestamptz", skipped=skipped_sql("f", "i.idle"))
     reference = "r.ref_topic_id"
     if options.caller != "/":
         seen = scope_within_sql("rt.scope_id", scope="caller", below="caller_below")
@@ -164,7 +167,7 @@ def _fields_sql(options: BundleOptions) -> str:
                     'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', {reference},
                     'current', {_REVISION}, 'history', {history},
                     'summary', {field_summary_sql("f", as_of=options.as_of is not None)},
-                    'salience', {salience_now_sql("f", "%(now)s::timestamptz", scope=scope_of_sql("f"))}
+                    'salience', {salience}
                 ) ORDER BY f.created_at, f.id)
          FROM memory_field f
          CROSS JOIN LATERAL (SELECT r.* FROM memory_revision r WHERE r.field_id = f.id {current}) r

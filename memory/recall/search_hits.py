@@ -56,7 +56,7 @@ Piece = tuple[str, bool]
 
 @dataclass(slots=True)
 class SearchHit:
-    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked; A search that
+    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked. A search that
     ranks sets ``score``, and in ``exact`` whether every word occurs."""
 
     topic_id: uuid.UUID
