@@ -182,26 +182,29 @@ def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime
     topics = None
     if grouped:
         run = ForgetRun.objects.get(pk=run_id)
-        topics = compactor_get().prepare(_by_group(grouped), run=run, until=until, now=now)
+        topics = compactor_get().prepare(_sources(_by_group(grouped)), run=run, until=until, now=now)
     return _Ahead({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
 
 
-def _by_group(actions: Iterable[_Action]) -> dict[int, list[uuid.UUID]]:
-    groups: dict[int, list[uuid.UUID]] = {}
+def _by_group(actions: Iterable[_Action]) -> dict[int, list[_Action]]:
+    groups: dict[int, list[_Action]] = {}
     for action in actions:
         if action.group:
-            groups.setdefault(action.group, []).append(action.topic_id)
+            groups.setdefault(action.group, []).append(action)
     return groups
+
+
+def _sources(groups: dict[int, list[_Action]]) -> dict[int, list[uuid.UUID]]:
+    return {number: [action.topic_id for action in members] for number, members in groups.items()}
 
 
 def _groups_left(
     actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
 ) -> tuple[list[_Action], dict[int, list[_Action]]]:
     """Return the actions to apply, and those of each group. A group with too few unchanged topics is skipped."""
-    planned = {action.group for action in actions if action.group}
-    groups = {number: [each for each in unchanged if each.group == number] for number in sorted(planned)}
-    small = {number for number, members in groups.items() if len(members) < LEAST_GROUP}
-    skipped |= {each.id: TOO_FEW for number in small for each in groups[number]}
+    groups = _by_group(unchanged)
+    small = {number for number in _by_group(actions) if len(groups.get(number, ())) < LEAST_GROUP}
+    skipped |= {each.id: TOO_FEW for number in small for each in groups.get(number, ())}
     if small:
         run.counts[COMPACTED] -= len(small)
     left = [each for each in unchanged if each.group not in small]
@@ -213,18 +216,14 @@ def _compact(
 ) -> None:
     if not groups:
         return
-    members = {number: [each.topic_id for each in of_group] for number, of_group in groups.items()}
-    topics = compactor_get().write(members, prepared, run=run, now=now)
-    for number, of_group in groups.items():
-        for action in of_group:
+    topics = compactor_get().write(_sources(groups), prepared, run=run, now=now)
+    made = []
+    for number, members in groups.items():
+        for action in members:
             action.done["into"] = str(topics[number])
-    last = {number: of_group[-1] for number, of_group in groups.items()}
-    made_write(
-        cursor,
-        [Made(topics[number], last[number].place + 1, len(groups[number]), last[number].why) for number in groups],
-        run=run.id,
-        now=now,
-    )
+        last = members[-1]
+        made.append(Made(topics[number], last.place + 1, len(members), last.why))
+    made_write(cursor, made, run=run.id, now=now)
 
 
 def _folds(action: _Action) -> bool:

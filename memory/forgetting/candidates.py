@@ -82,8 +82,7 @@ def candidates_sql(
             part=part,
             grouped=grouped,
         )
-        for partition in partitions_of(policies, scope, paused=gate.paused)
-        if partition.path not in gate.without
+        for partition in _partitions_open(policies, scope, gate)
         for part in ("moves", "folds")
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING_SQL, bound)
@@ -104,18 +103,21 @@ def groups_find(
             now=now,
             bound=bound,
             trusted=not policies.rekeying_touches(partition.path),
-            topics=None,
-            subset=ALL_TOPICS,
             part="groups",
         )
-        for partition in partitions_of(policies, scope, paused=gate.paused)
-        if partition.path not in gate.without and compacts_on(partition.policy, event)
+        for partition in _partitions_open(policies, scope, gate)
+        if compacts_on(partition.policy, event)
     ]
     if not parts:
         return []
     with connection.cursor() as cursor:
         cursor.execute(VECTORS_SQL.format(query=" UNION ALL ".join(parts), most=MOST_COMPARED), bound.values)
         return groups_make(cursor.fetchall(), most=min(most, MOST_GROUP))
+
+
+def _partitions_open(policies: Policies, scope: str, gate: Gate) -> list[PolicyPartition]:
+    partitions = partitions_of(policies, scope, paused=gate.paused)
+    return [partition for partition in partitions if partition.path not in gate.without]
 
 
 _NOTHING_SQL = """
@@ -145,9 +147,9 @@ def _partition_sql(
     now: dt.datetime,
     bound: Bound,
     trusted: bool,
-    topics: Sequence[uuid.UUID] | str | None,
-    subset: TopicSubset,
     part: str,
+    topics: Sequence[uuid.UUID] | str | None = None,
+    subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
 ) -> str:
     """Return the query of one partition: what ``moves``, what only has fields to fold again (``folds``), or what may

@@ -142,6 +142,14 @@ def folds_prepare(
     return PreparedFolds(folds)
 
 
+def question_seconds(left: float) -> float:
+    """Return how long a model may take for one question if ``left`` seconds are left for all of them.
+
+    A question gets the time of one whole answer; a shorter limit would waste it.
+    """
+    return min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS))
+
+
 def _fold(older: list[_Older], *, until: float | None) -> Fold:
     """Return the fold of one field's older revisions. A model is asked if ``until`` is given and not yet past."""
     first = older[0]
@@ -150,8 +158,7 @@ def _fold(older: list[_Older], *, until: float | None) -> Fold:
         [DatedValue(at=row.valid_from, text=row.value) for row in older],
         earlier=first.earlier,
         ask_model=left > 0,
-        # A question gets the time of one whole answer; a shorter limit would waste it.
-        within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
+        within=question_seconds(left),
     )
     return Fold(
         topic_id=first.topic_id,

@@ -255,15 +255,13 @@ def _rules_sql(judge: Judge) -> RulesSql:
     now = judge.time() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
-    rung_rules, rungs, at_once, pins, pin_rules, adds, compacts = [], [], [], [], [], [], []
+    rung_rules, rungs, at_once, pins, pin_rules, adds, compacts, timed = [], [], [], [], [], [], [], []
     for place, rule in enumerate(rules, start=1):
+        condition = condition_parse(rule.condition)
+        if takes_time(condition):
+            timed.append(place)
         compiled = predicate_sql(
-            condition_parse(rule.condition),
-            now=now,
-            score_sql=score,
-            skipped=judge.skipped,
-            bind=judge.bind,
-            categories_added=dict(added),
+            condition, now=now, score_sql=score, skipped=judge.skipped, bind=judge.bind, categories_added=dict(added)
         )
         needs_topic = needs_topic or compiled.needs_topic
         if rule.action in RUNG_ACTIONS:
@@ -290,7 +288,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
         adds=_adds_sql(adds),
         compact_rule=f"CASE {' '.join(compacts)} ELSE 0 END" if compacts else "0",
-        timed=tuple(place for place, rule in enumerate(rules, start=1) if takes_time(condition_parse(rule.condition))),
+        timed=tuple(timed),
         needs_topic=needs_topic,
     )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import SYSTEM
@@ -17,7 +16,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.summary import DatedValue
 from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.forgetting.compaction import Groups
-from memory.forgetting.field_summaries import MODEL_SECONDS
+from memory.forgetting.field_summaries import MODEL_SECONDS, question_seconds
 from memory.formulas.ladder import CLIMB_MARGIN
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -91,7 +90,7 @@ class TopicCompactor:
                 left = until - time.monotonic()
                 # The first group is always summarized by the model, as the first fold is.
                 asks = model_configured() and (left > 0 or not prepared.items)
-                within = min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)) if asks else None
+                within = question_seconds(left) if asks else None
                 prepared.items[number] = _item(members, sources, within=within, run=run, now=now)
                 prepared.members[number] = members
         return prepared

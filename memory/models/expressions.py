@@ -100,9 +100,13 @@ def counted_sql(row: str, *, at: str = "", idle: str = "", wall: str = "") -> st
     return f"({epoch_sql(at)} - CASE WHEN {wall} THEN 0 ELSE {idle} END)"
 
 
+def _elapsed_sql(row: str, now: str, skipped: str) -> str:
+    return f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
+
+
 def salience_effective_sql(row: str, now: str, *, skipped: str) -> str:
     """Return the effective salience at ``now`` (a timestamp) of ``row``, an alias of Vitality or Field."""
-    elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
+    elapsed = _elapsed_sql(row, now, skipped)
     return faded_sql(f"{row}.salience", decay_sql(elapsed, f"{row}.half_life"))
 
 
@@ -197,7 +201,7 @@ def score_sql(
         case "static":
             return f"{row}.salience"
         case "half_life":
-            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
+            elapsed = _elapsed_sql(row, now, skipped)
             return faded_sql(f"{row}.salience", decay_sql(elapsed, number_sql(half_life)))
         case "active_forgetting":
             return active_raw_sql(row, now=now, active_half_life=active_half_life, skipped=skipped)
@@ -210,7 +214,7 @@ def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float, s
     """Return the condition that ``row`` has gone unused for ``prune_after`` seconds, as ``archive_gate``."""
     match strategy:
         case "static" | "half_life" | "active_forgetting":
-            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')} - {skipped}"
+            elapsed = _elapsed_sql(row, now, skipped)
             return f"(greatest(0, {elapsed}) >= {number_sql(prune_after)})"
         case "relevance":
             return f"({idle_sql(row, now, skipped=skipped)} > {number_sql(prune_after)})"

@@ -37,23 +37,19 @@ ORDER BY a.actor, a.query_hash, a.at DESC
 
 _SHARE = reinforcement_share_sql("t.relevance", min_relevance="a.min_relevance")
 _TOPIC_HITS_SQL = f"""
-    SELECT t.id, a.id AS access_id, a.at, a.bump * {_SHARE} AS bump
+    SELECT t.id, a.id AS access_id, a.at, a.bump * {_SHARE} AS bump, a.field_bump * {_SHARE} AS field_bump
     FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS t (id, relevance)
     WHERE a.id = ANY(%(counted)s) AND {_SHARE} > 0
 """
 # A field is as relevant as its topic.
 _FIELD_HITS_SQL = f"""
-    SELECT f.id, f.access_id, t.at, t.field_bump * t.share AS bump
+    SELECT f.id, f.access_id, t.at, t.field_bump AS bump
     FROM (
         SELECT x.id, m.topic_id, a.id AS access_id
         FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.field_ids) AS x (id) JOIN memory_field m ON m.id = x.id
         WHERE a.id = ANY(%(counted)s)
     ) f
-    JOIN (
-        SELECT t.id AS topic_id, a.id AS access_id, a.at, a.field_bump, {_SHARE} AS share
-        FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS t (id, relevance)
-        WHERE a.id = ANY(%(counted)s) AND {_SHARE} > 0
-    ) t USING (access_id, topic_id)
+    JOIN ({_TOPIC_HITS_SQL}) t ON t.access_id = f.access_id AND t.id = f.topic_id
 """
 
 
