@@ -54,15 +54,24 @@ class ActivityDay:
     restored: int = 0
 
 
+def utc_days(days: int, *, now: dt.datetime) -> list[dt.date]:
+    """Return the last ``days`` days in UTC, earliest first, including today."""
+    today = now.astimezone(dt.UTC).date()
+    return [today - dt.timedelta(days=before) for before in range(days - 1, -1, -1)]
+
+
+def day_begin(day: dt.date) -> dt.datetime:
+    """Return the midnight with which a day in UTC begins."""
+    return dt.datetime.combine(day, dt.time(), tzinfo=dt.UTC)
+
+
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
     """Return the last ``days`` days in UTC, earliest first, including today and days without activity.
 
     One query, whose cost grows with the rows of these days. Raises ``NotVisible`` for a scope outside the caller's.
     """
     chosen = principal.scope_chosen(scope)
-    today = now.astimezone(dt.UTC).date()
-    first = today - dt.timedelta(days=days - 1)
-    found = {first + dt.timedelta(days=place): ActivityDay(first + dt.timedelta(days=place)) for place in range(days)}
+    found = {day: ActivityDay(day) for day in utc_days(days, now=now)}
     bound = Bound()
     sql = _DAYS_SQL.format(
         audit_within=path_sql("e.scope", chosen, bound.bind),
@@ -70,8 +79,8 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
         action_join="" if chosen == "/" else "JOIN memory_vitality v ON v.topic_id = a.topic_id",
         action_within=scope_sql("v.scope_id", chosen, bound.bind),
     )
-    bound.values["since"] = dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)
-    bound.values["until"] = dt.datetime.combine(today, dt.time(), tzinfo=dt.UTC) + dt.timedelta(days=1)
+    bound.values["since"] = day_begin(min(found))
+    bound.values["until"] = day_begin(max(found)) + dt.timedelta(days=1)
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
         for day, what, count in cursor.fetchall():
@@ -82,12 +91,11 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
 def live_days(live: int, *, days: int, now: dt.datetime) -> list[int]:
     """Return the number of live topics in the whole store at the end of each of the last ``days`` days in UTC, worked
     back from the ``live`` ones of now. One query, whose cost grows with the rows of these days."""
-    today = now.astimezone(dt.UTC).date()
-    first = today - dt.timedelta(days=days - 1)
+    every = utc_days(days, now=now)
     with connection.cursor() as cursor:
-        cursor.execute(_LIVE_SQL, {"since": dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)})
+        cursor.execute(_LIVE_SQL, {"since": day_begin(every[0])})
         changes: dict[dt.date, int | None] = dict(cursor.fetchall())
     found = [live]
-    for place in range(days - 1):
-        found.append(max(0, found[-1] - (changes.get(today - dt.timedelta(days=place)) or 0)))
+    for day in every[:0:-1]:
+        found.append(max(0, found[-1] - (changes.get(day) or 0)))
     return found[::-1]

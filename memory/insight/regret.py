@@ -15,6 +15,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
+from memory.insight.activity import day_begin, utc_days
 from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
@@ -185,14 +186,11 @@ def regret_days(*, days: int, principal: Principal, now: dt.datetime) -> list[Re
     Only archivings by runs count, because they measure the policy. One query over the archivings of these days.
     """
     bound = Bound()
-    today = now.astimezone(dt.UTC).date()
-    first = today - dt.timedelta(days=days - 1)
-    since = dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen("/"), since=since, until=now)
+    every = utc_days(days, now=now)
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen("/"), since=day_begin(every[0]), until=now)
     with connection.cursor() as cursor:
         cursor.execute(regrets + _DAYS_SQL, bound.values)
         found = {day: RegretDay(day, archived, regretted) for day, archived, regretted in cursor.fetchall()}
-    every = (first + dt.timedelta(days=place) for place in range(days))
     return [found.get(day, RegretDay(day)) for day in every]
 
 

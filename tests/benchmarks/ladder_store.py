@@ -10,9 +10,12 @@ import uuid
 
 from django.db import connection
 
+from memory.access.principal import SYSTEM
+from memory.forgetting.plan import run_plan
 from memory.formulas.partition_time import midnight
 from memory.formulas.salience import SECONDS_PER_DAY
-from memory.policy.effective import knobs_effective
+from memory.models import ForgetRun
+from memory.policy.effective import knobs_effective, policies_current
 
 NOW = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 HALF_LIFE_DAYS = 30
@@ -135,3 +138,16 @@ def _scope_id() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM memory_scope WHERE path = '/bench'")
         return int(cursor.fetchone()[0])
+
+
+def pressure_plan(now: dt.datetime) -> ForgetRun:
+    """Plan a run over the whole store that no gate holds back."""
+    return run_plan(
+        "/",
+        event="memory_pressure",
+        dry_run=False,
+        actor=SYSTEM.actor,
+        policies=policies_current(),
+        judged_at=now,
+        now=now,
+    )

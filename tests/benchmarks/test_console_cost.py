@@ -9,12 +9,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory.access.principal import SYSTEM
 from memory.embedding import embedder_get
-from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
 from memory.models import ApiKey, ForgetRun, PolicyVersion
-from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from tests.benchmarks import ladder_store
 from tests.benchmarks.report import milliseconds, p50, p95, table
@@ -71,15 +68,7 @@ def _fill() -> ForgetRun:
     now = timezone.now()
     values = {"max_archive_share": 1, "max_topics_for_forget_scan": 1_000_000, "topic_count_soft_limit": 0}
     policy_save("/", preset=None, values=values, author="bench", reason="for the bench", now=now)
-    run = run_plan(
-        "/",
-        event="memory_pressure",
-        dry_run=False,
-        actor=SYSTEM.actor,
-        policies=policies_current(),
-        judged_at=now,
-        now=now,
-    )
+    run = ladder_store.pressure_plan(now)
     run = run_work(run.id, now=now, seconds=1200)
     assert run.status == "done"
     members = {field.attname: getattr(run, field.attname) for field in ForgetRun._meta.concrete_fields}

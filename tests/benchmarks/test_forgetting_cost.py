@@ -9,7 +9,6 @@ from django.db import connection
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_revert
 from memory.insight.whatif import affected_page, whatif
@@ -17,7 +16,7 @@ from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
-from tests.benchmarks.ladder_store import NOW, store_clear, store_fill, topics_make_due
+from tests.benchmarks.ladder_store import NOW, pressure_plan, store_clear, store_fill, topics_make_due
 from tests.benchmarks.report import milliseconds, p50, table
 from tests.cast import Caller
 from tests.forgetting.candidates import candidates_find
@@ -114,15 +113,7 @@ def _run(size: int) -> list[object]:
     plans, applies, undos, plains = [], [], [], []
     for _ in range(TIMES):
         started = time.perf_counter()
-        run = run_plan(
-            "/",
-            event="memory_pressure",
-            dry_run=False,
-            actor=SYSTEM.actor,
-            policies=policies_current(),
-            judged_at=NOW,
-            now=NOW,
-        )
+        run = pressure_plan(NOW)
         planned = time.perf_counter()
         run = run_work(run.id, now=NOW, seconds=600)
         applied = time.perf_counter()
@@ -202,15 +193,7 @@ def test_what_compaction_adds_to_a_run(operator: Caller) -> None:
         for _turn in range(3):
             now = timezone.now()
             started = time.perf_counter()
-            run = run_plan(
-                "/",
-                event="memory_pressure",
-                dry_run=False,
-                actor=SYSTEM.actor,
-                policies=policies_current(),
-                judged_at=now,
-                now=now,
-            )
+            run = pressure_plan(now)
             ForgetRun.objects.filter(pk=run.id).update(status=ForgetRun.Status.APPLYING)
             planned = time.perf_counter()
             run = run_work(run.id, now=now, seconds=600)

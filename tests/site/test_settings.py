@@ -24,13 +24,9 @@ from memstate_site.folder import CHECKOUT
 from memstate_site.listening import listening_socket, shown_address
 
 
-def settings_with(*names: str, **environment: str) -> dict[str, Any]:
-    """The settings of a fresh process with this environment."""
-    program = (
-        "import json; from memstate_site import settings as s;"
-        f"print(json.dumps({{name: getattr(s, name) for name in {names!r}}}, default=str))"
-    )
-    result = subprocess.run(
+def fresh_process(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process with this environment besides its own."""
+    return subprocess.run(
         [sys.executable, "-c", program],
         cwd=CHECKOUT,
         env={**os.environ, **environment},
@@ -38,7 +34,15 @@ def settings_with(*names: str, **environment: str) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    values: dict[str, Any] = json.loads(result.stdout)
+
+
+def settings_with(*names: str, **environment: str) -> dict[str, Any]:
+    """The settings of a fresh process with this environment."""
+    program = (
+        "import json; from memstate_site import settings as s;"
+        f"print(json.dumps({{name: getattr(s, name) for name in {names!r}}}, default=str))"
+    )
+    values: dict[str, Any] = json.loads(fresh_process(program, **environment).stdout)
     return values
 
 
@@ -184,14 +188,7 @@ def test_an_address_for_everybody_is_shown_as_one_that_a_browser_can_open() -> N
 def settings_read(**environment: str) -> tuple[list[str], str]:
     """What a fresh process with this environment finds unknown, and what it writes to stderr."""
     program = "import json; from memstate_site import settings as s; print(json.dumps(s.MEMSTATE_UNKNOWN_VARIABLES))"
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=CHECKOUT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    result = fresh_process(program, **environment)
     return json.loads(result.stdout), result.stderr
 
 
