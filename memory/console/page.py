@@ -27,6 +27,7 @@ from memory.access.accounts import account_role
 from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
 from memory.console.people import may, principal_of
+from memory.console.places import places_shown, tabs_shown
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.pause import pauses_active
@@ -111,9 +112,9 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer``, and two
-    that whole pages show by one query each: ``pauses``, the pauses of forgetting, and ``waiting``, what needs a
-    decision."""
+    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer``, the ``places`` of the
+    menu and the ``tabs`` of the place. Two are read by one query each where a template uses them: ``pauses``, the
+    pauses of forgetting, and ``waiting``, what needs a decision."""
     role = getattr(request, "role", None)
     common = {
         "now": timezone.now(),
@@ -122,6 +123,8 @@ def show(
         "may_administer": may(role, ADMINISTRATOR),
         "is_part": bool(getattr(request, "htmx", False)),
         "pauses": functools.partial(pauses_active, timezone.now()),
+        "places": functools.partial(places_shown, request, role or READER),
+        "tabs": functools.partial(tabs_shown, request, role or READER),
         "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)

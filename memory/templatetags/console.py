@@ -12,9 +12,8 @@ from django.contrib.staticfiles import finders
 from django.http import QueryDict
 from django.template.context import RequestContext
 from django.templatetags.static import static
-from django.urls import reverse
 from django.utils.html import escape, format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
@@ -208,18 +207,7 @@ def query(context: RequestContext, **changes: Any) -> str:
     return f"?{members.urlencode()}" if members else "?"
 
 
-@register.simple_tag(takes_context=True)
-def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str, waits: int = 0) -> SafeString:
-    """Return a line of the navigation, marked as current on the page `name` and on those whose name begins with it or
-    with one of `also`. `key` goes there after `g`. `waits` counts what waits there for a decision."""
-    match = context["request"].resolver_match
-    here = (match.url_name or "") if match else ""
-    current = here in (name, *also) or here.startswith(tuple(f"{each}_" for each in (name, *also)))
-    return format_html(
-        '<li><a href="{}" data-go="{}"{}>{}{}</a></li>',
-        reverse(f"console:{name}"),
-        key,
-        mark_safe(' aria-current="page"') if current else "",
-        label,
-        format_html(' <span class="waits num" title="Waiting">{}</span>', f"{waits:,}") if waits else "",
-    )
+@register.filter
+def member(value: Any, name: str) -> Any:
+    """Return a member of a value by its name, nothing for no name."""
+    return getattr(value, name) if name else None

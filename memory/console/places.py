@@ -1,0 +1,149 @@
+"""The places of the console and their tabs: one table for the menu, the tabs below the heading, the list of keys and
+the command palette."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from memory.console.people import may
+from memory.llm.chat_request import model_configured
+
+READER, OPERATOR, ADMINISTRATOR = "reader", "operator", "administrator"
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A page of a place: the name of its URL, its label, the names of pages below it, and the least role it needs."""
+
+    name: str
+    label: str
+    also: tuple[str, ...] = ()
+    least: str = READER
+
+    def fit(self, name: str) -> int:
+        """Return how closely the page ``name`` belongs here: the length of the name it begins with, 0 for no."""
+        return max(
+            (len(each) for each in (self.name, *self.also) if name == each or name.startswith(f"{each}_")), default=0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the menu. ``key`` goes there after ``g``. ``kept`` are members of the address that its tabs share.
+    ``counter`` names the number of ``Waiting`` beside it."""
+
+    label: str
+    key: str
+    tabs: tuple[Tab, ...]
+    kept: tuple[str, ...] = ()
+    counter: str = ""
+
+    def fit(self, name: str) -> int:
+        """Return how closely the page ``name`` belongs here, 0 for not at all."""
+        return max(tab.fit(name) for tab in self.tabs)
+
+
+PLACES = (
+    Place("Home", "o", (Tab("overview", "Home"),)),
+    Place(
+        "Memories",
+        "l",
+        (
+            Tab("lookup", "Live", ("topic",)),
+            Tab("archived", "Archived"),
+            Tab("duplicates", "Duplicates", ("duplicate",)),
+            Tab("extract", "Add", ("extraction",)),
+        ),
+        counter="duplicates",
+    ),
+    Place(
+        "Recalls",
+        "q",
+        (
+            Tab("recalls", "Log", ("recall",)),
+            Tab("lookup_agent", "Ask as an agent"),
+            Tab("overview_regretted", "Regret"),
+        ),
+    ),
+    Place(
+        "Tuning",
+        "t",
+        (
+            Tab("salience", "Curve"),
+            Tab("policy", "Values"),
+            Tab("policy_presets", "Presets"),
+            Tab("policies", "All policies"),
+        ),
+        kept=("scope",),
+    ),
+    Place("Runs", "r", (Tab("runs", "Runs", ("run",)), Tab("pause", "Pause", least=OPERATOR)), counter="runs"),
+    Place("Erasure", "f", (Tab("forget", "Forget"), Tab("forget_receipts", "Receipts", ("forget_receipt",)))),
+    Place("Activity", "u", (Tab("audit", "Activity"),)),
+    Place(
+        "Settings",
+        "k",
+        (
+            Tab("keys", "Keys", ("key",)),
+            Tab("model", "Model"),
+            Tab("schedules", "Jobs", ("schedule",)),
+            Tab("transfer", "Export and import", least=OPERATOR),
+            Tab("account", "Account"),
+        ),
+        counter="failures",
+    ),
+)
+ASSISTANT = Place("Assistant", "a", (Tab("assistant", "Assistant", ("conversation", "study")),))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A drawn line of the menu or a drawn tab."""
+
+    label: str
+    address: str
+    current: bool
+    key: str = ""
+    counter: str = ""
+
+
+def places_shown(request: HttpRequest, role: str) -> list[Link]:
+    """Return the menu for a role. The assistant is shown where a model is configured, and on its own pages."""
+    here = _here(request)
+    places: Iterable[Place] = (*PLACES, ASSISTANT) if model_configured() or ASSISTANT.fit(here) else PLACES
+    current = _place(here)
+    return [
+        Link(place.label, reverse(f"console:{_open(place, role)[0].name}"), place is current, place.key, place.counter)
+        for place in places
+    ]
+
+
+def tabs_shown(request: HttpRequest, role: str) -> list[Link]:
+    """Return the tabs of the place of this page, or nothing where it has only one."""
+    here = _here(request)
+    place = _place(here)
+    tabs = _open(place, role) if place else []
+    if place is None or len(tabs) < 2:
+        return []
+    best = max(tab.fit(here) for tab in tabs)
+    kept = {name: request.GET[name] for name in place.kept if request.GET.get(name)}
+    tail = f"?{urlencode(kept)}" if kept else ""
+    return [
+        Link(tab.label, f"{reverse(f'console:{tab.name}')}{tail}", bool(best) and tab.fit(here) == best) for tab in tabs
+    ]
+
+
+def _here(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return (match.url_name or "") if match else ""
+
+
+def _place(here: str) -> Place | None:
+    best = max((*PLACES, ASSISTANT), key=lambda place: place.fit(here))
+    return best if best.fit(here) else None
+
+
+def _open(place: Place, role: str) -> list[Tab]:
+    return [tab for tab in place.tabs if may(role, tab.least)]
