@@ -13,6 +13,7 @@ from memory.console.pages import (
     keys,
     lookup,
     model,
+    notifications,
     overview,
     pause,
     policies,
@@ -49,5 +50,6 @@ urlpatterns = [
     *audit.urlpatterns,
     *keys.urlpatterns,
     *model.urlpatterns,
+    *notifications.urlpatterns,
     *transfer.urlpatterns,
 ]
