@@ -21,6 +21,7 @@ from memory.console.pages import (
     runs,
     salience,
     schedules,
+    suggest,
     topic,
     transfer,
 )
@@ -50,4 +51,5 @@ urlpatterns = [
     *keys.urlpatterns,
     *model.urlpatterns,
     *transfer.urlpatterns,
+    *suggest.urlpatterns,
 ]
