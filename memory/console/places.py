@@ -75,6 +75,7 @@ PLACES = (
             Tab("salience", "Curve"),
             Tab("policy", "Values"),
             Tab("policy_presets", "Presets"),
+            Tab("salience_backtest", "Backtest"),
             Tab("policies", "All policies"),
         ),
         kept=("scope",),

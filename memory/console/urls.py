@@ -22,6 +22,7 @@ from memory.console.pages import (
     runs,
     salience,
     schedules,
+    suggest,
     topic,
     transfer,
 )
@@ -52,4 +53,5 @@ urlpatterns = [
     *model.urlpatterns,
     *notifications.urlpatterns,
     *transfer.urlpatterns,
+    *suggest.urlpatterns,
 ]

@@ -60,7 +60,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     settled(page)
 
     # Loosen a threshold: by the mouse, then to the number.
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Salience").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Tuning").click()
     settled(page)
     number = page.locator("#salience-form input[name=forget_salience_threshold]")
     x, y = line_of(page, 0)

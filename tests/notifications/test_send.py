@@ -141,7 +141,9 @@ def test_a_name_that_leads_to_a_private_address_is_not_asked(receiver: Receiver,
     target.save()
     write_test(target, now=timezone.now())
     deliveries_send(seconds=10)
-    assert NotificationDelivery.objects.get().answer.startswith("The address is not public")
+    found = NotificationDelivery.objects.get()
+    assert (found.status, found.attempts) == ("waiting", 1)
+    assert "MEMSTATE_NOTIFY_PRIVATE_ADDRESSES" in found.answer
 
 
 def test_the_connection_goes_to_the_address_that_was_checked(

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonField, form_error
+from memory.console.fields import ReasonField, SuggestInput, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
@@ -57,7 +57,7 @@ class TopicForm(forms.Form):
 
     title = LineField(max_length=1000)
     summary = LinesField(rows=6)
-    kind = LineField(max_length=MOST_NAME, required=False)
+    kind = LineField(max_length=MOST_NAME, required=False, widget=SuggestInput("kind"))
     categories = LinesField(rows=3, help_text="One per line.")
     salience = forms.FloatField(
         min_value=0,
