@@ -91,6 +91,7 @@ PLACES = (
             Tab("model", "Model"),
             Tab("schedules", "Jobs", ("schedule",)),
             Tab("transfer", "Export and import", least=OPERATOR),
+            Tab("notifications", "Notifications", least=ADMINISTRATOR),
             Tab("account", "Account"),
         ),
         counter="failures",

@@ -13,6 +13,7 @@ from memory.console.pages import (
     keys,
     lookup,
     model,
+    notifications,
     overview,
     pause,
     policies,
@@ -50,6 +51,7 @@ urlpatterns = [
     *audit.urlpatterns,
     *keys.urlpatterns,
     *model.urlpatterns,
+    *notifications.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
 ]

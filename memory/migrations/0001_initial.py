@@ -834,6 +834,51 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name='NotificationTarget',
+            fields=[
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=100)),
+                ('kind', models.CharField(choices=[('webhook', 'Webhook'), ('mail', 'Mail')], max_length=10)),
+                ('address', models.CharField(help_text='May hold a secret in its path, so pages show the host only.', max_length=1000)),
+                ('salt', models.CharField(help_text='The secret that signs is made of it and of the secret key.', max_length=64)),
+                ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=20), default=list, size=None)),
+                ('regret_above', models.FloatField(blank=True, help_text='A share from 0 to 1.', null=True)),
+                ('enabled', models.BooleanField(default=True)),
+                ('created_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='NotificationOccurrence',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('event', models.CharField(max_length=20)),
+                ('subject', models.CharField(help_text='What it is about, such as the id of a run.', max_length=800)),
+                ('began_at', models.DateTimeField()),
+                ('over_at', models.DateTimeField(blank=True, null=True)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('over_at__isnull', True)), fields=('event', 'subject'), name='occurrence_open')],
+            },
+        ),
+        migrations.CreateModel(
+            name='NotificationDelivery',
+            fields=[
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('message', models.JSONField()),
+                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('failed', 'Failed')], default='waiting', max_length=10)),
+                ('attempts', models.PositiveIntegerField(default=0)),
+                ('created_at', models.DateTimeField()),
+                ('due_at', models.DateTimeField(help_text='When the next attempt may begin.')),
+                ('finished_at', models.DateTimeField(blank=True, null=True)),
+                ('answer', models.CharField(blank=True, default='', help_text='How the last attempt ended.', max_length=200)),
+                ('occurrence', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to='memory.notificationoccurrence')),
+                ('target', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='memory.notificationtarget')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('status', 'waiting')), fields=['due_at'], name='delivery_due'), models.Index(fields=['-created_at', '-id'], name='delivery_newest')],
+            },
+        ),
         # Room on each page lets a row be updated in place, which is what reinforcement does all day.
         migrations.RunSQL(
             """
