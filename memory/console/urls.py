@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    add,
     archived,
     assistant,
     audit,
@@ -19,6 +20,7 @@ from memory.console.pages import (
     policies,
     recalls,
     receipts,
+    released,
     runs,
     salience,
     schedules,
@@ -36,6 +38,8 @@ urlpatterns = [
     *recalls.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
+    *released.urlpatterns,
+    *add.urlpatterns,
     *extract.urlpatterns,
     *assistant.urlpatterns,
     *bulk.urlpatterns,
