@@ -74,6 +74,8 @@ PLACES = (
         (
             Tab("salience", "Curve"),
             Tab("policy", "Values"),
+            Tab("policy_rules", "Rules"),
+            Tab("policy_versions", "Versions", ("policy_version", "policy_rollback")),
             Tab("policy_presets", "Presets"),
             Tab("salience_backtest", "Backtest"),
             Tab("policies", "All policies"),
