@@ -4,7 +4,7 @@ import datetime as dt
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
+from memory.insight.action_words import action_words
 
 register = template.Library()
 
@@ -99,6 +100,27 @@ def a_run(event: str) -> str:
     """Return what set off a run, within a sentence: `a scheduled run`, `a run after an ingest`."""
     words = event_words(event)
     return f"a {words[0].lower()}{words[1:]}"
+
+
+register.filter(action_words)
+
+
+@register.filter
+def changed_lines(event: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what an entry of the audit changed: each member's name, and its text before and after."""
+    before, after = event["before"], event["after"]
+    names = dict.fromkeys([*before, *after])
+    return [(name.replace("_", " "), _plain_text(before.get(name)), _plain_text(after.get(name))) for name in names]
+
+
+def _plain_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')}: {_plain_text(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain_text, value))
+    return "" if value is None else str(value)
 
 
 @register.filter

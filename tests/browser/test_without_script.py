@@ -25,7 +25,7 @@ def test_signing_in_and_out(enter: Enter) -> None:
 
 
 def test_a_list_is_filtered_paged_and_counted(page: Page) -> None:
-    page.goto("/audit/")
+    page.goto("/audit/?range=30d")
     page.get_by_label("Who").fill("demo")
     page.get_by_role("button", name="Filter").click()
     expect(page).to_have_url(re.compile(r"actor=demo"))
