@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    agents,
     archived,
     assistant,
     audit,
@@ -21,6 +22,7 @@ from memory.console.pages import (
     runs,
     salience,
     schedules,
+    scopes,
     topic,
     transfer,
 )
@@ -32,6 +34,8 @@ urlpatterns = [
     *account.urlpatterns,
     *lookup.urlpatterns,
     *recalls.urlpatterns,
+    *scopes.urlpatterns,
+    *agents.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
     *extract.urlpatterns,
