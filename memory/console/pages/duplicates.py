@@ -283,7 +283,7 @@ def _around(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[st
         "scope": scope,
         "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
         "settings": duplicate_settings(scope),
-        "waiting": waiting_count(scope, at_most=MOST_COUNTED),
+        "uncompared": waiting_count(scope, at_most=MOST_COUNTED),
         "pickable": any(pair["state"] == "open" for pair in pairs),
     }
 
