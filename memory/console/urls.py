@@ -14,6 +14,7 @@ from memory.console.pages import (
     keys,
     lookup,
     model,
+    notifications,
     overview,
     pause,
     policies,
@@ -23,6 +24,7 @@ from memory.console.pages import (
     salience,
     schedules,
     scopes,
+    suggest,
     topic,
     transfer,
 )
@@ -53,5 +55,7 @@ urlpatterns = [
     *audit.urlpatterns,
     *keys.urlpatterns,
     *model.urlpatterns,
+    *notifications.urlpatterns,
     *transfer.urlpatterns,
+    *suggest.urlpatterns,
 ]

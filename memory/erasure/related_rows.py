@@ -56,6 +56,8 @@ KEPT: dict[str, str] = {
     "memory_workerheartbeat": "a name and a time",
     "memory_watermark": "a name and a number",
     "memory_wakeup": "a scope and an event",
+    "memory_notificationtarget": "addresses and names, chosen by administrators",
+    "memory_notificationoccurrence": "an event, and ids of runs and jobs",
     "memory_policyversion.values": "what is in force; a purge changes no policy",
     "memory_policyversion.rules": "what is in force; a purge changes no policy",
     "memory_policyversion.diff": "the changes of the above",

@@ -17,6 +17,7 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words
+from memory.insight.action_words import actions_of
 from memory.predicates.binding import Bound, path_sql
 
 _RUN = 2
@@ -49,8 +50,8 @@ ORDER BY f.at DESC, f.kind DESC, f.id DESC
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
     """Which entries are shown; None means all. ``scope`` is canonical and includes what lies below it. An ``actor`` may
-    be named without ``user:`` and ``key:``. An ``action`` is a name or its first words, such as ``ingest``, with
-    spaces or underscores."""
+    be named without ``user:`` and ``key:``. An ``action`` is what pages show, such as ``Created``, a name, or its first
+    words, such as ``ingest``, with spaces or underscores."""
 
     scope: str = "/"
     actor: str | None = None
@@ -121,7 +122,8 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
         conditions.append(f"actor = ANY({bound.bind(caller_names(filters.actor))})")
     if filters.action is not None:
         action = bound.bind("_".join(filters.action.lower().removesuffix("*").replace("_", " ").split()))
-        conditions.append(f"(action = {action} OR starts_with(action, {action} || '_'))")
+        shown = bound.bind(actions_of(filters.action))
+        conditions.append(f"(action = {action} OR starts_with(action, {action} || '_') OR action = ANY({shown}))")
     if filters.topic_id is not None:
         conditions.append(f"topic_id = {bound.bind(filters.topic_id)}")
     if filters.since is not None:

@@ -21,6 +21,8 @@ from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, 
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
+# The time over which regret is watched.
+RECENT_DAYS = 30
 SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
 # An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
@@ -194,6 +196,17 @@ def regret_days(*, days: int, principal: Principal, now: dt.datetime, scope: str
         cursor.execute(regrets + _DAYS_SQL, bound.values)
         found = {day: RegretDay(day, archived, regretted) for day, archived, regretted in cursor.fetchall()}
     return [found.get(day, RegretDay(day)) for day in every]
+
+
+def regret_recent(*, now: dt.datetime) -> tuple[int, int]:
+    """Return how many topics runs archived in the whole store in the last 30 days, and how many of these were needed
+    afterwards. One query over the archivings of these days."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope="/", since=day_begin(utc_days(RECENT_DAYS, now=now)[0]), until=now)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOTALS_SQL.format(which="source = 'run'"), bound.values)
+        archived, regretted, *_signals = cursor.fetchone()
+    return archived, regretted
 
 
 def regretted_list(

@@ -16,6 +16,7 @@ from memory.models.job import Job
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
+from memory.models.notifications import NotificationDelivery, NotificationOccurrence, NotificationTarget
 from memory.models.pauses import ForgetPause
 from memory.models.policies import PartitionActivity, PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
@@ -51,6 +52,9 @@ __all__ = [
     "Job",
     "Lexeme",
     "Link",
+    "NotificationDelivery",
+    "NotificationOccurrence",
+    "NotificationTarget",
     "PartitionActivity",
     "PolicyVersion",
     "Rekeying",

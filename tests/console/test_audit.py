@@ -93,8 +93,7 @@ def test_a_filter_that_makes_no_sense_is_explained_in_place(looker: Client, db: 
     page = looker.get("/audit/", {"since": "yesterday", "scope": "no scope", "topic": "7"})
 
     assert page.status_code == 200
-    assert "Enter a valid date." in page.content.decode()
-    assert "Enter a valid UUID." in page.content.decode()
+    assert {"invalid", "invalid-scope"} <= set(codes_of(page))
     assert 'aria-invalid="true"' in page.content.decode()
 
 
@@ -139,7 +138,7 @@ def test_an_export_holds_exactly_the_filter_and_opens_safely_in_a_spreadsheet(lo
         at="2026-01-01T00:00:00Z", actor="system", action="noted", scope="/team/red", reason='=HYPERLINK("http://x")'
     )
 
-    reply = looker.get("/audit/export.csv", {"scope": "/team/red"})
+    reply = looker.get("/audit/export.csv", {"scope": "/team/red", "range": "all"})
     text = b"".join(reply.streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
     rows = list(csv.DictReader(io.StringIO(text)))
 
@@ -147,7 +146,7 @@ def test_an_export_holds_exactly_the_filter_and_opens_safely_in_a_spreadsheet(lo
     assert [row["scope"] for row in rows] == ["/team/red", "/team/red"]
     assert rows[-1]["reason"] == '\'=HYPERLINK("http://x")'
 
-    reply = looker.get("/audit/export.jsonl", {"scope": "/team/red"})
+    reply = looker.get("/audit/export.jsonl", {"scope": "/team/red", "range": "all"})
     lines = [json.loads(line) for line in b"".join(reply.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert [line["reason"] for line in lines] == ["", '=HYPERLINK("http://x")']
 

@@ -272,6 +272,7 @@ SEARCHED = {
     "memory_auditevent",
     "memory_forgetrun",
     "memory_forgetpause",
+    "memory_notificationdelivery",
     "memory_forgetlisting",
     "memory_idempotencyrecord",
     "memory_conversation",

@@ -4,40 +4,40 @@ from typing import Any
 
 from django import forms
 
-from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.list_page import FilterForm, ListPage
+from memory.console.fields import ActionField, ActorField, ScopeField
+from memory.console.list_page import ListPage
+from memory.console.time_ranges import ALL, RangeForm
 from memory.insight.audit_list import AuditFilter, audit_count, audit_list
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 
 
-class AuditForm(FilterForm[AuditFilter]):
+class AuditForm(RangeForm[AuditFilter]):
     """The filter of the list."""
 
-    actor = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Who",
-        widget=forms.TextInput(attrs={"placeholder": "a user, a key or system"}),
-    )
-    action = forms.CharField(
-        required=False, max_length=50, label="What", widget=forms.TextInput(attrs={"placeholder": "restored"})
-    )
+    actor = ActorField(required=False, placeholder="a user, a key or system")
+    action = ActionField(required=False, placeholder="Created")
     scope = ScopeField(required=False)
     topic = forms.UUIDField(required=False, label="Topic", widget=forms.TextInput(attrs={"placeholder": "its id"}))
-    since = DayField(required=False, label="From")
-    until = DayField(required=False, label="Until")
+
+    field_order = ("actor", "action", "scope", "topic")
+
+    @property
+    def range_default(self) -> str:
+        """The last 24 hours; everything that happened to one topic."""
+        return ALL if self.data.get("topic") else "24h"
 
     def to_filter(self) -> AuditFilter:
         """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
+        since, until = self.period()
         return AuditFilter(
             scope=cleaned.get("scope") or "/",
             actor=cleaned.get("actor") or None,
             action=cleaned.get("action") or None,
             topic_id=cleaned.get("topic"),
-            since=start_of(cleaned.get("since")),
-            until=end_of(cleaned.get("until")),
+            since=since,
+            until=until,
         )
 
 
