@@ -38,9 +38,7 @@ def level(
     found: list[ScopeFigures] = []
     cursor = None
     while True:
-        rows, cursor = scope_children(
-            parent, sort=sort, principal=principal, now=clock.now, cursor=cursor, limit=limit
-        )
+        rows, cursor = scope_children(parent, sort=sort, principal=principal, now=clock.now, cursor=cursor, limit=limit)
         found += rows
         if cursor is None:
             return found
