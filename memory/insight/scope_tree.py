@@ -31,9 +31,12 @@ WITH places AS MATERIALIZED (
     SELECT child, count(*) FILTER (WHERE path <> child) AS below FROM places GROUP BY 1
 ), sizes AS (
     SELECT p.child, sum(v.times) FILTER (WHERE v.rung = 0) AS active, sum(v.times) AS live,
-           sum(v.times) FILTER (WHERE v.rung = 1) AS summarized, sum(v.times) FILTER (WHERE v.rung = 2) AS detached
-    FROM (SELECT scope_id, rung, count(*) AS times FROM memory_vitality WHERE live GROUP BY 1, 2) v
-    JOIN places p ON p.id = v.scope_id GROUP BY 1
+           sum(v.times) FILTER (WHERE v.rung = 1) AS summarized, sum(v.times) FILTER (WHERE v.rung = 2) AS detached,
+           sum(v.used) AS used
+    FROM (
+        SELECT scope_id, rung, count(*) AS times, count(*) FILTER (WHERE last_retrieved_at >= %(since)s) AS used
+        FROM memory_vitality WHERE live GROUP BY 1, 2
+    ) v JOIN places p ON p.id = v.scope_id GROUP BY 1
 ), changes AS (
     SELECT p.child, sum(c.change) AS growth FROM (
         SELECT scope_id, count(*) AS change FROM memory_topic WHERE created_at >= %(since)s GROUP BY 1
@@ -49,10 +52,11 @@ WITH places AS MATERIALIZED (
 ), figures AS (
     SELECT child, below, coalesce(active, 0)::bigint AS active, coalesce(summarized, 0)::bigint AS summarized,
            coalesce(detached, 0)::bigint AS detached, coalesce(live, 0)::bigint AS size,
-           coalesce(growth, 0)::bigint AS growth, coalesce(recalls, 0)::bigint AS recalls, 0::bigint AS name
+           coalesce(used, 0)::bigint AS used, coalesce(growth, 0)::bigint AS growth,
+           coalesce(recalls, 0)::bigint AS recalls, 0::bigint AS name
     FROM children LEFT JOIN sizes USING (child) LEFT JOIN changes USING (child) LEFT JOIN recalls USING (child)
 )
-SELECT child, below, active, summarized, detached, growth, recalls, most, {sort}
+SELECT child, below, active, summarized, detached, used, growth, recalls, most, {sort}
 FROM (SELECT *, max(size) OVER () AS most FROM figures) f WHERE {after}
 ORDER BY {sort} DESC, child LIMIT {limit:d}
 """
@@ -73,12 +77,14 @@ GROUP BY 1
 
 @dataclass(frozen=True, slots=True)
 class ScopeFigures:
-    """A scope with all that lies below it: its live topics by rung, the change of their number and the recalls in it
-    within ``DAYS``, and the number of scopes ``below``. ``share`` is its size beside the largest one of its level."""
+    """A scope with all that lies below it: its live topics by rung; how many of them recalls have returned (``used``),
+    the change of their number and the recalls asked there within ``DAYS``; and how many scopes lie ``below``. ``share``
+    is its size beside the largest one of its level."""
 
     path: str
     below: int
     rungs: dict[str, int]
+    used: int
     growth: int
     recalls: int
     share: float
@@ -87,6 +93,11 @@ class ScopeFigures:
     def live(self) -> int:
         """The number of topics that queries return."""
         return sum(self.rungs.values())
+
+    @property
+    def used_share(self) -> float | None:
+        """The share of the live topics that recalls have returned; None without any."""
+        return self.used / self.live if self.live else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +174,7 @@ def _child_sql(column: str, parent: str, bound: Bound) -> str:
 
 
 def _figures(path: str, below: int, active: int, summarized: int, detached: int, *rest: Any) -> ScopeFigures:
-    growth, recalls, most = rest
+    used, growth, recalls, most = rest
     labels = (str(rung.label) for rung in (Rung.ACTIVE, Rung.SUMMARIZED, Rung.DETACHED))
     rungs = dict(zip(labels, (active, summarized, detached), strict=True))
-    return ScopeFigures(path, below, rungs, growth, recalls, sum(rungs.values()) / (most or 1))
+    return ScopeFigures(path, below, rungs, used, growth, recalls, sum(rungs.values()) / (most or 1))

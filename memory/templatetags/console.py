@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
+from memory.insight.action_words import action_words
 
 register = template.Library()
 
@@ -94,6 +95,12 @@ def span(value: float) -> str:
 def words(value: Any) -> str:
     """Return a name of the store, such as `memory_pressure`, as words."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def action(value: str) -> str:
+    """Return an action of the audit as pages name it: `Created` for `ingest_new_topic`."""
+    return action_words(value)
 
 
 @register.filter
