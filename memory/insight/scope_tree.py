@@ -119,7 +119,7 @@ def scope_children(
     """Return the scopes one level below ``parent``, and ``parent`` itself if topics lie directly in it; and the cursor
     of the next page. Largest first, or by ``sort``.
 
-    One query. It reads Vitality once, and the topics, changes and recalls of ``DAYS``: 60 ms for 100,000 topics in
+    One query. It reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
     2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
     chosen = principal.scope_chosen(parent)
