@@ -24,6 +24,7 @@ from memory.core.errors import ValueRefused
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
+from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
@@ -33,7 +34,16 @@ from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
 from memory.jobs.watch import regret_look, worker_look
-from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, Topic, WorkerHeartbeat
+from memory.models import (
+    ErasureCheck,
+    ExtractionJob,
+    IdempotencyRecord,
+    ImportJob,
+    Job,
+    StudyJob,
+    Topic,
+    WorkerHeartbeat,
+)
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
@@ -237,6 +247,16 @@ def import_continue(job_id: str) -> str:
 
 
 import_enqueue: Enqueue = _kind(import_continue).enqueue_id
+
+
+@task("Verification of erasures", "Searches every table for what was purged.", model=ErasureCheck)
+def erasure_check_continue(job_id: str) -> str:
+    """Continue a verification for one turn, and enqueue the remainder. Returns its status."""
+    job = erasure_check_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=erasure_check_enqueue)
+    return job.status
+
+
+erasure_check_enqueue: Enqueue = _kind(erasure_check_continue).enqueue_id
 
 
 def _left(until: float) -> float:

@@ -99,6 +99,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "refused": refused,
             "is_first": not request.GET.get("cursor"),
             "rows": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
+            "sure": len({match.confidence for match in matches}) < 2,
             "tally": listing_tally(listing_id),
             "heading": _heading(listing),
             "button": _button(listing),
