@@ -443,7 +443,7 @@ def test_receipts_are_listed_and_shown_and_say_whether_the_chain_is_whole(
         reply = looker.get(address)
         assert reply.status_code == 200, address
         said = body_of(reply)
-        assert receipt.hash[:12] in said
+        assert (str(receipt.pk) if address == "/forget/receipts/" else receipt.hash) in said
         assert "first secret" not in said
         assert "second secret" not in said
     assert "Verified 2 receipts" in text_of(looker.get("/forget/receipts/chain/"))
