@@ -23,6 +23,7 @@ EXPECTED = {
     "conversation_written": 302,
     "study_progress": 302,
     "transfer_progress": 302,
+    "notifications_sent": 302,
     "forget_receipts_check_progress": 302,
     "schedules_pulse": 302,
     "salience_save": 302,
