@@ -80,6 +80,7 @@ def caller(request: ConsoleRequest) -> HttpResponse:
             "changes": changes,
             "more_changes": more_changes,
             "keys": [key_as_json(key, now=now) for key in keys],
+            "asks_with": next((key.pk for key in keys if key.revoked_at is None and not key.is_expired(now)), None),
             "days": DAYS,
             "since": days[0].day,
             "bars": {noun: spark_bars([day.day for day in days], each, noun) for noun, each in numbers.items()},

@@ -163,7 +163,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     now = timezone.now()
     keys = keys_to_impersonate(now)
     asked = AgentForm.defaults | request.GET.dict() if "q" in request.GET else None
-    form = AgentForm(asked, keys=keys, operator=request.principal)
+    form = AgentForm(asked, keys=keys, operator=request.principal, initial={"key": request.GET.get("key", "")})
     context: dict[str, Any] = {"form": form}
     if form.is_valid():
         answer = query_answer(form.to_filter(), principal=form.principal, now=now, record=False)

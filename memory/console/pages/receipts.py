@@ -40,7 +40,7 @@ SAID = {
     "memory_revision": ("value", "values"),
     "memory_lexeme": ("word", "words"),
     "memory_link": ("link", "links"),
-    "memory_accesslog": ("query", "queries"),
+    "memory_accesslog": ("query record", "query records"),
     "memory_conversationturn": ("message", "messages"),
 }
 
