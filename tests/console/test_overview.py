@@ -268,7 +268,7 @@ def test_what_waits_is_counted_in_the_menu_and_named_at_home(looker: Client) -> 
     now = timezone.now()
     Failure.objects.create(id="1", name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
     page = text_of(looker, "/")
-    assert re.search(r'Schedules <span class="waits num" title="Waiting">1</span>', page)
+    assert re.search(r'Settings <span class="waits num" title="Waiting">1</span>', page)
     assert "1 job</a> failed in the last 24 hours" in page
     assert 'class="waits' in text_of(looker, "/audit/")
 

@@ -168,3 +168,15 @@ def test_a_verification_without_its_worker_is_enqueued_again(receipt: ErasureRec
     ErasureCheck.objects.update(moved_at=timezone.now() - 2 * STALLED_AFTER)
     worker_turn()
     assert enqueued("erasure_check_continue") == [str(check.pk)]
+
+
+def test_a_purge_is_verified_afterwards_if_this_is_left_ticked(op: Client, agent: Caller) -> None:
+    for ticked in (False, True):
+        agent.remember("Contact", summary=f"Write to nadia{ticked}@example.org about the lease.")
+        listing = op.post(
+            "/forget/", {"verb": "purge", "query": f"nadia{ticked}@example.org", "reason": "she asked"}
+        ).url
+        assert re.search(r'name="verify" checked', op.get(listing).content.decode())
+        done = op.post(listing, {"typed": "purge 1", **({"verify": "on"} if ticked else {})})
+        assert done.url.startswith("/forget/receipts/")
+        assert ErasureCheck.objects.count() == int(ticked)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.keys import key_as_json, keys_reaching
 from memory.access.principal import Principal
-from memory.console.fields import ScopeField
+from memory.console.fields import ActorField, ScopeField
 from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.overview_chart import rung_bar, spark_bars, spark_line
 from memory.console.page import READER, ConsoleRequest, page, show
@@ -59,9 +59,10 @@ class ScopesForm(FilterForm[Level]):
 
 
 class OpenForm(forms.Form):
-    """Which scope to open."""
+    """Which scope or agent to open."""
 
     scope = ScopeField(label="Open a scope")
+    name = ActorField(label="Open an agent", placeholder="key:")
 
 
 def _level(asked: ListRequest[Level], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
@@ -92,9 +93,9 @@ def _row(figures: ScopeFigures, policies: Policies, parent: str) -> dict[str, An
 
 
 def _above(asked: ListRequest[Level], _rows: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the scope of a level, those above it, and the field to open another. No query."""
+    """Return the scope of a level, those above it, and the fields to open another. No query."""
     *above, here = scope_ancestors(asked.filter.parent)
-    return {"above": above, "here": here, "sort": asked.filter.sort, "jump": OpenForm()["scope"]}
+    return {"above": above, "here": here, "sort": asked.filter.sort, "jumps": OpenForm()}
 
 
 # A level of the tree, largest scope first. Three queries for a page, one to count.
