@@ -71,6 +71,7 @@ SELECT s.path, count(DISTINCT k.name), (array_agg(DISTINCT k.name))[:{named:d}]
 FROM unnest(%(paths)s::text[]) AS s (path)
 JOIN memory_apikey k ON k.scope = '/' OR k.scope = s.path OR starts_with(s.path, k.scope || '/')
 WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %(now)s) AND k.role <> 'reader'
+      AND k.scope <> ALL(%(without)s)
 GROUP BY 1
 """
 
@@ -156,11 +157,12 @@ def scope_children_count(parent: str, *, principal: Principal, at_most: int) -> 
         return int(database.fetchone()[0])
 
 
-def scope_writers(paths: Sequence[str], *, now: dt.datetime) -> dict[str, Writers]:
-    """Return by path which agents may write in all of each scope. One query, which compares every key with each path.
-    It does not check whether the caller may see the scopes."""
+def scope_writers(paths: Sequence[str], *, now: dt.datetime, without: Sequence[str] = ()) -> dict[str, Writers]:
+    """Return by path which agents may write in all of each scope, leaving out keys for the scopes ``without``. One
+    query, which compares every key with each path. It does not check whether the caller may see the scopes."""
     with connection.cursor() as database:
-        database.execute(_WRITERS_SQL.format(named=NAMED), {"paths": list(paths), "now": now})
+        given: dict[str, Any] = {"paths": list(paths), "now": now, "without": list(without)}
+        database.execute(_WRITERS_SQL.format(named=NAMED), given)
         found = {path: Writers(count, tuple(names)) for path, count, names in database.fetchall()}
     return {path: found.get(path, Writers()) for path in paths}
 

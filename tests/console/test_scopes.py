@@ -190,3 +190,19 @@ def test_the_page_of_an_agent_has_its_keys_and_numbers(
     assert re.search(r"active.*?/scope/\?scope=%2Fuser%2Falice", section(page, "keys-title"), re.DOTALL)
     assert re.findall(r'stat-number">(\d+)<', page) == ["1", "1", "0"]
     assert "ms_" not in page.replace(ApiKey.objects.get(name="alice").prefix, "")
+
+
+def test_agents_of_a_whole_level_are_named_once_and_those_of_single_scopes_beside_them(
+    looker: Client, agent: Caller, alice: Caller
+) -> None:
+    alice.remember("Alice plays the oboe")
+    agent.remember("Bob plays the tuba", scope="/user/bob")
+    page = read(looker, "/scopes/", within="/user")
+    lines = [row.partition("</tr>")[0] for row in page.split("<tr>")]
+    rows = {name: row for name in ("alice", "bob") for row in lines if f">/{name}<" in row}
+    assert "key%3Aalice" in rows["alice"]
+    assert "key%3Aalice" not in rows["bob"]
+    assert not any("key%3Aagent" in row for row in rows.values())
+    assert "key%3Aagent" in page.partition("tree-note")[2]
+    # Without keys for single scopes there is no column for them.
+    assert "<th>Agents</th>" not in read(looker, "/scopes/", within="/user/alice")

@@ -66,7 +66,7 @@ class OpenForm(forms.Form):
 
 
 def _level(asked: ListRequest[Level], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the scopes of a level with policy and agents. Three queries."""
+    """Return the scopes of a level with policy and the agents that have a key for single ones. Three queries."""
     found, following = scope_children(
         asked.filter.parent,
         sort=asked.filter.sort,
@@ -76,7 +76,8 @@ def _level(asked: ListRequest[Level], cursor: str | None, limit: int) -> tuple[l
         limit=limit,
     )
     policies = policies_current()
-    writers = scope_writers([each.path for each in found], now=asked.now)
+    above = scope_ancestors(asked.filter.parent)
+    writers = scope_writers([each.path for each in found], now=asked.now, without=above)
     rows = [_row(each, policies, asked.filter.parent) | {"writers": writers[each.path]} for each in found]
     return rows, following
 
@@ -92,13 +93,21 @@ def _row(figures: ScopeFigures, policies: Policies, parent: str) -> dict[str, An
     }
 
 
-def _above(asked: ListRequest[Level], _rows: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the scope of a level, those above it, and the fields to open another. No query."""
+def _above(asked: ListRequest[Level], rows: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the scope of a level with the agents that write in all of it, the scopes above, and the fields to open
+    another. One query."""
     *above, here = scope_ancestors(asked.filter.parent)
-    return {"above": above, "here": here, "sort": asked.filter.sort, "jumps": OpenForm()}
+    return {
+        "above": above,
+        "here": here,
+        "sort": asked.filter.sort,
+        "jumps": OpenForm(),
+        "everywhere": scope_writers([here], now=asked.now)[here],
+        "single": any(row["writers"].count for row in rows),
+    }
 
 
-# A level of the tree, largest scope first. Three queries for a page, one to count.
+# A level of the tree, largest scope first. Four queries for a page, one to count.
 SCOPES = ListPage(
     name="scopes",
     address="scopes/",
