@@ -75,6 +75,7 @@ def caller(request: ConsoleRequest) -> HttpResponse:
         "caller.html",
         {
             "name": name,
+            "is_person": name.startswith("user:"),
             "rows": recalls,
             "more_recalls": more_recalls,
             "changes": changes,
