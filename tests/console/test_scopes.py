@@ -206,3 +206,17 @@ def test_agents_of_a_whole_level_are_named_once_and_those_of_single_scopes_besid
     assert "key%3Aagent" in page.partition("tree-note")[2]
     # Without keys for single scopes there is no column for them.
     assert "<th>Agents</th>" not in read(looker, "/scopes/", within="/user/alice")
+
+
+def test_a_question_is_asked_as_the_agent_from_its_page(looker: Client, agent: Caller, alice: Caller) -> None:
+    hers = alice.remember("Alice plays the oboe")
+    other = agent.remember("Bob plays the oboe", scope="/user/bob")
+    leads = re.search(r'href="(/lookup/agent/\?key=[^"]+)"', read(looker, "/callers/", name="key:alice"))
+    assert leads
+    key = leads[1].partition("=")[2]
+    assert f'value="{key}" selected' in read(looker, leads[1])
+    page = read(looker, "/lookup/agent/", q="Who plays the oboe?", key=key)
+    assert hers in page
+    assert other not in page
+    ApiKey.objects.filter(pk=key).update(revoked_at="2026-01-01T00:00:00Z")
+    assert "/lookup/agent/?key=" not in read(looker, "/callers/", name="key:alice")
