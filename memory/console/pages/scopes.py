@@ -126,7 +126,8 @@ def scope(request: ConsoleRequest) -> HttpResponse:
     here, principal, now = request.principal.scope_chosen(scope_of(request)), request.principal, timezone.now()
     counts = topic_counts(here)
     policies = policies_current()
-    children, more = scope_children(here, sort="size", principal=principal, now=now, cursor=None, limit=LARGEST + 1)
+    children, more = scope_children(here, sort="size", principal=principal, now=now, cursor=None, limit=LARGEST)
+    has_below = any(each.path != here for each in children)
     recalls, _more = recalls_list(RecallFilter(scope=here), principal=principal, cursor=None, limit=LATEST)
     changes, _more = audit_list(AuditFilter(scope=here), principal=principal, cursor=None, limit=LATEST)
     runs, _more = runs_list(RunFilter(here, dry_run=False), cursor=None, limit=LAST_RUNS)
@@ -141,7 +142,8 @@ def scope(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(counts.rungs),
             "policy": policies.effective(here),
             "policies_below": sum(each != here and scope_within(each, here) for each in policies.policies),
-            "children": [_row(each, policies, here) for each in children if each.path != here][:LARGEST],
+            # Where nothing lies below, there is no level to show.
+            "children": [_row(each, policies, here) for each in children] if has_below else [],
             "more_children": more is not None,
             "recalls": recalls,
             "changes": changes,
