@@ -220,3 +220,9 @@ def test_a_question_is_asked_as_the_agent_from_its_page(looker: Client, agent: C
     assert other not in page
     ApiKey.objects.filter(pk=key).update(revoked_at="2026-01-01T00:00:00Z")
     assert "/lookup/agent/?key=" not in read(looker, "/callers/", name="key:alice")
+
+
+def test_the_activity_of_a_caller_leads_to_its_page(looker: Client, alice: Caller) -> None:
+    alice.remember("Alice plays the oboe")
+    assert 'href="/callers/?name=alice"' in read(looker, "/audit/", actor="alice")
+    assert "Alice plays the oboe" in read(looker, "/callers/", name="alice")
