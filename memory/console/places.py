@@ -68,6 +68,7 @@ PLACES = (
             Tab("overview_regretted", "Regret"),
         ),
     ),
+    Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(
         "Tuning",
         "t",

@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    agents,
     archived,
     assistant,
     audit,
@@ -22,6 +23,7 @@ from memory.console.pages import (
     runs,
     salience,
     schedules,
+    scopes,
     suggest,
     topic,
     transfer,
@@ -34,6 +36,8 @@ urlpatterns = [
     *account.urlpatterns,
     *lookup.urlpatterns,
     *recalls.urlpatterns,
+    *scopes.urlpatterns,
+    *agents.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
     *extract.urlpatterns,

@@ -10,7 +10,7 @@ _WORDS = {
     "schedule_paused": "Job paused",
     "schedule_resumed": "Job resumed",
 }
-_JOBS = ("extraction", "study", "import")
+_JOBS = ("extraction", "study", "import", "verification")
 # All actions, for completion.
 ACTIONS = (
     *_WORDS,

@@ -24,6 +24,7 @@ from memory.core.errors import ValueRefused
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
+from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
@@ -34,6 +35,7 @@ from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
 from memory.jobs.watch import regret_look, worker_look
 from memory.models import (
+    ErasureCheck,
     ExtractionJob,
     IdempotencyRecord,
     ImportJob,
@@ -249,6 +251,16 @@ def import_continue(job_id: str) -> str:
 
 
 import_enqueue: Enqueue = _kind(import_continue).enqueue_id
+
+
+@task("Verification of erasures", "Searches every table for what was purged.", model=ErasureCheck)
+def erasure_check_continue(job_id: str) -> str:
+    """Continue a verification for one turn, and enqueue the remainder. Returns its status."""
+    job = erasure_check_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=erasure_check_enqueue)
+    return job.status
+
+
+erasure_check_enqueue: Enqueue = _kind(erasure_check_continue).enqueue_id
 
 
 def _left(until: float) -> float:

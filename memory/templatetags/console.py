@@ -6,17 +6,20 @@ import json
 import math
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.contrib.staticfiles import finders
 from django.http import QueryDict
 from django.template.context import RequestContext
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
+from memory.insight.action_words import action_words
 
 register = template.Library()
 
@@ -95,6 +98,12 @@ def words(value: Any) -> str:
 
 
 @register.filter
+def action(value: str) -> str:
+    """Return an action of the audit as pages name it: `Created` for `ingest_new_topic`."""
+    return action_words(value)
+
+
+@register.filter
 def a_run(event: str) -> str:
     """Return what set off a run, within a sentence: `a scheduled run`, `a run after an ingest`."""
     words = event_words(event)
@@ -113,6 +122,22 @@ def actor(value: str | None) -> str:
     if not value:
         return "another user"
     return value.removeprefix("user:")
+
+
+@register.simple_tag
+def caller(name: str | None) -> SafeString | str:
+    """Return who did something as a link to the page about them; the store itself has none."""
+    if not name or name == "system":
+        return actor(name)
+    address = f"{reverse('console:caller')}?{urlencode({'name': name})}"
+    return format_html('<a href="{}" title="Show what they wrote and asked">{}</a>', address, actor(name))
+
+
+@register.simple_tag
+def scope_link(path: str) -> SafeString:
+    """Return a scope as a link to the page about it."""
+    address = f"{reverse('console:scope')}?{urlencode({'scope': path})}"
+    return format_html('<a class="mono break" href="{}">{}</a>', address, path)
 
 
 @register.filter

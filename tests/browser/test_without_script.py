@@ -105,7 +105,7 @@ def test_all_that_match_are_restored_after_a_confirmation_and_put_back(page: Pag
     assert len(archived) > 50, "more than one page"
     page.goto("/archived/")
     page.get_by_role("checkbox", name="on every page").check()
-    page.get_by_role("button", name="Restore…").click()
+    page.get_by_role("button", name="Restore", exact=True).last.click()
     words = f"Restore {len(archived):,} topics"
     expect(page.get_by_role("heading", level=1)).to_have_text(words)
     page.get_by_label("Reason").fill("all of them")

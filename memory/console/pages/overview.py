@@ -80,7 +80,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
-    live = live_days(standing.live, days=DAYS, now=now)
+    live = [day.live for day in live_days(standing.live, days=DAYS, now=now)]
     dates = [day.day for day in days]
     return show(
         request,
