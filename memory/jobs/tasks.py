@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 from django.db import DatabaseError, connection
 from django.utils import timezone
-from django_q.models import Schedule
+from django_q.models import OrmQ, Schedule
 from django_q.tasks import async_task
 
 from memory.agents.chat.turns import turns_lost_close
@@ -42,6 +42,7 @@ from memory.models import (
     Job,
     StudyJob,
     Topic,
+    TopicVector,
     WorkerHeartbeat,
 )
 from memory.notifications.send import deliveries_due, deliveries_send
@@ -64,6 +65,9 @@ REVISE_SECONDS = 20.0
 
 # As `manage.py demo` makes it.
 DEMO_TOPICS, DEMO_SEED = 2000, 7
+
+# The demo is loaded into an empty store, whose queue is short.
+MOST_QUEUED = 50
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
@@ -355,6 +359,15 @@ def demo_load() -> int:
 def demo_enqueue() -> None:
     """Enqueue the load of the demo, in the running transaction if there is one. One query."""
     _kind(demo_load).enqueue()
+
+
+def demo_progress() -> tuple[int, int] | None:
+    """Return how many topics of the demo have their vector, which takes most of its time, and how many there will be;
+    None if it is neither queued nor at work. One query on the queue, two while it is there."""
+    name = _kind(demo_load).name
+    if not any(job.task.get("func") == name for job in OrmQ.objects.order_by("id")[:MOST_QUEUED]):
+        return None
+    return min(TopicVector.objects.filter(embedding__isnull=False).count(), DEMO_TOPICS), DEMO_TOPICS
 
 
 def upkeep_request() -> None:

@@ -237,6 +237,7 @@ def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     assert looker.post("/demo/").status_code == 403
     assert op.post("/demo/").status_code == 302
     assert [each.func() for each in OrmQ.objects.all()] == ["memory.jobs.tasks.demo_load"]
+    assert '<progress max="2000" value="0"' in text_of(op, "/demo/progress/", headers=PART)
     monkeypatch.setattr(tasks, "DEMO_TOPICS", 30)
     assert 30 == tasks.demo_load() <= Topic.objects.count()
     assert tasks.demo_load() == 0
