@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.urls import reverse
 
-from memory.console.fields import MOST_ADDRESS, DayField, ReasonField, ScopeField, end_of, start_of
+from memory.console.fields import MOST_ADDRESS, DayField, KindField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -32,12 +32,7 @@ class WhereForm(forms.Form):
     """Which topics are shown, and on which scale. An invalid value filters nothing and shows an error at its field."""
 
     scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
-    kind = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Kind",
-        widget=forms.TextInput(attrs={"placeholder": "any", "autocomplete": "off"}),
-    )
+    kind = KindField(required=False, placeholder="any")
     rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Rung")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 

@@ -68,6 +68,7 @@ PLACES = (
             Tab("overview_regretted", "Regret"),
         ),
     ),
+    Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(
         "Tuning",
         "t",
@@ -93,6 +94,7 @@ PLACES = (
             Tab("model", "Model"),
             Tab("schedules", "Jobs", ("schedule",)),
             Tab("transfer", "Export and import", least=OPERATOR),
+            Tab("notifications", "Notifications", least=ADMINISTRATOR),
             Tab("account", "Account"),
         ),
         counter="failures",
