@@ -9,22 +9,20 @@ from django import forms
 from django.http import QueryDict
 from django.urls import reverse
 
-from memory.console.fields import MOST_ADDRESS, DayField, ReasonField, ScopeField, end_of, start_of
+from memory.console.fields import MOST_ADDRESS, DayField, KindField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.models import Rung
 from memory.policy.partition import TopicSubset
-from memory.policy.snapshot import Policies
+from memory.policy.snapshot import Policies, SetPolicy
 
 OTHER = "b"
 # A backtest runs while the user waits.
 MOST_RUNS = 200
 BACKTEST_DAYS = 90
 MOST_REASON = 1000
-# The form of the page that everything which speaks of the draft belongs to, wherever it stands.
-DRAFT_FORM = "salience-form"
 
 _RUNGS = [("", "Any"), *((rung.label, rung.label) for rung in Rung)]
 _SCALES = [("log", "logarithmic"), ("linear", "linear")]
@@ -33,13 +31,8 @@ _SCALES = [("log", "logarithmic"), ("linear", "linear")]
 class WhereForm(forms.Form):
     """Which topics are shown, and on which scale. An invalid value filters nothing and shows an error at its field."""
 
-    scope = ScopeField(required=False)
-    kind = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Kind",
-        widget=forms.TextInput(attrs={"placeholder": "any", "autocomplete": "off"}),
-    )
+    scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
+    kind = KindField(required=False, placeholder="any")
     rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Rung")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 
@@ -63,7 +56,10 @@ class SaveForm(forms.Form):
     use_required_attribute = False
     reason = ReasonField(
         max_length=MOST_REASON,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "form": DRAFT_FORM, "aria-required": "true"}),
+        help_text="",
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "aria-required": "true", "placeholder": "Why? Shown in the audit log."}
+        ),
     )
 
 
@@ -77,14 +73,6 @@ class BacktestForm(forms.Form):
     step = forms.IntegerField(
         label="A run every", min_value=1, max_value=365, help_text="days", widget=forms.NumberInput(attrs={"size": 4})
     )
-
-    @classmethod
-    def beside(cls, now: dt.datetime) -> "BacktestForm":
-        """Return the form as it stands on the page of the draft: its fields are of the form of the draft."""
-        form = cls(initial=cls.opening(now), use_required_attribute=False)
-        for name in ("since", "until", "step"):
-            form.fields[name].widget.attrs["form"] = DRAFT_FORM
-        return form
 
     @staticmethod
     def opening(now: dt.datetime) -> dict[str, Any]:
@@ -122,12 +110,10 @@ class SalienceDraft:
         self.scale = self.where.chosen_scale
         self.subset = self.where.subset
         self.reason = str(data.get("reason", ""))[:MOST_REASON]
-        # A draft belongs to its scope; if the user opens another scope, a new draft begins.
-        mine = data if data.get("at", self.scope) == self.scope else {}
-        self.form = DraftForm(mine, policies=policies, scope=self.scope)
+        self.form = DraftForm(data, policies=policies, scope=self.scope)
         self.refused = not self.form.is_valid()
-        beside = any(name.startswith(f"{OTHER}-") for name in mine)
-        self.other_form = DraftForm(mine, policies=policies, scope=self.scope, prefix=OTHER) if beside else None
+        beside = any(name.startswith(f"{OTHER}-") for name in data)
+        self.other_form = DraftForm(data, policies=policies, scope=self.scope, prefix=OTHER) if beside else None
         # An invalid second draft is ignored.
         if self.other_form is not None and not self.other_form.is_valid():
             self.other_form = None
@@ -136,6 +122,15 @@ class SalienceDraft:
     def drafted(self) -> Policies:
         """The policies with the draft; the present ones if it was refused."""
         return self.form.drafted or self.policies
+
+    @property
+    def changes(self) -> bool:
+        """Whether the draft differs from what is set at the scope."""
+        after, before = (
+            (each.policies.get(self.scope) or SetPolicy(self.scope, 0)).as_stored()
+            for each in (self.drafted, self.policies)
+        )
+        return after != before
 
     @property
     def other(self) -> Policies | None:
@@ -147,6 +142,11 @@ class SalienceDraft:
         """The query parameters other than the draft."""
         members = [("scope", self.scope), ("kind", self.subset.kind or ""), ("rung", self._rung), ("scale", self.scale)]
         return [(name, value) for name, value in members if value and (name, value) != ("scale", "log")]
+
+    @property
+    def filtered(self) -> bool:
+        """Whether only some of the topics of the scope are shown."""
+        return bool(self.subset.kind) or self.subset.rung is not None
 
     @property
     def _rung(self) -> str:

@@ -1,11 +1,14 @@
 """Form fields that several pages share, and URL converters."""
 
 import datetime as dt
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.urls import register_converter
+from django.urls import register_converter, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -28,13 +31,68 @@ def filter_choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceFie
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
 
 
-class ScopeField(forms.CharField):
+class SuggestInput(forms.TextInput):
+    """A text field with completion: what ``pages/suggest.py`` returns for ``what``. Without script a plain field."""
+
+    def __init__(self, what: str, attrs: Mapping[str, Any] | None = None) -> None:
+        super().__init__({"autocomplete": "off", **(attrs or {})})
+        self.what = what
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        """Return the field and its list of suggestions, which is filled while somebody types."""
+        place = f"{(attrs or {}).get('id') or name}-suggested"
+        asks = {
+            "list": place,
+            "hx-get": f"{reverse('console:suggest', args=[self.what])}?field={name}",
+            "hx-trigger": "focus once, input changed delay:150ms",
+            "hx-target": f"#{place}",
+            "hx-swap": "innerHTML",
+            # What the form says of its own requests does not hold for these.
+            "hx-params": name,
+            "hx-sync": "this:replace",
+            "hx-indicator": "this",
+        }
+        field = super().render(name, value, {**(attrs or {}), **asks}, renderer)
+        return format_html('{}<datalist id="{}"></datalist>', field, place)
+
+
+class SuggestField(forms.CharField):
+    """A text with completion."""
+
+    what: ClassVar[str]
+    defaults: ClassVar[Mapping[str, Any]]
+
+    def __init__(self, *, placeholder: str = "", **options: Any) -> None:
+        super().__init__(**{"widget": SuggestInput(self.what), **self.defaults, **options})
+        if placeholder:
+            self.widget.attrs["placeholder"] = placeholder
+
+
+class KindField(SuggestField):
+    """The kind of topics."""
+
+    what, defaults = "kind", {"label": "Kind", "max_length": 200}
+
+
+class ActorField(SuggestField):
+    """Who did something, as pages show it: the name of an account, ``key:`` and the name of a key, or ``system``."""
+
+    what, defaults = "actor", {"label": "Who", "max_length": 200}
+
+
+class ActionField(SuggestField):
+    """What was done, in the words of the pages."""
+
+    what, defaults = "action", {"label": "What", "max_length": 50}
+
+
+class ScopeField(SuggestField):
     """A scope path, returned in its canonical form; empty for the whole store."""
 
-    def __init__(self, **options: Any) -> None:
-        options = {"label": "Scope", "max_length": MAX_SCOPE_LENGTH, **options}
-        super().__init__(**options)
-        self.widget.attrs["placeholder"] = "/"
+    what, defaults = "scope", {"label": "Scope", "max_length": MAX_SCOPE_LENGTH}
+
+    def __init__(self, *, placeholder: str = "/", **options: Any) -> None:
+        super().__init__(placeholder=placeholder, **options)
 
     def clean(self, value: Any) -> str:
         """Return the canonical path, "" for none. Raises ``ValidationError`` with the sentence of the domain."""

@@ -10,7 +10,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from memory.console.fields import ReasonField, ScopeField, form_error
+from memory.console.fields import ReasonField, ScopeField, SuggestInput, form_error
 from memory.core.durations import duration_parse
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -30,7 +30,8 @@ class WordsField(forms.CharField):
     """Names separated by commas, returned as a list."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=MOST_WORDS, required=False, help_text="Separated by commas.", **options)
+        options = {"max_length": MOST_WORDS, "required": False, "help_text": "Separated by commas.", **options}
+        super().__init__(**options)
 
     def clean(self, value: Any) -> list[str]:
         """Return the names, each once. Raises ``ValidationError``."""
@@ -69,7 +70,7 @@ class ForgetForm(forms.Form):
     )
     scope = ScopeField(required=False, help_text="Includes everything below it.")
     older_than = AgeField(label="Older than")
-    kinds = WordsField(label="Kinds")
+    kinds = WordsField(label="Kinds", widget=SuggestInput("kinds"))
     categories = WordsField(label="Categories")
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
@@ -98,13 +99,15 @@ FILTERS = ("scope", "older_than", "kinds", "categories")
 
 class ForgetConfirmForm(forms.Form):
     """The yes to a list. A release needs no more; a purge has one of ``phrases`` typed, the first of which is asked
-    for."""
+    for. ``verify``: whether a verification follows a purge."""
 
     typed = forms.CharField(
         required=False,
         max_length=2000,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
     )
+
+    verify = forms.BooleanField(required=False, label="Verify afterwards that nothing is left")
 
     def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "") -> None:
         super().__init__(data)

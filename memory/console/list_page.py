@@ -29,7 +29,11 @@ class FilterForm(forms.Form, Generic[FilterT]):
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw."""
-        return list(self)
+        return self.visible_fields()
+
+    def kept(self) -> list[forms.BoundField]:
+        """Return the hidden fields that have a value, which the form sends again."""
+        return [field for field in self.hidden_fields() if field.value()]
 
     def to_filter(self) -> FilterT:
         """Return the filter; invalid fields are ignored."""

@@ -152,7 +152,8 @@ def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: 
     context = {"title": title, "sentence": sentence, "code": code}
     if getattr(request, "htmx", False):
         reply = show(request, "parts/notice.html", context, status=status)
-        # The page is not replaced; the sentence is added to its notices.
+        # The page is not replaced; the sentence is added to its notices, whatever part was asked for.
+        reply.headers["HX-Reselect"] = ".notice"
         reply.headers["HX-Retarget"] = "#notices"
         reply.headers["HX-Reswap"] = "beforeend"
         return reply

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 
 from memory.access.accounts import OPERATORS
-from memory.access.principal import Principal
+from memory.access.principal import SYSTEM, Principal
 from memory.access.sign_in import hashing_turn
 from memory.models import ApiKey
 
@@ -67,8 +67,12 @@ def people_list(*, most: int) -> list[dict[str, Any]]:
     ]
 
 
-def callers_suggested(*, most: int) -> list[str]:
-    """Return names of keys and accounts that filters suggest, each as the journals show it. Two queries."""
-    keys = ApiKey.objects.order_by("name").values_list("name", flat=True).distinct()[:most]
-    people = User.objects.filter(is_staff=True).order_by("username").values_list("username", flat=True)[:most]
-    return [f"key:{name}" for name in keys] + list(people)
+def actors_suggested(text: str, *, most: int) -> list[str]:
+    """Return who may have done something and has ``text`` in the name, as pages show it: accounts, keys, the system.
+    Two queries."""
+    people = User.objects.filter(is_staff=True, username__icontains=text).order_by("username")
+    name = text.removeprefix("key:")
+    keys = ApiKey.objects.filter(name__icontains=name).order_by("name").values_list("name", flat=True).distinct()
+    found = [SYSTEM.actor] if text.casefold() in SYSTEM.actor else []
+    found += people.values_list("username", flat=True)[:most]
+    return (found + [f"key:{key}" for key in keys[:most]])[:most]

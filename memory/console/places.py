@@ -68,6 +68,7 @@ PLACES = (
             Tab("overview_regretted", "Regret"),
         ),
     ),
+    Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(
         "Tuning",
         "t",
@@ -75,6 +76,7 @@ PLACES = (
             Tab("salience", "Curve"),
             Tab("policy", "Values"),
             Tab("policy_presets", "Presets"),
+            Tab("salience_backtest", "Backtest"),
             Tab("policies", "All policies"),
         ),
         kept=("scope",),
@@ -90,6 +92,7 @@ PLACES = (
             Tab("model", "Model"),
             Tab("schedules", "Jobs", ("schedule",)),
             Tab("transfer", "Export and import", least=OPERATOR),
+            Tab("notifications", "Notifications", least=ADMINISTRATOR),
             Tab("account", "Account"),
         ),
         counter="failures",

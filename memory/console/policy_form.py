@@ -17,7 +17,7 @@ from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.policy_presets import PRESETS
-from memory.core.policy_values import KNOBS, Knob, KnobValue
+from memory.core.policy_values import KNOB_LABELS, KNOBS, Knob, KnobValue
 from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.draft_steps import draft_start
@@ -239,7 +239,7 @@ def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharFie
         widget = forms.TextInput(
             attrs={"placeholder": held, "autocomplete": "off", "inputmode": modes.get(knob.type, "text")}
         )
-    return forms.CharField(required=False, label=name, help_text=hint, widget=widget)
+    return forms.CharField(required=False, label=KNOB_LABELS[name], help_text=hint, widget=widget)
 
 
 def bounds_words(knob: Knob) -> str:

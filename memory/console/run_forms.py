@@ -6,6 +6,7 @@ from django import forms
 
 from memory.console.fields import ScopeField, filter_choice
 from memory.console.list_page import FilterForm
+from memory.console.time_ranges import RangeForm
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
@@ -28,7 +29,7 @@ _STATUSES = [
 MOST_WORD = 20
 
 
-class RunsForm(FilterForm[RunFilter]):
+class RunsForm(RangeForm[RunFilter]):
     """The filter of the list of runs."""
 
     scope = ScopeField(required=False)
@@ -36,8 +37,11 @@ class RunsForm(FilterForm[RunFilter]):
     event = filter_choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
     dry = filter_choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
 
+    field_order = ("scope", "status", "event", "dry")
+
     def to_filter(self) -> RunFilter:
         """Return the filter; invalid fields are ignored."""
+        since, until = self.period()
         cleaned: dict[str, Any] = self.cleaned_data
         status, dry = cleaned.get("status") or None, cleaned.get("dry")
         return RunFilter(
@@ -46,6 +50,8 @@ class RunsForm(FilterForm[RunFilter]):
             event=cleaned.get("event") or None,
             dry_run=None if not dry else dry == "yes",
             replaced=status == "replaced" if status in ("failed", "replaced") else None,
+            since=since,
+            until=until,
         )
 
 

@@ -7,6 +7,9 @@ turns a place back into a score with the same three numbers (static/console/sali
 import itertools
 import math
 from typing import Any
+from urllib.parse import quote
+
+from django.urls import reverse
 
 from memory.core.policy_values import Knobs
 from memory.insight.replies import BacktestReply
@@ -31,8 +34,20 @@ def place_of(score: float, *, scale: str) -> float:
     return score if scale == "linear" else math.log10(max(score, LEAST_SHOWN))
 
 
-def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[str, Any]:
-    """Return ``{data, layout, config, scale}`` for the chart."""
+def bin_query(low: float, high: float, *, is_last: bool) -> str:
+    """Return the words of a lookup for the topics of one bin."""
+    least = f"salience:>={low:.9f}"
+    return least if is_last else f"{least} salience:<{high:.9f}"
+
+
+def lookup_address(*words: str) -> str:
+    """Return the address of a lookup."""
+    return f"{reverse('console:lookup')}?q={quote(' '.join(filter(None, words)))}"
+
+
+def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str, lookup: str = "") -> dict[str, Any]:
+    """Return ``{data, layout, config, scale}`` for the chart. ``lookup`` is the address that a bar leads to with the
+    words of its bin, empty for none."""
     edges = [place_of(edge, scale=scale) for edge in histogram.edges]
     if scale == "log":
         # All that is less than the least shown is one bin as wide as the others.
@@ -51,7 +66,7 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
             "showlegend": False,
             "margin": {"l": 48, "r": 16, "t": 8, "b": 40},
             "xaxis": {
-                "title": {"text": "effective salience"},
+                "title": {"text": "score"},
                 "range": ends,
                 "fixedrange": True,
                 **(_ticks(edges) if scale == "log" else {}),
@@ -65,6 +80,13 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
         "least": LEAST_SHOWN,
         "turns": TURNS_AT,
         "row": ROW,
+        "lookup": lookup,
+        "bins": [
+            bin_query(low, high, is_last=high == histogram.edges[-1])
+            for low, high in itertools.pairwise(histogram.edges)
+        ]
+        if lookup
+        else [],
         "lines": [{"name": name, "word": word, "value": thresholds[name]} for name, word, _colour in LINES],
     }
 

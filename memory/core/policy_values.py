@@ -226,6 +226,56 @@ class Knobs:
 
 KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
 
+# The names of the knobs for people.
+KNOB_LABELS: dict[str, str] = {
+    "strategy": "Strategy",
+    "half_life_days": "Half-life in days",
+    "active_half_life_days": "Active half-life in days",
+    "theta_summary": "Summarize below",
+    "theta_detach": "Detach below",
+    "forget_salience_threshold": "Archive below",
+    "prune_after_days": "Archive after days unused",
+    "archive_attenuation": "Salience kept by archiving",
+    "keep_recent_revisions": "Revisions that summarizing keeps",
+    "compact": "Compact near topics",
+    "compact_threshold": "Similarity to compact",
+    "exempt_scopes": "Exempt scopes",
+    "exempt_kinds": "Exempt kinds",
+    "clock": "Days that count",
+    "mode": "Runs",
+    "cron": "Schedule",
+    "topic_count_soft_limit": "Soft limit of topics",
+    "max_topics_for_forget_scan": "Most topics per run",
+    "max_archive_share": "Share that needs approval",
+    "agent_forget_share": "Share that agents may release",
+    "query_salience_bump": "Bump of a recalled topic",
+    "query_field_salience_bump": "Bump of a recalled field",
+    "reinforce_min_relevance": "Least relevance that counts as use",
+    "field_salience_max": "Highest salience",
+    "reinforce_once_seconds": "Seconds that count as one use",
+    "max_field_history": "Warm revisions of a field",
+    "duplicates_mode": "Duplicates",
+    "duplicate_threshold": "Similarity of duplicates",
+    "supersedes_threshold": "Similarity of replacements",
+    "token_budgets": "Use token budgets",
+    "token_budget_identity": "Tokens: identity",
+    "token_budget_critical": "Tokens: pinned",
+    "token_budget_active": "Tokens: active",
+    "token_budget_historical": "Tokens: summarized, detached",
+    "shadow_share": "Share of shadow searches",
+    "shadow_top_k": "Rank of a missed topic",
+    "ranking_decay": "Ranking by time since use",
+    "recall_semantic_weight": "Weight of meaning",
+    "recall_lexical_weight": "Weight of words",
+    "recall_neighbor_share": "Share of linked topics",
+    "recall_center": "Centering",
+    "recall_candidates": "Candidates per search",
+    "recall_exact_below": "Exact search up to topics",
+    "bm25_k1": "Weight of repeated words",
+    "bm25_b": "Penalty of long texts",
+    "suggest_similar_above": "Similarity of suggestions",
+}
+
 # The thresholds of the ladder, from the first step to the last.
 THRESHOLDS = ("theta_summary", "theta_detach", "forget_salience_threshold")
 

@@ -25,6 +25,7 @@ from memory.forgetting.pause import paused_scopes
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
+from memory.notifications.outbox import occurrence_begin
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
@@ -142,6 +143,15 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(run)
+        if run.held_because:
+            occurrence_begin(
+                "run_held",
+                str(run.id),
+                text=f"A run over {run.scope} waits for approval. {run.held_because}",
+                page=f"/runs/{run.id}/",
+                scope=run.scope,
+                now=run.created_at,
+            )
     run.save()
 
 

@@ -57,6 +57,8 @@ class RunFilter:
     event: str | None = None
     dry_run: bool | None = None
     replaced: bool | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,10 @@ def _runs(wanted: RunFilter) -> QuerySet[ForgetRun]:
     if wanted.replaced is not None:
         replaced = Q(status=ForgetRun.Status.FAILED, started_at=None) & ~Q(held_because="")
         runs = runs.filter(replaced if wanted.replaced else ~replaced)
+    if wanted.since is not None:
+        runs = runs.filter(created_at__gte=wanted.since)
+    if wanted.until is not None:
+        runs = runs.filter(created_at__lt=wanted.until)
     return runs
 
 

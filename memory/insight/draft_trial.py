@@ -22,7 +22,7 @@ _WORDS = {
     "archive": ("archive", "archives", ""),
     "detach": ("detach", "detaches", ""),
     "summarize": ("summarize", "summarizes", ""),
-    CLIMB: ("bring", "brings", " back up"),
+    CLIMB: ("move", "moves", " up"),
 }
 
 AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why")

@@ -41,6 +41,8 @@ class Topic(models.Model):
             GinIndex(fields=["categories"], name="topic_categories"),
             # suggest_similar and duplicate search: same title within one scope (hashed: titles are long).
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
+            # Completion of kinds, which skips from one kind to the next.
+            models.Index(fields=["kind"], name="topic_kind", opclasses=["varchar_pattern_ops"]),
             # The topics merged into a topic, for undo and purge.
             models.Index(fields=["merged_into"], name="topic_merged", condition=models.Q(merged_into__isnull=False)),
         ]

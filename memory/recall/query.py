@@ -3,16 +3,16 @@
 import datetime as dt
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.recall.bundles import BundleOptions, bundles_load
@@ -50,17 +50,14 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
     started = time.perf_counter()
     semantic = "semantic" in request.stages
-    vector = None
-    if semantic:
-        with _timed(answer, "embedding"):
-            vector = embedder_get().embed_query(request.q)
+    # The first statements run while the question is embedded.
+    vector_wait = embedder_get().query_begin(request.q) if semantic else None
     with transaction.atomic():
         policies = policies_current()
         knobs = policies.knobs(scope)
         ranked: dict[uuid.UUID, Ranked] = {}
-        if vector is not None:
-            with _timed(answer, "semantic"):
-                ranked = _rank(request, vector, scope, knobs, now)
+        if vector_wait is not None:
+            ranked = _rank(request, vector_wait, scope, knobs, now, answer)
             ids = [each.topic_id for each in list(ranked.values())[: request.top_k] if not _is_below(each, request)]
         else:
             ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
@@ -120,7 +117,14 @@ def _is_below(found: Ranked, request: QueryRequest) -> bool:
     return found.relevance < request.min_relevance
 
 
-def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.datetime) -> dict[uuid.UUID, Ranked]:
+def _rank(
+    request: QueryRequest,
+    vector_wait: Callable[[], Vectors],
+    scope: str,
+    knobs: Knobs,
+    now: dt.datetime,
+    answer: Answer,
+) -> dict[uuid.UUID, Ranked]:
     filters = CandidateFilter(
         scope=scope,
         kinds=request.kinds,
@@ -129,10 +133,23 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.
         as_of=request.as_of,
         include_archived=request.include_archived,
     )
-    probe = question_probe(request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
-    found = candidates_rank(
-        vector, probe, filters, limit=request.top_k, more=CUT_BY_LIMIT, knobs=knobs, embedder=embedder_get(), now=now
-    )
+    with _timed(answer, "semantic"):
+        probe = question_probe(
+            request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+        )
+    with _timed(answer, "embedding"):
+        vector = vector_wait()
+    with _timed(answer, "semantic"):
+        found = candidates_rank(
+            vector,
+            probe,
+            filters,
+            limit=request.top_k,
+            more=CUT_BY_LIMIT,
+            knobs=knobs,
+            embedder=embedder_get(),
+            now=now,
+        )
     return {candidate.topic_id: candidate for candidate in found}
 
 
@@ -158,4 +175,4 @@ def _timed(answer: Answer, stage: str) -> Iterator[None]:
     try:
         yield
     finally:
-        answer.timings[stage] = (time.perf_counter() - started) * 1000
+        answer.timings[stage] = answer.timings.get(stage, 0.0) + (time.perf_counter() - started) * 1000

@@ -1,4 +1,4 @@
-// The Salience page: thresholds as lines to drag. What a moved line comes to is asked of the server, which answers with
+// The curve: thresholds as lines to drag. What a moved line comes to is asked of the server, which answers with
 // the parts of the page that change and with the figure; nothing is worked out here.
 "use strict";
 
@@ -105,6 +105,9 @@ draftChart.addEventListener("chart:drawn", (event) => {
   if (plot) return;
   plot = event.detail.plot;
   plot.on("plotly_relayout", (changes) => { if (!drawing) lineDropped(changes); });
+  plot.on("plotly_click", ({ points: [bar] }) => {
+    if (figure.lookup) location.assign(`${figure.lookup}${encodeURIComponent(` rung:${bar.data.name} ${figure.bins[bar.pointNumber]}`)}`);
+  });
   plot.addEventListener("pointerdown", () => { dragging = true; });
   window.addEventListener("pointermove", lineWatch);
   for (const name of ["pointerup", "pointercancel"]) window.addEventListener(name, () => { dragging = false; });
@@ -112,8 +115,6 @@ draftChart.addEventListener("chart:drawn", (event) => {
 
 // --- Fields -------------------------------------------------------------------------------------------------------
 draftForm.addEventListener("input", (event) => {
-  // Another scope is another page.
-  if (event.target.name === "scope") return;
   const at = figure.lines.findIndex((line) => line.name === event.target.name);
   const value = Number(event.target.value || NaN);
   if (at >= 0 && plot && Number.isFinite(value) && value >= 0) redraw(lineMove(at, value));
@@ -160,7 +161,7 @@ const refusalsShow = () => {
     const list = document.createElement("ul");
     list.className = "errorlist";
     list.append(Object.assign(document.createElement("li"), { textContent: said.textContent }));
-    field.closest(".field").append(list);
+    field.closest(".field")?.append(list);
   });
 };
 

@@ -14,10 +14,12 @@ KEY = "a-key-for-benchmarks-only"
 
 
 class Client:
-    """One kept connection to an installation."""
+    """One kept connection to an installation. ``server_ms`` is what the server needed for the last reply."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.server_ms = 0.0
+        self._connection = http.client.HTTPConnection("127.0.0.1", installation.port, timeout=300)
 
     def post(self, path: str, body: object) -> Any:
         """Send JSON and return the JSON of the reply; anything but success is an error."""
@@ -26,6 +28,7 @@ class Client:
         reply = self._connection.getresponse()
         content = reply.read()
         assert reply.status == 200, content[:500]
+        self.server_ms = float(reply.getheader("Server-Timing", "").rpartition("total;dur=")[2] or 0)
         return json.loads(content)
 
     def close(self) -> None:
@@ -50,7 +53,7 @@ def installed(tmp_path: Path) -> Iterator[Callable[..., Client]]:
             **environment,
         }
         running.append(Installation(tmp_path / name, **settings).start())
-        clients.append(Client(running[-1].port))
+        clients.append(Client(running[-1]))
         return clients[-1]
 
     yield start

@@ -27,6 +27,11 @@ def p95(values: Sequence[float]) -> float:
     return sorted(values)[int(len(values) * 0.95)]
 
 
+def p99(values: Sequence[float]) -> float:
+    """Return what 99 of 100 values stay below."""
+    return sorted(values)[int(len(values) * 0.99)]
+
+
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table."""
     print(f"\n\n{title}\n")

@@ -31,6 +31,8 @@ PICTURES = {
     "lookup-agent": "/lookup/agent/?q=What+does+Mara+eat%3F",
     "topic": "/lookup/?q=lanolin+rung:archived .hit h3 a",
     "archived": "/archived/",
+    "scopes": "/scopes/",
+    "scope": "/scope/?scope=/user/mara",
     "policies": "/policies/",
     "policy": "/policies/at/?scope=/",
     "policy-edit": "/policies/edit/?scope=/",

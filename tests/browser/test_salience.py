@@ -116,7 +116,7 @@ def test_a_reason_is_not_lost_by_what_is_done_with_the_draft(enter: Enter, scrip
     reason = page.locator("#save").get_by_label("Reason")
     reason.fill("half written")
     page.locator(THRESHOLD).fill("0.11")
-    for name in ("Copy to draft B", "Swap A and B", "Load as draft", "Discard draft B"):
+    for name in ("Compare with another draft", "Swap A and B", "Load as draft", "Discard draft B"):
         page.get_by_role("button", name=name).click()
         page.wait_for_load_state()
         expect(page.locator(THRESHOLD)).to_have_value("" if name in ("Load as draft", "Discard draft B") else "0.11")
@@ -164,11 +164,40 @@ def test_a_backtest_is_of_what_was_just_typed(enter: Enter) -> None:
     page.goto("/salience/")
     settled(page)
     page.locator(THRESHOLD).fill("0.11")
-    with page.expect_request("**/salience/backtest/") as sent:
-        page.get_by_role("button", name="Run backtest").click()
-    assert "forget_salience_threshold=0.11&" in (sent.value.post_data or "")
+    page.get_by_role("button", name="Backtest").click()
+    expect(page).to_have_url(re.compile(r"forget_salience_threshold%3D0\.11"))
     expect(page.locator("#backtest-found table")).to_be_visible()
+    page.get_by_role("link", name="Back to the draft on the curve").click()
+    expect(page.locator(THRESHOLD)).to_have_value("0.11")
     settled(page)
+
+
+def test_the_effect_and_the_topics_stand_beside_the_chart_above_the_fold(enter: Enter) -> None:
+    page = enter("operator", viewport={"width": 1440, "height": 900})
+    page.goto("/salience/?forget_salience_threshold=0.11")
+    settled(page)
+    chart = page.locator("[data-chart=salience-chart]").bounding_box()
+    bar = page.locator("#save").bounding_box()
+    assert chart
+    assert bar
+    assert bar["y"] + bar["height"] <= 901
+    for part in ("#salience-said", "#salience-effect table >> nth=0", ".affected li >> nth=2"):
+        box = page.locator(part).bounding_box()
+        assert box
+        assert box["x"] >= chart["x"] + chart["width"]
+        assert box["y"] + box["height"] <= bar["y"], part
+
+
+def test_a_bar_leads_to_the_topics_in_it(enter: Enter) -> None:
+    page = enter("reader")
+    page.goto("/salience/")
+    settled(page)
+    bars = page.locator("#salience-form .barlayer .trace").first.locator("path")
+    box = max((each.bounding_box() or {} for each in bars.all()), key=lambda each: each.get("height", 0))
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 4)
+    expect(page).to_have_url(re.compile(r"/lookup/\?q=.*rung.*salience"))
+    settled(page)
+    expect(page.locator(".hit").first).to_be_visible()
 
 
 def test_the_words_of_the_lines_stay_in_the_plot_and_off_each_other(enter: Enter) -> None:

@@ -105,13 +105,6 @@ def test_pages_follow_each_other_without_gap_or_repeat(looker: Client, agent: Ca
     assert len(seen) == len(set(seen)) == 120
 
 
-def test_the_list_suggests_keys_people_and_scopes(looker: Client, agent: Caller) -> None:
-    agent.remember("Tea", scope="/home/kitchen")
-    page = read(looker, "/recalls/")
-    assert '<option value="key:agent">' in page
-    assert '<option value="/home/kitchen">' in page
-
-
 def test_the_former_address_leads_to_the_list_with_its_filter(looker: Client) -> None:
     reply = looker.get("/overview/queries/", {"actor": "key:alice"})
     assert reply.headers["Location"] == "/recalls/?actor=key%3Aalice"

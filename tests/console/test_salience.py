@@ -239,12 +239,16 @@ def test_two_drafts_are_compared_and_both_live_in_the_address(looker: Client, tw
     assert "b-topic_count_soft_limit=0" in swapped.headers["Location"]
 
 
-def test_a_draft_of_another_scope_is_left_behind_when_the_scope_is_changed(looker: Client, operator: Caller) -> None:
+def test_the_chooser_of_the_scope_leads_to_what_is_set_there_without_the_draft(
+    looker: Client, operator: Caller
+) -> None:
     policy_put(operator, "/team", half_life_days=3)
-    page = page_of(looker, at="/", scope="/team", base_version="0", half_life_days="77")
+    page = page_of(looker, base_version="0", half_life_days="77")
+    chooser = page.partition('class="tuning-scope"')[2].partition("</form>")[0]
 
-    assert 'value="77"' not in page
-    assert 'name="half_life_days" value="3"' in page
+    assert 'method="get" action="/salience/"' in chooser
+    assert re.findall(r'name="([^"]+)"', chooser) == ["scope"]
+    assert 'name="half_life_days" value="3"' in page_of(looker, scope="/team")
 
 
 def test_saving_needs_a_reason_and_keeps_the_draft(op: Client, twelve: dict[float, list[str]]) -> None:
@@ -308,7 +312,7 @@ def test_a_reader_tries_everything_and_saves_nothing(looker: Client, twelve: dic
 
     assert "/salience/save/" not in page
     assert "Start dry run" not in page
-    assert looker.post("/salience/save/", {"scope": "/", "at": "/", "reason": "x"}).status_code == 403
+    assert looker.post("/salience/save/", {"scope": "/", "reason": "x"}).status_code == 403
     assert looker.post("/salience/dry-run/", {"scope": "/"}).status_code == 403
     asked = {"scope": "/", "since": "2026-02-01", "until": "2026-02-20", "step": 1}
     assert looker.get("/salience/backtest/", asked).status_code == 200
@@ -424,12 +428,12 @@ def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Clien
     # Five active again, two from detached to summarized.
     assert counts_of(page)["climb"] == [0, 7, 7, 7, 0]
     assert "Newly affected: 7" in page
-    assert "The draft brings 7 more topics back up than now." in page
+    assert "The draft moves 7 more topics up than now." in page
     projected = page.partition('aria-label="Projections"')[2].partition("</table>")[0]
     assert re.findall(r">(\d+)<", projected.partition("moved up")[2]) == ["0", "7", "0", "7"]
 
     assert op.post("/salience/save/", fields_of(page, reason="kinder")).status_code == 302
-    assert "A run now would bring 7 topics back up." in page_of(op)
+    assert "A run now would move 7 topics up." in page_of(op)
     planned = op.post("/salience/dry-run/", {"scope": "/"})
     assert planned.status_code == 302, planned.content.decode()
     run_id = planned.headers["Location"].rstrip("/").rpartition("/")[2]
@@ -479,16 +483,6 @@ def test_what_the_fields_say_is_saved_whatever_the_page_was_opened_with(
     assert PolicyVersion.objects.latest("number").values["forget_salience_threshold"] == 0.1
 
 
-def test_the_draft_on_the_page_is_saved_also_while_another_scope_is_being_typed(
-    op: Client, twelve: dict[float, list[str]]
-) -> None:
-    page = page_of(op, **DRAFT)
-
-    assert op.post("/salience/save/", fields_of(page, reason="typed", scope="/elsewhere")).status_code == 302
-
-    assert PolicyVersion.objects.latest("number").scope == "/"
-
-
 def test_a_form_leads_to_the_address_of_its_draft_and_keeps_the_reason(
     op: Client, twelve: dict[float, list[str]]
 ) -> None:
@@ -509,6 +503,7 @@ def test_a_backtest_is_of_what_the_fields_say(looker: Client, operator: Caller) 
     topics_make(operator, 4, salience=0.1, days=20)
     page = page_of(looker)
     said = fields_of(page, **DRAFT, since="2026-02-01", until="2026-02-28", step="1")
+    assert 'formaction="/salience/backtest/?scope=%2F"' in page
 
     led = looker.post("/salience/backtest/", said)
     part = looker.post("/salience/backtest/", said, headers={"HX-Request": "true"}).content.decode()

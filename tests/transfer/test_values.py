@@ -204,6 +204,7 @@ LEFT_OUT = {
     ),
     **dict.fromkeys(("PartitionActivity",), "topics carry the idle time that counts for them"),
     **dict.fromkeys(("WakeUp", "WorkerHeartbeat"), OURS),
+    **dict.fromkeys(("NotificationTarget", "NotificationOccurrence", "NotificationDelivery"), OURS),
     **dict.fromkeys(("DuplicateLook", "TopicDocument", "TopicMention", "Lexeme", "CorpusTotals"), DERIVED),
 }
 # Tables that are, each with the part that holds a row, and the columns that it holds in another way or not at all.

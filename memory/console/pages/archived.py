@@ -7,8 +7,9 @@ from typing import Any
 from django import forms
 
 from memory.access.principal import Principal
-from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.list_page import FilterForm, ListPage, ListRequest
+from memory.console.fields import KindField, ScopeField
+from memory.console.list_page import ListPage, ListRequest
+from memory.console.time_ranges import RangeForm
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
@@ -38,7 +39,7 @@ SORTS = {"archived": "last archived", "score": "highest score", "title": "title"
 ASIDE = ("run", "policy", "version")
 
 
-class ArchivedForm(FilterForm[ArchiveFilter]):
+class ArchivedForm(RangeForm[ArchiveFilter]):
     """The filter of the list."""
 
     text = forms.CharField(
@@ -48,7 +49,7 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
         widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
     )
     scope = ScopeField(required=False)
-    kind = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "finding"}))
+    kind = KindField(required=False, placeholder="finding")
     because = forms.ChoiceField(
         required=False,
         label="Reason",
@@ -57,20 +58,21 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
     regret = forms.ChoiceField(
         required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
     )
-    since = DayField(required=False, label="Archived from")
-    until = DayField(required=False, label="Until")
     sort = forms.ChoiceField(required=False, label="Sort by", choices=list(SORTS.items()))
     run = forms.UUIDField(required=False)
     policy = ScopeField(required=False, label="Policy of")
     version = forms.IntegerField(required=False, min_value=1, max_value=1_000_000)
 
+    field_order = ("text", "scope", "kind", "because", "regret", "sort", *ASIDE)
+
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw: those of one run or version only where they say something."""
-        return [self[name] for name in self.fields if name not in ASIDE or self.data.get(name)]
+        return [field for field in super().shown() if field.name not in ASIDE or self.data.get(field.name)]
 
     def to_filter(self) -> ArchiveFilter:
         """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
+        since, until = self.period()
         return ArchiveFilter(
             scope=cleaned.get("scope") or "/",
             kind=cleaned.get("kind") or None,
@@ -79,8 +81,8 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
             run=cleaned.get("run"),
             policy=cleaned.get("policy") or None,
             version=cleaned.get("version"),
-            since=start_of(cleaned.get("since")),
-            until=end_of(cleaned.get("until")),
+            since=since,
+            until=until,
             missed=cleaned.get("regret") == "missed",
             unseen=cleaned.get("regret") == "unseen",
             sort=cleaned.get("sort") or "archived",

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ScopeField, form_error
+from memory.console.fields import KindField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
@@ -43,12 +43,7 @@ class ExtractForm(forms.Form):
         help_text="Prose, a list, or a conversation with a speaker name before each line.",
     )
     scope = ScopeField(required=False, help_text="Facts are stored here and compared with existing facts here.")
-    kind = forms.CharField(
-        required=False,
-        max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
-        help_text="Kind of the new topics.",
-    )
+    kind = KindField(required=False, placeholder=FACT_KIND, help_text="Kind of the new topics.")
 
     def said(self) -> dict[str, Any]:
         """Return the request for extraction."""

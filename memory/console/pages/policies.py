@@ -10,7 +10,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField, form_error
+from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField, SuggestInput, form_error
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
@@ -36,7 +36,7 @@ EMPTIED = 20
 class OpenForm(forms.Form):
     """Which scope to look at."""
 
-    scope = ScopeField(required=False, label="Open policy of", widget=forms.TextInput(attrs={"size": 32}))
+    scope = ScopeField(required=False, label="Open policy of", widget=SuggestInput("scope", {"size": 32}))
 
 
 class RollbackForm(ReasonForm):

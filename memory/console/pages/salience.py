@@ -1,4 +1,4 @@
-"""Salience: what a draft of the policy would forget, now and later, and saving the draft."""
+"""Tuning, Curve: what a draft of the policy would forget, now and later, and saving the draft."""
 
 from typing import Any
 
@@ -13,7 +13,8 @@ from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import field_named
 from memory.console.policy_steps import draft_save
-from memory.console.salience_figure import backtest_figure, salience_figure
+from memory.console.salience_figure import backtest_figure, bin_query, lookup_address, salience_figure
+from memory.console.tuning import tuning_head
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
@@ -52,9 +53,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     """Save a draft as the next version. After an error or a conflict the page shows the draft again."""
     if request.method != "POST":
         return _back(request)
-    # The draft on the page is saved, even if another scope has been typed.
     said = request.POST.dict()
-    said["scope"] = said["at"] = said.get("at") or said.get("scope", "")
     form, policies = SaveForm(request.POST), policies_current()
     draft = SalienceDraft(said, policies=policies)
     if not form.is_valid() or draft.refused:
@@ -92,16 +91,21 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     if "since" not in said:
         said |= {name: str(value) for name, value in BacktestForm.opening(now).items()}
     form, policies = BacktestForm(said), policies_current()
-    if "at" in said:
-        draft = SalienceDraft({**said, "scope": said["at"]}, policies=policies)
+    if "draft" in said:
+        draft = draft_sent(said.get("scope", ""), said["draft"], policies=policies)
     else:
-        draft = draft_sent(said.get("scope", ""), said.get("draft", ""), policies=policies)
+        draft = SalienceDraft(said, policies=policies)
     if sent and not request.htmx:
         members = {"scope": draft.scope, "draft": draft.own, **{name: said.get(name, "") for name in _STRETCH}}
         address = f"{reverse('console:salience_backtest')}?{urlencode(members)}"
         if len(address) <= MOST_ADDRESS:
             return HttpResponseRedirect(address)
-    context: dict[str, Any] = {"form": form, "draft": draft, "backtest_form": form}
+    context: dict[str, Any] = {
+        "form": form,
+        "draft": draft,
+        "backtest_form": form,
+        "head": tuning_head("salience_backtest", draft.scope, policies),
+    }
     if form.is_valid() and not draft.refused and (sent or "since" in request.GET):
         try:
             found = [backtest(each, draft.scope, now=now, **form.stretch) for each in (draft.drafted, draft.policies)]
@@ -179,17 +183,26 @@ def _shown(
         limit=SHOWN,
     )
     knobs = draft.drafted.knobs(draft.scope)
+    words = _lookup_words(draft)
+    bins = [
+        {**each, "address": lookup_address(words, bin_query(each["low"], each["high"], is_last=each["is_last"]))}
+        if words
+        else each
+        for each in tried.bins
+    ]
     reply = show(
         request,
         "parts/salience_effect.html" if part else "salience.html",
         {
             "draft": draft,
             "tried": tried,
-            "knobs": knobs,
-            "figure": salience_figure(tried.found.histogram, knobs, scale=draft.scale),
+            "bins": bins,
+            "figure": salience_figure(
+                tried.found.histogram, knobs, scale=draft.scale, lookup=lookup_address(words) if words else ""
+            ),
             "held": {name: draft.form.fields[name].widget.attrs.get("placeholder", "") for name in _typed(draft)},
+            "head": tuning_head("salience", draft.scope, draft.policies),
             "save": save or SaveForm(initial={"reason": draft.reason}),
-            "backtest_form": BacktestForm.beside(now),
             "most_address": MOST_ADDRESS,
             "conflict": conflict,
             "saved": "saved" in request.GET,
@@ -200,6 +213,16 @@ def _shown(
     if part:
         reply.headers["HX-Replace-Url"] = f"{reverse('console:salience')}?{draft.held_query}"
     return reply
+
+
+def _lookup_words(draft: SalienceDraft) -> str:
+    """Return the words that look up the topics shown; empty if their scores under the draft are not their salience."""
+    drafted, present = (each.knobs(draft.scope) for each in (draft.drafted, draft.policies))
+    if drafted.strategy not in ("half_life", "static") or drafted.keys != present.keys:
+        return ""
+    kind, rung = draft.subset.kind, draft.where.cleaned_data.get("rung")
+    parts = [f'scope:"{draft.scope}"', f'kind:"{kind}"' if kind else "", f"rung:{rung}" if rung else ""]
+    return " ".join(filter(None, parts))
 
 
 def _typed(draft: SalienceDraft) -> list[str]:

@@ -1,0 +1,45 @@
+"""Suggestions for fields: the options of a list, at most ``MOST``, for what was typed."""
+
+from collections.abc import Callable
+
+from django.http import Http404, HttpResponse
+from django.urls import path
+from django.utils.html import format_html_join
+
+from memory.console.page import READER, ConsoleRequest, page
+from memory.console.people import actors_suggested
+from memory.insight.action_words import actions_suggested
+from memory.insight.suggestions import MOST, kinds_suggested, scopes_suggested
+
+MOST_LETTERS = 500
+
+
+def kinds_listed(text: str, *, most: int) -> list[str]:
+    """Return completions of the last of several kinds, separated by commas. One query."""
+    before, comma, last = text.rpartition(",")
+    return [f"{before}{comma} {kind}".strip() for kind in kinds_suggested(last.strip(), most=most)]
+
+
+WHAT: dict[str, Callable[..., list[str]]] = {
+    "scope": scopes_suggested,
+    "kind": kinds_suggested,
+    "kinds": kinds_listed,
+    "actor": actors_suggested,
+    "action": actions_suggested,
+}
+
+
+@page(get=READER)
+def suggest(request: ConsoleRequest, what: str) -> HttpResponse:
+    """Return options for the member of the address that ``field`` names. Accounts see the whole store. At most two
+    queries."""
+    if what not in WHAT:
+        raise Http404
+    typed = request.GET.get(request.GET.get("field", ""), "").replace("\0", "").strip()[:MOST_LETTERS]
+    found = WHAT[what](typed, most=MOST)
+    reply = HttpResponse(format_html_join("\n", '<option value="{}"></option>', ((each,) for each in found)))
+    reply.headers["X-Console"] = "1"
+    return reply
+
+
+urlpatterns = [path("suggest/<slug:what>/", suggest, name="suggest")]

@@ -1,0 +1,107 @@
+"""The time range of a list, in its address: the last hour, 24 hours, 7 or 30 days, or from and until a moment."""
+
+import datetime as dt
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from memory.console.fields import FIRST_DAY, LAST_DAY
+from memory.console.list_page import FilterForm
+from memory.core.problem_codes import ProblemCode
+
+FilterT = TypeVar("FilterT")
+
+LENGTHS = {
+    "1h": dt.timedelta(hours=1),
+    "24h": dt.timedelta(hours=24),
+    "7d": dt.timedelta(days=7),
+    "30d": dt.timedelta(days=30),
+}
+ALL, CUSTOM = "all", "custom"
+LABELS = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d", ALL: "All", CUSTOM: "Custom"}
+
+
+class RangeLink(NamedTuple):
+    """One choice of the control: ``value`` is empty for the range that a list has by itself."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+class MomentInput(forms.DateTimeInput):
+    """A field for a day and a time. A day alone is shown with its first or its last minute."""
+
+    def __init__(self, *, last: bool) -> None:
+        bounds = {"min": f"{FIRST_DAY}T00:00", "max": f"{LAST_DAY}T23:59"}
+        super().__init__(attrs={"type": "datetime-local", **bounds}, format="%Y-%m-%dT%H:%M")
+        self.last = last
+
+    def format_value(self, value: Any) -> str | None:
+        """Return the text of the field."""
+        text = super().format_value(value)
+        return f"{text}T{'23:59' if self.last else '00:00'}" if text and len(text) == len("2026-01-01") else text
+
+
+class MomentField(forms.DateTimeField):
+    """A minute in UTC, or a day. ``last``: returned is the end of the minute or of the day, else the begin."""
+
+    def __init__(self, *, last: bool = False, **options: Any) -> None:
+        super().__init__(required=False, widget=MomentInput(last=last), **options)
+        self.last = last
+
+    def clean(self, value: Any) -> dt.datetime | None:
+        """Return the moment, None for none. Raises ``ValidationError``."""
+        moment: dt.datetime | None = super().clean(value)
+        if moment is None:
+            return None
+        if not FIRST_DAY <= moment.date() <= LAST_DAY:
+            raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
+        whole_day = isinstance(value, str) and len(value.strip()) == len("2026-01-01")
+        if self.last:
+            moment += dt.timedelta(days=1) if whole_day else dt.timedelta(minutes=1)
+        return moment.astimezone(dt.UTC)
+
+
+class RangeForm(FilterForm[FilterT], Generic[FilterT]):
+    """A filter with a time range. ``range`` in the address wins over ``since`` and ``until``."""
+
+    since = MomentField(label="From (UTC)")
+    until = MomentField(label="Until (UTC)", last=True)
+    range = forms.ChoiceField(required=False, choices=[("", ""), *LABELS.items()], widget=forms.HiddenInput)
+
+    @property
+    def range_default(self) -> str:
+        """The range of an address that names none."""
+        return ALL
+
+    @property
+    def range_chosen(self) -> str:
+        """The range in the address, or the one that the list has by itself."""
+        asked = self.data.get("range", "")
+        if asked in LABELS:
+            return str(asked)
+        return CUSTOM if self.data.get("since") or self.data.get("until") else self.range_default
+
+    @property
+    def ranges(self) -> list[RangeLink]:
+        """The choices of the control."""
+        return [
+            RangeLink("" if value == self.range_default else value, label, value == self.range_chosen)
+            for value, label in LABELS.items()
+        ]
+
+    def shown(self) -> list[forms.BoundField]:
+        """Return the fields to draw: the two moments only for a range of one's own."""
+        own = self.range_chosen == CUSTOM
+        return [field for field in super().shown() if own or field.name not in ("since", "until")]
+
+    def period(self) -> tuple[dt.datetime | None, dt.datetime | None]:
+        """Return from when and until when, exclusive, None for no limit."""
+        if self.range_chosen in LENGTHS:
+            return timezone.now() - LENGTHS[self.range_chosen], None
+        if self.range_chosen == ALL:
+            return None, None
+        return self.cleaned_data.get("since"), self.cleaned_data.get("until")

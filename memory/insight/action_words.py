@@ -1,0 +1,65 @@
+"""The words for actions of the journal, as pages show them and filters take them."""
+
+# Actions whose words are not their names.
+_WORDS = {
+    "ingest_new_topic": "Created",
+    "ingest_extend_topic": "Extended",
+    "ingest_version_field": "Updated",
+    "schedule_run": "Job run",
+    "schedule_changed": "Job rescheduled",
+    "schedule_paused": "Job paused",
+    "schedule_resumed": "Job resumed",
+}
+_JOBS = ("extraction", "study", "import", "verification")
+# All actions, for completion.
+ACTIONS = (
+    *_WORDS,
+    "edited",
+    "archived",
+    "restored",
+    "released",
+    "purged",
+    "pinned",
+    "unpinned",
+    "categorized",
+    "merged",
+    "kept_both",
+    "kept_both_undone",
+    "superseded",
+    "supersedes",
+    "unlinked",
+    "reference_cut",
+    "rule_skipped",
+    "policy_saved",
+    "policy_rolled_back",
+    "run_applied",
+    "run_approved",
+    "run_undone",
+    "forgetting_paused",
+    "forgetting_resumed",
+    "key_created",
+    "key_revoked",
+    "job_retried",
+    "exported",
+    "imported",
+    "import_released",
+    *(f"{job}_{status}" for job in _JOBS for status in ("started", "done", "cancelled", "failed", "resumed")),
+    "conversation_undone",
+)
+
+
+def action_words(action: str) -> str:
+    """Return the words for an action: ``Created`` for ``ingest_new_topic``."""
+    return _WORDS.get(action) or action.replace("_", " ").capitalize()
+
+
+def actions_of(words: str) -> list[str]:
+    """Return the actions whose words ``words`` are, in any case."""
+    said = " ".join(words.casefold().split())
+    return [action for action, shown in _WORDS.items() if shown.casefold() == said]
+
+
+def actions_suggested(text: str, *, most: int) -> list[str]:
+    """Return the words of actions that contain ``text``, at most ``most``. No query."""
+    found = (action_words(action) for action in ACTIONS)
+    return [words for words in found if text.casefold() in words.casefold()][:most]

@@ -1,0 +1,92 @@
+"""Equal questions are embedded once, in the background, and a failure is not kept."""
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed, metered
+from memory.embedding.allowance import allowance_begin, allowance_current, allowance_end, allowance_identify
+from memory.embedding.base import Vectors
+from memory.embedding.metered import MeteredEmbedder
+
+
+class Counting:
+    """Counts the questions it embeds; each takes a second of the processor. It waits until it may answer."""
+
+    dimension, model_name, unrelated = 3, "counting", 0.0
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.fails = False
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        return np.ones((len(texts), 3), dtype=np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        self.asked.append(text)
+        self.may_answer.wait(30)
+        if self.fails:
+            raise EmbeddingFailed("It does not answer.")
+        return np.ones(3, dtype=np.float32)
+
+    def seconds_spent(self) -> float:
+        return float(len(self.asked))
+
+
+def test_equal_questions_at_once_and_later_are_embedded_once() -> None:
+    inner = Counting()
+    inner.may_answer.clear()
+    embedder = MeteredEmbedder(inner)
+    waits = [embedder.query_begin("tea?") for _ in range(5)]
+    inner.may_answer.set()
+    vectors = [wait() for wait in waits]
+    assert inner.asked == ["tea?"]
+    assert all(np.array_equal(vector, embedder.embed_query("tea?")) for vector in vectors)
+    assert len(inner.asked) == 1
+
+
+def test_a_vector_that_others_use_too_cannot_be_changed() -> None:
+    vector = MeteredEmbedder(Counting()).embed_query("tea?")
+    with pytest.raises(ValueError, match="read-only"):
+        vector[0] = 2
+
+
+def test_a_failure_is_not_kept() -> None:
+    inner = Counting()
+    inner.fails = True
+    embedder = MeteredEmbedder(inner)
+    with pytest.raises(EmbeddingFailed):
+        embedder.embed_query("tea?")
+    inner.fails = False
+    assert embedder.embed_query("tea?").shape == (3,)
+
+
+def test_the_oldest_questions_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metered, "QUESTIONS_KEPT", 2)
+    inner = Counting()
+    embedder = MeteredEmbedder(inner)
+    for question in ("a", "b", "a", "c", "a", "b"):
+        embedder.embed_query(question)
+    assert inner.asked == ["a", "b", "c", "b"]
+
+
+def test_a_question_is_charged_to_the_first_who_asks(settings) -> None:
+    settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY = 2
+    embedder = MeteredEmbedder(Counting())
+    try:
+        for identity, spent in (("key:questions-1", 1.0), ("key:questions-2", 0.0)):
+            allowance_begin(lambda: False)
+            allowance_identify(identity)
+            embedder.embed_query("tea?")
+            assert allowance_current().spent == spent
+        embedder.embed_query("milk?")
+        embedder.embed_query("sugar?")
+        embedder.embed_query("lemon?")
+        with pytest.raises(EmbeddingTimeUsed):
+            embedder.query_begin("honey?")
+    finally:
+        allowance_end()
