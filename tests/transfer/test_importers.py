@@ -125,7 +125,7 @@ class TestMem0:
     @pytest.mark.parametrize(
         ("more", "member", "clause"),
         [
-            ({"hash": "abc"}, "hash", "computed again"),
+            ({"hash": "abc"}, "hash", "made anew"),
             ({"score": 0.5}, "score", "search"),
             ({"embedding": [0.1, 0.2]}, "embedding", "its own model"),
             ({"expiration_date": "2026-01-01"}, "expiration_date", "policies"),
@@ -194,7 +194,7 @@ class TestMem0:
         assert (counted.lines, counted.sorts["topic"], counted.problems) == (4, {"brought": 1}, [])
         assert counted.losses == [
             "2 of 4: relations: not kept, they connect names, without the memories that they come from.",
-            "1 of 4: hash: not kept, it is computed again from the text.",
+            "1 of 4: hash: not kept, it is made anew from the text.",
             "1 of 4: id: not kept, an earlier memory of the file has the same id and is kept.",
         ]
 

@@ -53,7 +53,7 @@ _PLACED = {
 }
 # Members that are not kept, and why.
 _LOST = {
-    "hash": "it is computed again from the text",
+    "hash": "it is made anew from the text",
     "score": "it belonged to the search that found the memory",
     "score_details": "it belonged to the search that found the memory",
     "embedding": "the store embeds with its own model",

@@ -184,5 +184,5 @@ class _Reader:
 
     def _refused(self, why: str) -> RequestRefused:
         return RequestRefused(
-            f"The file is not valid JSON: at line {self._line}, {why}.", code=ProblemCode.FILE_NOT_JSON
+            f"The file is not whole JSON: at line {self._line}, {why}.", code=ProblemCode.FILE_NOT_JSON
         )
