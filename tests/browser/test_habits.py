@@ -147,8 +147,8 @@ def test_the_menu_opens_on_a_narrow_screen(enter: Enter) -> None:
     page.locator("details.menu summary").tap()
     expect(nav).to_be_visible()
     assert overflow(page) == []
-    nav.get_by_role("link", name="Policies").tap()
-    expect(page).to_have_url(re.compile(r"/policies/"))
+    nav.get_by_role("link", name="Tuning").tap()
+    expect(page).to_have_url(re.compile(r"/salience/"))
     expect(nav).to_be_hidden()
 
 
@@ -164,7 +164,7 @@ def test_on_a_narrow_screen_lists_stack_and_wide_tables_scroll_within_their_box(
     box = page.get_by_role("region", name="Counts by rung")
     assert box.evaluate("each => each.scrollWidth > each.clientWidth")
     box.evaluate("each => { each.scrollLeft = 10; }")
-    assert box.evaluate("each => each.scrollLeft") == 10
+    assert box.evaluate("each => each.scrollLeft") > 0
     assert overflow(page) == []
 
 
