@@ -90,9 +90,10 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "live": spark_line(live),
             "gained": live[-1] - live[0],
-            "recalls": spark_bars(dates, [day.queries for day in days], "recalls"),
+            # An empty store has no pictures.
+            "recalls": spark_bars(dates, [day.queries for day in days], "recalls") if standing.total else None,
             "recalled": sum(day.queries for day in days),
-            "archivings": spark_bars(dates, [day.archived for day in days], "archived"),
+            "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
             "archived": sum(day.archived for day in days),
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
