@@ -39,7 +39,7 @@ class SuggestInput(forms.TextInput):
         self.what = what
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Return the field and its list of suggestions, which is filled while somebody types."""
+        """Return the field and its list of suggestions, which is filled as the user types."""
         place = f"{(attrs or {}).get('id') or name}-suggested"
         asks = {
             "list": place,

@@ -91,7 +91,7 @@ class TopicContent:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of one topic. ``text`` is understandable by itself; ``sentence`` is the span of its sentence in the
+    """One fact of one topic. ``text`` is understandable on its own; ``sentence`` is the span of its sentence in the
     element, and ``clause`` its index in ``clauses``. ``context`` names the subject if the element does not."""
 
     topic: TopicContent

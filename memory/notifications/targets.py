@@ -149,7 +149,7 @@ def _values_refuse(kind: str, address: str, events: list[str], regret_above: flo
         try:
             validate_email(address)
         except ValidationError:
-            raise ValueRefused("This is no mail address.", code=ProblemCode.INVALID_TARGET) from None
+            raise ValueRefused("Enter a valid mail address.", code=ProblemCode.INVALID_TARGET) from None
         if not settings.EMAIL_HOST:
             raise ValueRefused(
                 "Mail cannot be sent, because MEMSTATE_MAIL_HOST is not set.", code=ProblemCode.MAIL_NOT_CONFIGURED

@@ -30,8 +30,8 @@ _BEGINS_OWNED = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One fact of a sentence. ``text`` is understandable by itself; ``start`` and ``end`` are its span in the sentence,
-    with the conjunction before it. An ``item`` is one of several things in a list."""
+    """One fact of a sentence. ``text`` is understandable on its own; ``start`` and ``end`` are its span in the
+    sentence, with the conjunction before it. An ``item`` is one of several things in a list."""
 
     text: str
     start: int
@@ -193,7 +193,7 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         and first.text.casefold() in _POINTING
         and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
     ):
-        # "they are his favourite dish" is not understandable by itself.
+        # "they are his favourite dish" is not understandable on its own.
         return ""
     listed = first.tag == "DPS" and words[start - 1].text == ","
     return "own" if _own_subject(words, start) and (certain or listed) else ""

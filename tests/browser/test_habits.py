@@ -159,12 +159,14 @@ def test_on_a_narrow_screen_lists_stack_and_wide_tables_scroll_within_their_box(
     assert page.locator(".table-scroll").first.evaluate("each => each.scrollWidth === each.clientWidth")
     who = page.locator("td[data-is=Who]").first
     assert who.evaluate("each => getComputedStyle(each, '::before').content") == '"Who"'
+    # The counts of the rungs nearly fit on a phone of usual width.
+    page.set_viewport_size({"width": 375, "height": 800})
     page.goto("/salience/")
     settled(page)
     box = page.get_by_role("region", name="Counts by rung")
     assert box.evaluate("each => each.scrollWidth > each.clientWidth")
     box.evaluate("each => { each.scrollLeft = 10; }")
-    assert box.evaluate("each => each.scrollLeft") > 0
+    assert box.evaluate("each => each.scrollLeft") == 10
     assert overflow(page) == []
 
 
