@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from memory.console.people import may
+from memory.console.people import ROLES, may
 from memory.llm.chat_request import model_configured
 
-READER, OPERATOR, ADMINISTRATOR = "reader", "operator", "administrator"
+READER, OPERATOR, ADMINISTRATOR = ROLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def match_finder(erased: ErasedHashes) -> MatchFinder:
             found |= {
                 ErasedMatch("identifier", digest, identifier=key)
                 for each in identifiers_strong(text)
-                for key in each.sought
+                for key in each.search_keys
                 if (digest := hash_identifier(key)) in erased.identifiers
             }
         return tuple(sorted(found, key=lambda match: (match.type != "text", match.passage != passage, match.digest)))

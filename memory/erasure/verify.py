@@ -316,7 +316,7 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
 
 
 def _names_another(column: Column, value: str, found: str) -> bool:
-    """Tell whether every place of the id ``found`` in a value is one where a purge leaves it: the id of a run, say."""
+    """Return whether a purge keeps the id ``found`` everywhere in this value, for example as the id of a run."""
     if column.data_type not in DOCUMENTS:
         return False
     document = json.loads(value)

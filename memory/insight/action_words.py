@@ -45,6 +45,9 @@ ACTIONS = (
     "import_released",
     *(f"{job}_{status}" for job in _JOBS for status in ("started", "done", "cancelled", "failed", "resumed")),
     "conversation_undone",
+    "notification_target_added",
+    "notification_target_changed",
+    "notification_secret_renewed",
 )
 
 

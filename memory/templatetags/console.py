@@ -98,12 +98,6 @@ def words(value: Any) -> str:
 
 
 @register.filter
-def action(value: str) -> str:
-    """Return an action of the audit as pages name it: `Created` for `ingest_new_topic`."""
-    return action_words(value)
-
-
-@register.filter
 def a_run(event: str) -> str:
     """Return what set off a run, within a sentence: `a scheduled run`, `a run after an ingest`."""
     words = event_words(event)

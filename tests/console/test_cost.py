@@ -17,6 +17,7 @@ EXPECTED = {
     "policy_effect": 302,
     "policy_rules_effect": 302,
     "run_progress": 302,
+    "demo_progress": 302,
     "topic_peek": 302,
     "duplicate_peek": 302,
     "overview_queries": 302,

@@ -99,7 +99,7 @@ def test_what_is_left_is_shown_with_the_receipt_it_belongs_to(
     assert TEXT not in page
     assert "Something is left" in read(op, "/forget/receipts/")
     assert "Nothing is left" in read(op, f"/forget/receipts/{other.pk}/")
-    # Where it was found is on record, and no trace by itself.
+    # Where it was found is on record, and not a trace on its own.
     assert {trace.table for trace in erasure_verify().traces} == {"memory_auditevent"}
 
 

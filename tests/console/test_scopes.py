@@ -204,7 +204,7 @@ def test_agents_of_a_whole_level_are_named_once_and_those_of_single_scopes_besid
     assert "key%3Aalice" not in rows["bob"]
     assert not any("key%3Aagent" in row for row in rows.values())
     assert "key%3Aagent" in page.partition("tree-note")[2]
-    # Without keys for single scopes there is no column for them.
+    # Without keys for single scopes they have no column.
     assert "<th>Agents</th>" not in read(looker, "/scopes/", within="/user/alice")
 
 

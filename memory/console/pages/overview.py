@@ -73,9 +73,9 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show the numbers, what needs a decision, and placeholders for the slow parts. Fourteen queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most fifteen queries."""
     now = timezone.now()
-    standing = topic_counts()
+    standing, steps = topic_counts(), first_steps()
     policies = policies_current()
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
@@ -90,9 +90,10 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "live": spark_line(live),
             "gained": live[-1] - live[0],
-            "recalls": spark_bars(dates, [day.queries for day in days], "recalls"),
+            # An empty store has no pictures.
+            "recalls": spark_bars(dates, [day.queries for day in days], "recalls") if standing.total else None,
             "recalled": sum(day.queries for day in days),
-            "archivings": spark_bars(dates, [day.archived for day in days], "archived"),
+            "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
             "archived": sum(day.archived for day in days),
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
@@ -104,8 +105,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "worker": worker_check(now),
             "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
-            "steps": first_steps(),
-            "demo": tasks.demo_progress(),
+            "steps": steps,
+            # The demo begins in an empty store and is at work until its topics have vectors.
+            "demo": None if steps.topics and steps.embedded else tasks.demo_progress(),
         },
     )
 
