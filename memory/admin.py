@@ -119,6 +119,7 @@ _register(models.Conversation, "moved_at", "scope", "channel", "turns", "actor",
 _register(models.ConversationTurn, "at", "conversation", "place", "intent", "ended", filters=("ended",))
 _register(models.ConversationWrite, "at", "conversation", "topic", "what", "undone_at", filters=("what",))
 _register(models.ImportJob, "created_at", "source", "status", "done", "lines", "actor", filters=("status", "source"))
+_register(models.ErasureCheck, "created_at", "status", "done", "expected", "receipts", "actor", filters=("status",))
 _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))

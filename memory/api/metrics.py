@@ -70,7 +70,7 @@ class RequestMetrics:
 
 
 def _client_gone(request: HttpRequest) -> bool:
-    """Tell whether the client has closed its connection; no, where the web server does not show it.
+    """Return whether the client has closed its connection; no, where the web server does not show it.
 
     A client that sends no more may still wait for the reply, and TCP tells the two apart only by an answer to something
     sent. So it is sent the interim reply that every client of HTTP/1.1 ignores; one that is gone resets the connection,

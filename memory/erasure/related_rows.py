@@ -88,10 +88,13 @@ path_info policy prefix preset previous_hash principal_scope provenance role sco
 undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
-# Columns that keep the ids of purged topics: the journal and the receipt record the purge, and a list its topics.
+# Columns that keep the ids of purged topics: the journal and the receipt record the purge, a list its topics, and a
+# verification where something is left.
 IDS_KEPT = frozenset(
     {
         "memory_auditevent.topic_id",
+        "memory_erasurecheck.found",
+        "memory_erasurecheck.report",
         "memory_erasurereceipt.topic_ids",
         "memory_forgetlisting.entries",
         "memory_forgetlisting.filter",

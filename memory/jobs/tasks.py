@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 from django.db import DatabaseError, connection
 from django.utils import timezone
-from django_q.models import Schedule
+from django_q.models import OrmQ, Schedule
 from django_q.tasks import async_task
 
 from memory.agents.chat.turns import turns_lost_close
@@ -24,6 +24,7 @@ from memory.core.errors import ValueRefused
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
+from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
@@ -33,7 +34,17 @@ from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
 from memory.jobs.watch import regret_look, worker_look
-from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, Topic, WorkerHeartbeat
+from memory.models import (
+    ErasureCheck,
+    ExtractionJob,
+    IdempotencyRecord,
+    ImportJob,
+    Job,
+    StudyJob,
+    Topic,
+    TopicVector,
+    WorkerHeartbeat,
+)
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
@@ -54,6 +65,9 @@ REVISE_SECONDS = 20.0
 
 # As `manage.py demo` makes it.
 DEMO_TOPICS, DEMO_SEED = 2000, 7
+
+# The demo is loaded into an empty store, whose queue is short.
+MOST_QUEUED = 50
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
@@ -239,6 +253,16 @@ def import_continue(job_id: str) -> str:
 import_enqueue: Enqueue = _kind(import_continue).enqueue_id
 
 
+@task("Verification of erasures", "Searches every table for what was purged.", model=ErasureCheck)
+def erasure_check_continue(job_id: str) -> str:
+    """Continue a verification for one turn, and enqueue the remainder. Returns its status."""
+    job = erasure_check_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=erasure_check_enqueue)
+    return job.status
+
+
+erasure_check_enqueue: Enqueue = _kind(erasure_check_continue).enqueue_id
+
+
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
@@ -335,6 +359,15 @@ def demo_load() -> int:
 def demo_enqueue() -> None:
     """Enqueue the load of the demo, in the running transaction if there is one. One query."""
     _kind(demo_load).enqueue()
+
+
+def demo_progress() -> tuple[int, int] | None:
+    """Return how many topics of the demo have their vector, which takes most of its time, and how many there will be;
+    None if it is neither queued nor at work. One query on the queue, two while it is there."""
+    name = _kind(demo_load).name
+    if not any(job.task.get("func") == name for job in OrmQ.objects.order_by("id")[:MOST_QUEUED]):
+        return None
+    return min(TopicVector.objects.filter(embedding__isnull=False).count(), DEMO_TOPICS), DEMO_TOPICS
 
 
 def upkeep_request() -> None:

@@ -697,6 +697,33 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='ErasureCheck',
+            fields=[
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('scope', models.CharField(max_length=500)),
+                ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('working', 'Working'), ('done', 'Done'), ('cancelled', 'Cancelled'), ('failed', 'Failed')], default='working', max_length=20)),
+                ('actor', models.CharField(max_length=200)),
+                ('identity', models.CharField(help_text='Identity of the caller, in whose name topics are written.', max_length=200)),
+                ('role', models.CharField(max_length=20)),
+                ('principal_scope', models.CharField(help_text='The scope of the caller, outside which nothing is written.', max_length=500)),
+                ('done', models.PositiveBigIntegerField(default=0, help_text='Segments or lines whose results are stored.')),
+                ('failure', models.TextField(blank=True, default='')),
+                ('created_at', models.DateTimeField()),
+                ('moved_at', models.DateTimeField(help_text='When the last step finished.')),
+                ('finished_at', models.DateTimeField(blank=True, null=True)),
+                ('receipts', models.PositiveBigIntegerField(help_text='Number of the last receipt that it is about.')),
+                ('expected', models.PositiveBigIntegerField(default=0, help_text='About how many rows there are to read.')),
+                ('read', models.JSONField(default=list, help_text='The tables that were read.')),
+                ('begun', models.PositiveSmallIntegerField(default=0, help_text='How many times the next table was begun.')),
+                ('found', models.JSONField(default=dict, help_text='What was found so far; emptied at the end.')),
+                ('report', models.JSONField(default=dict, help_text='The result.')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['-created_at', '-id'], name='erasurecheck_newest'), models.Index(condition=models.Q(('status__in', ['checking', 'working'])), fields=['moved_at'], name='erasurecheck_open')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'working')), fields=('status',), name='erasurecheck_working')],
+            },
+        ),
+        migrations.CreateModel(
             name='ImportedTopic',
             fields=[
                 ('topic', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, serialize=False, to='memory.topic')),

@@ -8,7 +8,7 @@ from memory.models.assistant import Conversation, ConversationTurn, Conversation
 from memory.models.audit import AuditEvent
 from memory.models.corpus import CorpusTotals, Lexeme
 from memory.models.duplicates import DuplicateLook, DuplicatePair
-from memory.models.erasure import ErasureReceipt, ForgetListing
+from memory.models.erasure import ErasureCheck, ErasureReceipt, ForgetListing
 from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
@@ -38,6 +38,7 @@ __all__ = [
     "CorpusTotals",
     "DuplicateLook",
     "DuplicatePair",
+    "ErasureCheck",
     "ErasureReceipt",
     "ExtractionJob",
     "Field",

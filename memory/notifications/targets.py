@@ -31,9 +31,10 @@ EVENTS = {
 Kind = NotificationTarget.Kind
 
 
-def target_get(target_id: uuid.UUID) -> NotificationTarget:
-    """Return a target. One query. Raises ``NotVisible``."""
-    target = NotificationTarget.objects.filter(pk=target_id).first()
+def target_get(target_id: uuid.UUID, *, lock: bool = False) -> NotificationTarget:
+    """Return a target, locked for the running transaction with ``lock``. One query. Raises ``NotVisible``."""
+    rows = NotificationTarget.objects.select_for_update() if lock else NotificationTarget.objects
+    target = rows.filter(pk=target_id).first()
     if target is None:
         raise NotVisible("This target does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
     return target
@@ -94,7 +95,7 @@ def target_change(
     """
     _administrator_require(principal)
     with transaction.atomic():
-        target = _lock(target_id)
+        target = target_get(target_id, lock=True)
         before = _shown(target)
         address = target.address
         for name, value in values.items():
@@ -114,7 +115,7 @@ def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Princip
     """Make a new secret, which replaces the present one at once, and return it. Three queries."""
     _administrator_require(principal)
     with transaction.atomic():
-        target = _lock(target_id)
+        target = target_get(target_id, lock=True)
         target.salt = secrets.token_hex(32)
         target.save(update_fields=["salt"])
         _audit("notification_secret_renewed", {}, _shown(target), reason=reason, principal=principal, now=now)
@@ -135,13 +136,6 @@ def target_place(target: NotificationTarget) -> str:
     return target.address if target.kind == Kind.MAIL else endpoint_address(target.address).host
 
 
-def _lock(target_id: uuid.UUID) -> NotificationTarget:
-    target = NotificationTarget.objects.select_for_update().filter(pk=target_id).first()
-    if target is None:
-        raise NotVisible("This target does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
-    return target
-
-
 def _administrator_require(principal: Principal) -> None:
     principal.require("operator")
     if not principal.sees(ROOT):
@@ -155,7 +149,7 @@ def _values_refuse(kind: str, address: str, events: list[str], regret_above: flo
         try:
             validate_email(address)
         except ValidationError:
-            raise ValueRefused("This is no mail address.", code=ProblemCode.INVALID_TARGET) from None
+            raise ValueRefused("Enter a valid mail address.", code=ProblemCode.INVALID_TARGET) from None
         if not settings.EMAIL_HOST:
             raise ValueRefused(
                 "Mail cannot be sent, because MEMSTATE_MAIL_HOST is not set.", code=ProblemCode.MAIL_NOT_CONFIGURED

@@ -73,6 +73,8 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     fields = [{"name": "city", "value": "Berlin"}]
     forgotten = topics_make(operator, n, days=200, fields=fields)
     topics_make(operator, n, days=1, fields=fields)
+    placed = [{"placement": "new_topic", "title": "topic", "scope": f"/place/{place}"} for place in range(n)]
+    operator.post("/v1/ingest/batch", placed).ok()
     main = forgotten[0]
     operator.post(
         "/v1/ingest/batch",

@@ -50,6 +50,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "policy_rollback": {"scope": "/", "to": "1"},
     "recall": {"again": "1"},
     "caller": {"name": "key:agent"},
+    "scope": {"scope": "/place"},
 }
 
 

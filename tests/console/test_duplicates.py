@@ -334,10 +334,10 @@ def test_a_list_costs_the_same_for_one_pair_and_for_many(op: Client, operator: C
 
 def test_a_threshold_that_finds_other_things_is_taken_with_a_warning(op: Client, operator: Caller) -> None:
     warning = "duplicate_threshold is 0.7: below 0.85"
-    tried = text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.7"))
+    tried = text_of(op.get("/policies/at/?scope=/&duplicate_threshold=0.7"))
     assert warning in tried
     assert "You can save it anyway." in tried
-    assert "duplicate_threshold is" not in text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.9"))
+    assert "duplicate_threshold is" not in text_of(op.get("/policies/at/?scope=/&duplicate_threshold=0.9"))
     policy_put(operator, duplicate_threshold=0.7)
     for address in ("/policies/at/?scope=/", "/duplicates/"):
         assert warning in text_of(op.get(address))

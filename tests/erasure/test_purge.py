@@ -283,6 +283,7 @@ SEARCHED = {
     "memory_rekeying",
     "memory_extractionjob",
     "memory_importjob",
+    "memory_erasurecheck",
     "django_admin_log",
     "django_session",
     "django_q_task",

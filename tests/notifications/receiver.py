@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this machine that keeps what it was sent and answers as it is told."""
+"""A receiver of webhooks on this machine that keeps what it was sent and answers as configured."""
 
 import base64
 import contextlib

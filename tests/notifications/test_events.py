@@ -36,7 +36,7 @@ def target(settings: Any) -> NotificationTarget:
     return made
 
 
-def told() -> list[tuple[str, str]]:
+def events_written() -> list[tuple[str, str]]:
     rows = NotificationDelivery.objects.order_by("created_at", "id")
     return [(row.message["event"], row.message["phase"]) for row in rows]
 
@@ -53,23 +53,23 @@ def test_a_held_run_is_told_once_and_when_it_is_over(operator: Caller, target: N
     worker_turn()
     assert run(operator, dry_run=False)["run_id"] == run_id
     worker_turn()
-    assert told() == [("run_held", "begun")]
+    assert events_written() == [("run_held", "begun")]
     message = NotificationDelivery.objects.get().message
     assert (message["scope"], message["page"]) == ("/", f"/runs/{run_id}/")
     assert "topic 0" not in str(message)
     operator.post(f"/v1/runs/{run_id}/approve", {"reason": "fine"}).ok()
     worker_turn()
     worker_turn()
-    assert told() == [("run_held", "begun"), ("run_held", "over")]
+    assert events_written() == [("run_held", "begun"), ("run_held", "over")]
 
 
 def test_the_message_is_written_in_the_transaction_of_the_run(operator: Caller, target: NotificationTarget) -> None:
     with transaction.atomic():
         held(operator)
-        assert told() == [("run_held", "begun")]
+        assert events_written() == [("run_held", "begun")]
         transaction.set_rollback(True)
     assert not ForgetRun.objects.exists()
-    assert told() == []
+    assert events_written() == []
 
 
 def test_without_a_target_that_wants_it_nothing_is_written(operator: Caller, target: NotificationTarget) -> None:
@@ -79,7 +79,7 @@ def test_without_a_target_that_wants_it_nothing_is_written(operator: Caller, tar
     target.events, target.enabled = ["run_held"], False
     target.save()
     worker_turn()
-    assert told() == []
+    assert events_written() == []
 
 
 def task_done(success: bool, minute: int, func: str = "memory.jobs.tasks.tidy", *args: str) -> None:
@@ -100,19 +100,19 @@ def test_a_job_that_fails_every_minute_is_told_once(target: NotificationTarget) 
     for minute in (1, 2):
         task_done(False, minute)
         worker_turn()
-    assert told() == [("job_failed", "begun")]
+    assert events_written() == [("job_failed", "begun")]
     assert "secret" not in str(NotificationDelivery.objects.get().message)
     # Of another scope, so it does not end the first.
     task_done(True, 3, "memory.jobs.tasks.forget_scheduled", "/user/mara")
     worker_turn()
-    assert len(told()) == 1
+    assert len(events_written()) == 1
     task_done(True, 4)
     worker_turn()
     worker_turn()
-    assert told() == [("job_failed", "begun"), ("job_failed", "over")]
+    assert events_written() == [("job_failed", "begun"), ("job_failed", "over")]
     task_done(False, 5)
     worker_turn()
-    assert told()[2:] == [("job_failed", "begun")]
+    assert events_written()[2:] == [("job_failed", "begun")]
 
 
 def test_an_import_that_fails_is_told_in_its_transaction(target: NotificationTarget) -> None:
@@ -131,7 +131,7 @@ def test_an_import_that_fails_is_told_in_its_transaction(target: NotificationTar
     with transaction.atomic():
         job_finish(job, "failed", now=now, failure="quotes a memory")
     worker_turn()
-    assert told() == [("job_failed", "begun")]
+    assert events_written() == [("job_failed", "begun")]
     message = NotificationDelivery.objects.get().message
     assert (message["scope"], message["text"]) == ("/shop", "An import failed.")
 
@@ -144,12 +144,12 @@ def test_a_stopped_worker_is_told_by_the_web_process_once(
     WorkerHeartbeat.objects.update(seen_at=timezone.now() - dt.timedelta(minutes=10))
     assert watch.web_look(now=timezone.now())
     assert watch.web_look(now=timezone.now())
-    assert told() == [("worker_stopped", "begun")]
+    assert events_written() == [("worker_stopped", "begun")]
     # Nobody else sends it, so the web process does.
     assert NotificationDelivery.objects.get().attempts == 1
     worker_turn()
     worker_turn()
-    assert told() == [("worker_stopped", "begun"), ("worker_stopped", "over")]
+    assert events_written() == [("worker_stopped", "begun"), ("worker_stopped", "over")]
     assert health.worker_check(timezone.now()).ok
 
 
@@ -159,7 +159,7 @@ def test_regret_is_told_above_its_value_and_over_well_below(
     for regretted in (1, 15, 20, 9, 8, 8):
         monkeypatch.setattr(watch, "regret_recent", lambda now, count=regretted: (100, count))
         watch.regret_look(now=timezone.now())
-    assert told() == [("regret", "begun"), ("regret", "over")]
+    assert events_written() == [("regret", "begun"), ("regret", "over")]
     monkeypatch.setattr(watch, "regret_recent", lambda now: (10, 10))
     watch.regret_look(now=timezone.now())
-    assert len(told()) == 2
+    assert len(events_written()) == 2

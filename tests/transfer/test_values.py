@@ -198,7 +198,7 @@ DERIVED = "made anew from the texts"
 LEFT_OUT = {
     **dict.fromkeys(("ForgetRun", "ForgetAction", "DuplicatePair", "AccessLog", "ShadowHit", "Watermark"), HAPPENED),
     **dict.fromkeys(("ErasureReceipt", "AuditEvent", "Conversation", "ConversationTurn"), HAPPENED),
-    **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic"), HAPPENED),
+    **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic", "ErasureCheck"), HAPPENED),
     **dict.fromkeys(
         ("ApiKey", "IdempotencyRecord", "ForgetListing", "ForgetPause", "ExtractionJob", "StudyJob", "Rekeying"), OURS
     ),

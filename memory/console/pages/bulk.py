@@ -179,7 +179,7 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
 
 
 def _asked(request: ConsoleRequest) -> HttpResponse:
-    """Lead from a form to the page that asks, whose address holds what was picked; ``all`` stands for each of them."""
+    """Lead from a form to the page that asks, whose address holds what was picked; ``all`` means all of them."""
     members = request.POST.copy()
     for name in (*_NOT_ASKED, *(["topic"] if members.get("all") else [])):
         members.pop(name, None)
