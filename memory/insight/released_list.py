@@ -28,12 +28,12 @@ SELECT f.key, f.id, t.title, s.path, t.kind, t.released_at, {rung}, a.why, a.run
 FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
 JOIN memory_topic t ON t.id = f.id JOIN memory_scope s ON s.id = t.scope_id
 LEFT JOIN LATERAL (
-    SELECT l.why, l.run_id, l.changes->>'by' AS newer FROM memory_forgetaction l
+    SELECT l.why, l.run_id, (l.changes->>'by')::uuid AS newer FROM memory_forgetaction l
     WHERE l.topic_id = f.id AND l.changes->>'released' = 'true' AND l.state IN ('applied', 'conflict')
     ORDER BY l.id DESC LIMIT 1
 ) a ON true
 LEFT JOIN memory_forgetrun r ON r.id = a.run_id
-LEFT JOIN memory_topic n ON n.id::text = a.newer
+LEFT JOIN memory_topic n ON n.id = a.newer
 ORDER BY f.key {way}, f.id {way}
 """
 
