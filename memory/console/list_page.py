@@ -65,22 +65,30 @@ class ListRequest(Generic[FilterT]):
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """A column that sorts its list: the value of ``sort`` for the first click and that for the second, and whether the
-    first is descending."""
+    """A column that sorts its list: the value of ``sort`` for the first click and that for the second, empty for a
+    column with one direction, and whether the first is descending."""
 
     first: str
-    second: str
+    second: str = ""
     descending: bool = True
+
+
+def sort_field(columns: Mapping[str, SortColumn]) -> forms.ChoiceField:
+    """Return the hidden field of a filter that keeps the order which the headers of ``columns`` set."""
+    names = [name for column in columns.values() for name in (column.first, column.second) if name]
+    return forms.ChoiceField(required=False, choices=[(name, name) for name in names], widget=forms.HiddenInput)
 
 
 def sort_links(request: HttpRequest, columns: Mapping[str, SortColumn]) -> dict[str, dict[str, str]]:
     """Return for each column the ``query`` of its link and its ``aria`` direction, empty unless the list is sorted by
     it. The list is sorted by the first column unless the URL says otherwise."""
     default = next(iter(columns.values())).first
-    current = request.GET.get("sort") or default
+    asked = request.GET.get("sort")
+    known = {name for column in columns.values() for name in (column.first, column.second)}
+    current = asked if asked and asked in known else default
     links = {}
     for name, column in columns.items():
-        wanted = column.second if current == column.first else column.first
+        wanted = column.second if column.second and current == column.first else column.first
         members = request.GET.copy()
         for member in ("cursor", "sort"):
             members.pop(member, None)

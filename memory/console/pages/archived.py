@@ -8,7 +8,7 @@ from django import forms
 
 from memory.access.principal import Principal
 from memory.console.fields import KindField, ScopeField
-from memory.console.list_page import FilterForm, ListPage, SortColumn
+from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
 from memory.console.page import ConsoleRequest
 from memory.console.time_ranges import RangeForm
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
@@ -36,12 +36,9 @@ COLUMNS = (
     "restored_before",
 )
 SORTS = {
-    "archived": "last archived",
-    "-archived": "first archived",
-    "score": "highest score",
-    "-score": "lowest score",
-    "title": "title",
-    "-title": "title, backwards",
+    "archived": SortColumn("archived", "-archived"),
+    "score": SortColumn("score", "-score"),
+    "title": SortColumn("title", "-title", descending=False),
 }
 # What a list of one run or one version is filtered by; rows and other pages lead there.
 ASIDE = ("run", "policy", "version")
@@ -66,12 +63,12 @@ class ArchivedForm(RangeForm[ArchiveFilter]):
     regret = forms.ChoiceField(
         required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
     )
-    sort = forms.ChoiceField(required=False, label="Sort by", choices=list(SORTS.items()))
+    sort = sort_field(SORTS)
     run = forms.UUIDField(required=False)
     policy = ScopeField(required=False, label="Policy of")
     version = forms.IntegerField(required=False, min_value=1, max_value=1_000_000)
 
-    field_order = ("text", "scope", "kind", "because", "regret", "sort", *ASIDE)
+    field_order = ("text", "scope", "kind", "because", "regret", *ASIDE)
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw: those of one run or version only where they say something."""
@@ -123,11 +120,7 @@ ARCHIVED = ListPage(
     noun="memory",
     columns=COLUMNS,
     more=lambda asked, _topics: filters_of(asked.request, ArchivedForm),
-    sorts={
-        "archived": SortColumn("archived", "-archived"),
-        "score": SortColumn("score", "-score"),
-        "title": SortColumn("title", "-title", descending=False),
-    },
+    sorts=SORTS,
 )
 
 urlpatterns = ARCHIVED.urlpatterns

@@ -8,7 +8,7 @@ from django import forms
 
 from memory.access.principal import Principal
 from memory.console.fields import KindField, ScopeField
-from memory.console.list_page import FilterForm, ListPage, SortColumn
+from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
 from memory.console.pages.archived import filters_of
 from memory.insight.released_list import ReleasedFilter, released_count, released_ids, released_list
 
@@ -28,7 +28,7 @@ COLUMNS = (
     "newer_id",
     "newer_title",
 )
-SORTS = {"released": "last released", "-released": "first released", "title": "title", "-title": "title, backwards"}
+SORTS = {"released": SortColumn("released", "-released"), "title": SortColumn("title", "-title", descending=False)}
 
 
 class ReleasedForm(FilterForm[ReleasedFilter]):
@@ -42,7 +42,7 @@ class ReleasedForm(FilterForm[ReleasedFilter]):
     )
     scope = ScopeField(required=False)
     kind = KindField(required=False, placeholder="finding")
-    sort = forms.ChoiceField(required=False, label="Sort by", choices=list(SORTS.items()))
+    sort = sort_field(SORTS)
 
     def to_filter(self) -> ReleasedFilter:
         """Return the filter; invalid fields are ignored."""
@@ -73,7 +73,7 @@ RELEASED = ListPage(
     noun="memory",
     columns=COLUMNS,
     more=lambda asked, _topics: filters_of(asked.request, ReleasedForm),
-    sorts={"released": SortColumn("released", "-released"), "title": SortColumn("title", "-title", descending=False)},
+    sorts=SORTS,
 )
 
 urlpatterns = RELEASED.urlpatterns
