@@ -54,8 +54,14 @@ for queue_model in (Schedule, OrmQ, Success, Failure):
     admin.site.unregister(queue_model)
 
 
-def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search: tuple[str, ...] = ()) -> None:
-    options = {"list_display": columns, "list_filter": filters, "search_fields": search}
+def _register(
+    model: type,
+    *columns: str,
+    filters: tuple[str, ...] = (),
+    search: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
+) -> None:
+    options = {"list_display": columns, "list_filter": filters, "search_fields": search, "exclude": exclude}
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), options))
 
 
@@ -76,6 +82,11 @@ _register(models.CorpusTotals, "documents")
 _register(models.AccessLog, "at", "kind", "actor", "scope", "query", "folded_at", "counted", filters=("kind",))
 _register(models.AuditEvent, "at", "actor", "action", "topic_id", "scope", "reason", filters=("action",))
 _register(models.ForgetPause, "created_at", "scope", "actor", "until", "lifted_at", "lifted_by")
+_register(models.NotificationTarget, "name", "kind", "events", "enabled", "created_at", exclude=("address", "salt"))
+_register(models.NotificationOccurrence, "began_at", "event", "subject", "over_at", filters=("event",))
+_register(
+    models.NotificationDelivery, "created_at", "target", "status", "attempts", "due_at", "answer", filters=("status",)
+)
 _register(models.ForgetListing, "created_at", "verb", "scope", "actor", "count", "executed_at", filters=("verb",))
 _register(models.ErasureReceipt, "number", "at", "actor", "scope", "reason", "hash")
 _register(models.TopicMention, "topic", "scope", "identifiers")
@@ -108,6 +119,7 @@ _register(models.Conversation, "moved_at", "scope", "channel", "turns", "actor",
 _register(models.ConversationTurn, "at", "conversation", "place", "intent", "ended", filters=("ended",))
 _register(models.ConversationWrite, "at", "conversation", "topic", "what", "undone_at", filters=("what",))
 _register(models.ImportJob, "created_at", "source", "status", "done", "lines", "actor", filters=("status", "source"))
+_register(models.ErasureCheck, "created_at", "status", "done", "expected", "receipts", "actor", filters=("status",))
 _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))

@@ -52,7 +52,9 @@ def post_fork(_server: Any, worker: Any) -> None:
 
 
 def post_worker_init(_worker: Any) -> None:
-    """Load the embedding model after the fork, so that the first request need not wait for it."""
+    """Load the embedding model after the fork, so that the first request need not wait for it, and watch the worker."""
     from memory.embedding import embedder_get
+    from memory.jobs.watch import web_watch_start
 
     embedder_get()
+    web_watch_start()

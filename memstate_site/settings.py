@@ -240,6 +240,22 @@ Q_CLUSTER = {
     "guard_cycle": 0.5,
 }
 
+# --- Notifications ---------------------------------------------------------------------------------------------------
+
+# Without this, messages go to public addresses only, over https.
+MEMSTATE_NOTIFY_PRIVATE_ADDRESSES = envbool("MEMSTATE_NOTIFY_PRIVATE_ADDRESSES", False)
+# Without a host, no mail is sent.
+EMAIL_HOST = envstr("MEMSTATE_MAIL_HOST")
+_MAIL_TLS = envstr("MEMSTATE_MAIL_TLS", "starttls", choices=("starttls", "tls", "none"))
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL_TLS == "starttls", _MAIL_TLS == "tls"
+EMAIL_PORT = envint(
+    "MEMSTATE_MAIL_PORT", {"starttls": 587, "tls": 465, "none": 25}[_MAIL_TLS], minimum=1, maximum=65535
+)
+EMAIL_HOST_USER = envstr("MEMSTATE_MAIL_USER")
+EMAIL_HOST_PASSWORD = envsecret("MEMSTATE_MAIL_PASSWORD") or ""
+DEFAULT_FROM_EMAIL = envstr("MEMSTATE_MAIL_FROM", "memstate@localhost")
+EMAIL_TIMEOUT = 10
+
 # --- Signing in and the browser's rules ------------------------------------------------------------------------------
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "memory.console.people.AccountBackend"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from memory.access.accounts import account_identities, account_labels
@@ -16,7 +17,7 @@ from memory.access.principal import ROLES, Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
-from memory.core.scopes import ROOT, scope_normalize
+from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
 from memory.models import ApiKey, AuditEvent
 from memory.models.newest_first import newest_page
 
@@ -153,6 +154,14 @@ def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -
 def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
     """Return the number of keys, but at most ``at_most`` + 1. One query."""
     return _keys(valid_at)[: at_most + 1].count()
+
+
+def keys_reaching(scope: str, *, now: dt.datetime, most: int) -> tuple[list[ApiKey], int]:
+    """Return the valid keys that reach all of ``scope``, those bound to it first, at most ``most``; and the number of
+    valid keys that are bound to a scope below it. Two queries."""
+    reaching = _keys(now).filter(scope__in=scope_ancestors(scope)).order_by(Length("scope").desc(), "name", "id")
+    below = _keys(now).filter(scope__startswith=f"{scope.rstrip('/')}/").exclude(scope=scope)
+    return list(reaching[:most]), below.count()
 
 
 def key_as_json(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:

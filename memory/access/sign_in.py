@@ -46,7 +46,7 @@ class SignInHandler(AxesDatabaseHandler):  # type: ignore[misc] # django-axes ha
     """Also locks an address from which the passwords of many names were guessed."""
 
     def is_locked(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Tell whether the name or the address is locked. Two queries."""
+        """Return whether the name or the address is locked. Two queries."""
         return _address_locked(request) or super().is_locked(request, credentials)
 
     def user_login_failed(

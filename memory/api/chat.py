@@ -70,7 +70,7 @@ def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: Idempotenc
         )
         if streams:
             leave = place.pop_all().close
-            running = Running(lambda tell, go_on: _answer(begun, tell, go_on), at_end=leave)
+            running = Running(lambda emit, go_on: _answer(begun, emit, go_on), at_end=leave)
             connection_lend()
             return _stream(_events(running))
         return json_reply(_answer(begun))
@@ -87,7 +87,7 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
 
 def _answer(begun: Chat, *heard: Any) -> ChatReply:
     """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
-    more = dict(zip(("tell", "go_on"), heard, strict=False))
+    more = dict(zip(("emit", "go_on"), heard, strict=False))
     try:
         return chat_run(begun, clock=timezone.now, enqueue=tasks.study_enqueue, **more)
     finally:

@@ -1,17 +1,21 @@
-"""Metrics for /metrics: requests, stages of queries, the worker's backlog."""
+"""Metrics for /metrics: requests, stages of queries, the worker's backlog, and the numbers of the store."""
 
 import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from prometheus_client import REGISTRY, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from memory.embedding.allowance import allowance_begin, allowance_end
+from memory.insight.regret import regret_recent
+from memory.insight.topic_counts import topic_counts
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
@@ -24,12 +28,18 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
+# The age of a job counts from the time since when it is due; a job that runs is locked until later.
 _BACKLOG_SQL = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
        (SELECT count(*) FROM memory_wakeup),
-       (SELECT count(*) FROM memory_studyjob WHERE status = 'working')
+       (SELECT count(*) FROM memory_studyjob WHERE status = 'working'),
+       (SELECT count(*) FROM memory_forgetrun WHERE status = 'held'),
+       (SELECT coalesce(extract(epoch FROM now() - min(lock)), 0) FROM django_q_ormq WHERE lock <= now())
 """
+# The numbers that need a whole table are counted at most so often, however often they are scraped.
+STORE_SECONDS = 300.0
+_STORE_KEY = "metrics-store"
 
 
 class RequestMetrics:
@@ -60,7 +70,7 @@ class RequestMetrics:
 
 
 def _client_gone(request: HttpRequest) -> bool:
-    """Tell whether the client has closed its connection; no, where the web server does not show it.
+    """Return whether the client has closed its connection; no, where the web server does not show it.
 
     A client that sends no more may still wait for the reply, and TCP tells the two apart only by an answer to something
     sent. So it is sent the interim reply that every client of HTTP/1.1 ignores; one that is gone resets the connection,
@@ -90,25 +100,44 @@ def stages_observe(milliseconds: Mapping[str, float]) -> None:
         STAGES.labels(stage).observe(spent / 1000)
 
 
-class _Backlog(Collector):
-    """Counts the backlog at each scrape, because it is a number of the store and not of a process."""
+def _gauge(name: str, what: str, label: str, values: Mapping[str, float]) -> Metric:
+    gauge = GaugeMetricFamily(name, what, labels=[label])
+    for value, count in values.items():
+        gauge.add_metric([value], count)
+    return gauge
+
+
+class _Store(Collector):
+    """Reads the numbers of the store at a scrape, because they belong to no process."""
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing, so that registering needs no database."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Count the worker's backlog. One query over partial indexes; nothing if the database is unavailable."""
+        """Return what waits, and what was counted in the last minutes. One query over partial indexes and the queue,
+        two more that read whole tables every ``STORE_SECONDS``; nothing if the database is unavailable."""
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_BACKLOG_SQL)
-                row = cursor.fetchone()
+                *waiting, held, age = cursor.fetchone()
+            rungs, archivings = self._counted()
         except DatabaseError:
             return
-        gauge = GaugeMetricFamily("memstate_backlog", "Rows that wait for the worker, by type.", labels=["what"])
-        for what, count in zip(_WAITING, row, strict=True):
-            gauge.add_metric([what], count)
-        yield gauge
+        backlog = dict(zip(_WAITING, waiting, strict=True))
+        yield _gauge("memstate_backlog", "Rows that wait for the worker, by type.", "what", backlog)
+        yield GaugeMetricFamily("memstate_runs_held", "Forget runs that wait for approval.", held)
+        yield GaugeMetricFamily("memstate_queue_age_seconds", "How long the oldest due job waits.", float(age))
+        yield _gauge("memstate_topics", "Topics by rung, and released ones.", "rung", rungs)
+        yield _gauge("memstate_archivings", "Archivings by runs in 30 days, and those regretted.", "what", archivings)
+
+    def _counted(self) -> tuple[dict[str, int], dict[str, int]]:
+        found: tuple[dict[str, int], dict[str, int]] | None = cache.get(_STORE_KEY)
+        if found is None:
+            standing, (archived, regretted) = topic_counts(), regret_recent(now=timezone.now())
+            found = {**standing.rungs, "released": standing.released}, {"archived": archived, "regretted": regretted}
+            cache.set(_STORE_KEY, found, STORE_SECONDS)
+        return found
 
 
-REGISTRY.register(_Backlog())
+REGISTRY.register(_Store())

@@ -175,7 +175,7 @@ def failure_of(problem: Exception) -> Failure:
 
 
 def _disk_full() -> bool:
-    """Tell whether the disk of the embedded database is full: PostgreSQL then stops, and nothing answers."""
+    """Return whether the disk of the embedded database is full: PostgreSQL then stops, and nothing answers."""
     if not connection.settings_dict["HOST"].startswith("/"):
         return False
     try:

@@ -39,7 +39,7 @@ class SuggestInput(forms.TextInput):
         self.what = what
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Return the field and its list of suggestions, which is filled while somebody types."""
+        """Return the field and its list of suggestions, which is filled as the user types."""
         place = f"{(attrs or {}).get('id') or name}-suggested"
         asks = {
             "list": place,
@@ -103,6 +103,12 @@ class ScopeField(SuggestField):
             raise form_error(problem) from problem
 
 
+def day_require(day: dt.date) -> None:
+    """Raise ``ValidationError`` for a day outside ``FIRST_DAY`` and ``LAST_DAY``."""
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
+
+
 class DayField(forms.DateField):
     """A day in UTC. The range of years keeps the days before and after it valid."""
 
@@ -113,8 +119,8 @@ class DayField(forms.DateField):
     def clean(self, value: Any) -> dt.date | None:
         """Return the day, None for none. Raises ``ValidationError``."""
         day: dt.date | None = super().clean(value)
-        if day is not None and not FIRST_DAY <= day <= LAST_DAY:
-            raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
+        if day is not None:
+            day_require(day)
         return day
 
 

@@ -99,13 +99,15 @@ FILTERS = ("scope", "older_than", "kinds", "categories")
 
 class ForgetConfirmForm(forms.Form):
     """The yes to a list. A release needs no more; a purge has one of ``phrases`` typed, the first of which is asked
-    for."""
+    for. ``verify``: whether a verification follows a purge."""
 
     typed = forms.CharField(
         required=False,
         max_length=2000,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
     )
+
+    verify = forms.BooleanField(required=False, label="Verify afterwards that nothing is left")
 
     def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "") -> None:
         super().__init__(data)

@@ -1,4 +1,4 @@
-"""Pictures of the home page, drawn on the server: proportions, gauges and sparklines."""
+"""Pictures drawn on the server: proportions, gauges and sparklines, of Home and of the pages of scopes and agents."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,14 @@ _LISTS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def rung_bar(rungs: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the parts of a bar with the share of topics per rung; small shares have a visible minimum."""
+def rung_bar(rungs: Mapping[str, int], *, share: float = 1) -> list[dict[str, Any]]:
+    """Return the parts of a bar with the share of topics per rung; small shares have a visible minimum. The bar takes
+    ``share`` of the width."""
     held = {name: count for name, count in rungs.items() if count}
     total = sum(held.values())
     if not total:
         return []
-    room = WIDTH - _GAP * (len(held) - 1)
+    room = max(_GAP * len(held), WIDTH * share - _GAP * (len(held) - 1))
     least = 6
     widths = {name: max(least, room * count / total) for name, count in held.items()}
     scale = room / sum(widths.values())

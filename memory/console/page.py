@@ -26,7 +26,7 @@ from django_htmx.middleware import HtmxDetails
 from memory.access.accounts import account_role
 from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
-from memory.console.people import may, principal_of
+from memory.console.people import ROLES, may, principal_of
 from memory.console.places import places_shown, tabs_shown
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
@@ -35,9 +35,7 @@ from memory.insight.waiting import waiting_counts
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
-READER = "reader"
-OPERATOR = "operator"
-ADMINISTRATOR = "administrator"
+READER, OPERATOR, ADMINISTRATOR = ROLES
 
 
 class ConsoleRequest(HttpRequest):
@@ -123,8 +121,8 @@ def show(
         "may_administer": may(role, ADMINISTRATOR),
         "is_part": bool(getattr(request, "htmx", False)),
         "pauses": functools.partial(pauses_active, timezone.now()),
-        "places": functools.partial(places_shown, request, role or READER),
-        "tabs": functools.partial(tabs_shown, request, role or READER),
+        "places": SimpleLazyObject(functools.partial(places_shown, request, role or READER)),
+        "tabs": SimpleLazyObject(functools.partial(tabs_shown, request, role or READER)),
         "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
@@ -152,7 +150,8 @@ def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: 
     context = {"title": title, "sentence": sentence, "code": code}
     if getattr(request, "htmx", False):
         reply = show(request, "parts/notice.html", context, status=status)
-        # The page is not replaced; the sentence is added to its notices.
+        # The page is not replaced; the sentence is added to its notices, whatever part was asked for.
+        reply.headers["HX-Reselect"] = ".notice"
         reply.headers["HX-Retarget"] = "#notices"
         reply.headers["HX-Reswap"] = "beforeend"
         return reply

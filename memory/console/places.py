@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from memory.console.people import may
+from memory.console.people import ROLES, may
 from memory.llm.chat_request import model_configured
 
-READER, OPERATOR, ADMINISTRATOR = "reader", "operator", "administrator"
+READER, OPERATOR, ADMINISTRATOR = ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,15 @@ PLACES = (
             Tab("overview_regretted", "Regret"),
         ),
     ),
+    Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(
         "Tuning",
         "t",
         (
             Tab("salience", "Curve"),
             Tab("policy", "Values"),
+            Tab("policy_rules", "Rules"),
+            Tab("policy_versions", "Versions", ("policy_version", "policy_rollback")),
             Tab("policy_presets", "Presets"),
             Tab("salience_backtest", "Backtest"),
             Tab("policies", "All policies"),
@@ -91,6 +94,7 @@ PLACES = (
             Tab("model", "Model"),
             Tab("schedules", "Jobs", ("schedule",)),
             Tab("transfer", "Export and import", least=OPERATOR),
+            Tab("notifications", "Notifications", least=ADMINISTRATOR),
             Tab("account", "Account"),
         ),
         counter="failures",

@@ -30,6 +30,8 @@ from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 MEMBERS = ("preset", "rules", "base_version")
 MOST_RULES_TEXT = 100_000
 MOST_DEPTH = 32
+# Choices in other words than their own.
+CHOICE_WORDS = {"auto": "automatic", "review": "needs approval", "true": "yes", "false": "no"}
 _FIRST_WORD = re.compile(r"\w+")
 _CODES_OF_RULES = frozenset(
     {
@@ -65,7 +67,7 @@ class DraftForm(forms.Form):
         required=False,
         max_length=MOST_RULES_TEXT,
         label="Rules set here, as JSON",
-        help_text="A list of rules or names of rule presets. Leave empty to keep the current rules; [] removes them.",
+        help_text="A list of rules or names of rule sets. Leave empty to keep the current rules; [] removes them.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
     base_version = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -125,12 +127,24 @@ class DraftForm(forms.Form):
 
     @property
     def groups(self) -> Iterator[dict[str, Any]]:
-        """The groups of values for the template: a title, the fields, how many are set, and whether to begin open."""
+        """The groups of values for the template: a title, the fields, how many are set, and whether to begin open.
+
+        Each field has the source of the value in force, and whether the policy of this scope sets it itself.
+        """
+        in_force = effective_as_json(self.policies.effective(self.scope))
         for group, title in GROUPS.items():
-            fields = [self[name] for name, knob in KNOBS.items() if knob.group == group]
-            wrong = any(field.errors for field in fields)
-            count = sum(bool(field.value()) for field in fields)
-            yield {"name": group, "title": title, "fields": fields, "set": count, "open": wrong or group == "ladder"}
+            names = [name for name, knob in KNOBS.items() if knob.group == group]
+            lines = [
+                {
+                    "field": self[name],
+                    "source": source_words(in_force[name]),
+                    "here": in_force[name]["from"] == self.scope and not in_force[name].get("preset"),
+                }
+                for name in names
+            ]
+            wrong = any(self[name].errors for name in names)
+            count = sum(bool(self[name].value()) for name in names)
+            yield {"title": title, "lines": lines, "set": count, "open": wrong or count or group == "ladder"}
 
     @property
     def thresholds(self) -> list[BoundField]:
@@ -227,12 +241,13 @@ def _typed(name: str, text: str) -> object:
 
 
 def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharField:
-    held = f"{number_words(inherited['value'])} ({source_words(inherited)})"
+    value = number_words(inherited["value"])
+    held = f"{CHOICE_WORDS.get(value, value)} ({source_words(inherited)})"
     hint = "; ".join(filter(None, [knob.meaning, bounds_words(knob)]))
     widget: forms.Widget
     if knob.type in ("switch", "choice"):
         choices = ("true", "false") if knob.type == "switch" else knob.choices
-        widget = forms.Select(choices=[("", held), *((each, each) for each in choices)])
+        widget = forms.Select(choices=[("", held), *((each, CHOICE_WORDS.get(each, each)) for each in choices)])
     else:
         # Not a number field: what was typed wrongly stays there to be seen, beside the sentence that refuses it.
         modes = {"number": "decimal", "count": "numeric"}

@@ -1,10 +1,11 @@
-"""Steps of the policy editor. Before a save, steps change only the form's texts and keep all input."""
+"""Steps of the tabs Values and Rules. Before a save, steps change only the form's texts and keep all input."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
+from django.http import QueryDict
 from django.utils import timezone
 
 from memory.console.page import ConsoleRequest
@@ -18,17 +19,22 @@ from memory.console.policy_form import (
     rules_read,
     value_text,
 )
+from memory.console.rule_form import GROUPS, RuleForm, rule_form_new, rule_form_of, rule_form_sent
 from memory.core.errors import ValueRefused
 from memory.core.policy_values import KNOBS
+from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import draft_parse, values_parse
 from memory.policy.draft_steps import (
     draft_start,
+    draft_with_moved,
     draft_with_preset,
+    draft_with_rule,
     draft_with_set,
     draft_with_switched,
     draft_without_rule,
 )
 from memory.policy.merge import policy_merge
+from memory.policy.rule_parsing import rule_parse, rules_parse
 from memory.policy.save import policy_save, version_content, version_find, version_present
 from memory.policy.snapshot import Policies, SetPolicy
 
@@ -78,13 +84,66 @@ def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list
         return texts | _rules_text(draft_with_switched(form.policies, _rules_draft(form, texts), said["switch"])), None
     if said.get("drop"):
         return texts | _rules_text(draft_without_rule(_rules_draft(form, texts), said["drop"])), None
+    for move, by in (("up", -1), ("down", 1)):
+        if said.get(move):
+            return texts | _rules_checked(draft_with_moved(_rules_draft(form, texts), said[move], by=by)), None
     return texts, None
+
+
+def rule_stepped(form: DraftForm, said: QueryDict) -> tuple[Texts, RuleForm | None]:
+    """Return the texts of ``form`` after the step of the form of one rule that ``said`` asks for, and that form if it
+    stays open: to add or change a rule, to add or remove a row, to take the rule over.
+
+    No queries. Raises ``ValueRefused`` if the rules of the draft cannot be read, or the rule does not exist.
+    """
+    texts = dict(draft_query(form))
+    if said.get("new"):
+        return texts, rule_form_new()
+    if said.get("edit"):
+        rule = next((rule for rule in _rules_draft(form, texts).rules if rule.name == said["edit"]), None)
+        if rule is None:
+            raise ValueRefused(f"The draft has no rule {said['edit'][:100]!r}.", code=ProblemCode.UNKNOWN_RULE)
+        return texts, rule_form_of(rule)
+    if not said.getlist("rule-name") or said.get("cancel"):
+        return texts, None
+    edited = rule_form_sent(said)
+    if said.get("row_add"):
+        last = edited.rows[-1] if edited.rows else {}
+        inside = int(last.get("what") in GROUPS) + int(last.get("level", "").isdecimal() and last["level"])
+        return texts, edited.with_rows([*edited.rows, {"level": str(inside)}])
+    if said.get("row_drop"):
+        return texts, edited.with_rows([row for at, row in enumerate(edited.rows) if str(at) != said["row_drop"]])
+    if said.get("apply") or said.get("save"):
+        stored = edited.rule(form.scope)
+        if stored is None:
+            return texts, edited
+        rule = rule_parse(stored, scope=form.scope)
+        draft = draft_with_rule(_rules_draft(form, texts), rule, replaced=edited.cleaned_data["editing"])
+        try:
+            return texts | _rules_checked(draft), None
+        except ValueRefused as problem:
+            edited.refuse(problem)
+    return texts, edited
+
+
+def rules_of_draft(form: DraftForm) -> SetPolicy | None:
+    """Return the preset and rules of the draft, even if its values are invalid; None if the rules cannot be read."""
+    try:
+        return _rules_draft(form, dict(draft_query(form)))
+    except ValueRefused:
+        return None
 
 
 def _rules_draft(form: DraftForm, texts: Texts) -> SetPolicy:
     """Return the preset and rules of the draft, even if its values are invalid."""
     rules = rules_read(texts.get("rules", ""))
     return draft_parse(form.policies, form.scope, preset=texts.get("preset"), values={}, rules=rules)
+
+
+def _rules_checked(draft: SetPolicy) -> Texts:
+    """Return the text of rules that a step has changed. Raises ``ValueRefused`` if they contradict each other."""
+    rules_parse(draft.as_stored()["rules"], scope=draft.scope)
+    return _rules_text(draft)
 
 
 def _rules_text(draft: SetPolicy) -> Texts:

@@ -1,15 +1,13 @@
-"""The time range of a list, in its address: the last hour, 24 hours, 7 or 30 days, or from and until a moment."""
+"""The time range of a list, in its address: the last hour, 24 hours, 7 or 30 days, or a custom range."""
 
 import datetime as dt
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from memory.console.fields import FIRST_DAY, LAST_DAY
+from memory.console.fields import FIRST_DAY, LAST_DAY, day_require
 from memory.console.list_page import FilterForm
-from memory.core.problem_codes import ProblemCode
 
 FilterT = TypeVar("FilterT")
 
@@ -24,14 +22,14 @@ LABELS = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d", ALL: "All", CU
 
 
 class RangeLink(NamedTuple):
-    """One choice of the control: ``value`` is empty for the range that a list has by itself."""
+    """One choice of the control: ``value`` is empty for the default range of the list."""
 
     value: str
     label: str
     chosen: bool
 
 
-class MomentInput(forms.DateTimeInput):
+class MinuteInput(forms.DateTimeInput):
     """A field for a day and a time. A day alone is shown with its first or its last minute."""
 
     def __init__(self, *, last: bool) -> None:
@@ -45,31 +43,30 @@ class MomentInput(forms.DateTimeInput):
         return f"{text}T{'23:59' if self.last else '00:00'}" if text and len(text) == len("2026-01-01") else text
 
 
-class MomentField(forms.DateTimeField):
+class MinuteField(forms.DateTimeField):
     """A minute in UTC, or a day. ``last``: returned is the end of the minute or of the day, else the begin."""
 
     def __init__(self, *, last: bool = False, **options: Any) -> None:
-        super().__init__(required=False, widget=MomentInput(last=last), **options)
+        super().__init__(required=False, widget=MinuteInput(last=last), **options)
         self.last = last
 
     def clean(self, value: Any) -> dt.datetime | None:
-        """Return the moment, None for none. Raises ``ValidationError``."""
-        moment: dt.datetime | None = super().clean(value)
-        if moment is None:
+        """Return the time, None for none. Raises ``ValidationError``."""
+        chosen: dt.datetime | None = super().clean(value)
+        if chosen is None:
             return None
-        if not FIRST_DAY <= moment.date() <= LAST_DAY:
-            raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
+        day_require(chosen.date())
         whole_day = isinstance(value, str) and len(value.strip()) == len("2026-01-01")
         if self.last:
-            moment += dt.timedelta(days=1) if whole_day else dt.timedelta(minutes=1)
-        return moment.astimezone(dt.UTC)
+            chosen += dt.timedelta(days=1) if whole_day else dt.timedelta(minutes=1)
+        return chosen.astimezone(dt.UTC)
 
 
 class RangeForm(FilterForm[FilterT], Generic[FilterT]):
     """A filter with a time range. ``range`` in the address wins over ``since`` and ``until``."""
 
-    since = MomentField(label="From (UTC)")
-    until = MomentField(label="Until (UTC)", last=True)
+    since = MinuteField(label="From (UTC)")
+    until = MinuteField(label="Until (UTC)", last=True)
     range = forms.ChoiceField(required=False, choices=[("", ""), *LABELS.items()], widget=forms.HiddenInput)
 
     @property
@@ -79,7 +76,7 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
 
     @property
     def range_chosen(self) -> str:
-        """The range in the address, or the one that the list has by itself."""
+        """The range in the address, or the default of the list."""
         asked = self.data.get("range", "")
         if asked in LABELS:
             return str(asked)
@@ -94,7 +91,7 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
         ]
 
     def shown(self) -> list[forms.BoundField]:
-        """Return the fields to draw: the two moments only for a range of one's own."""
+        """Return the fields to draw: the two times only for a custom range."""
         own = self.range_chosen == CUSTOM
         return [field for field in super().shown() if own or field.name not in ("since", "until")]
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django import forms
 from django.urls import reverse
 
-from memory.console.fields import ScopeField
+from memory.console.fields import ScopeField, SuggestInput
 from memory.core.scopes import scope_within
 from memory.policy.snapshot import Policies
 
@@ -14,7 +14,7 @@ from memory.policy.snapshot import Policies
 class ScopeForm(forms.Form):
     """The chooser of a scope."""
 
-    scope = ScopeField(required=False, widget=forms.TextInput(attrs={"size": 24, "autocomplete": "off"}))
+    scope = ScopeField(required=False, widget=SuggestInput("scope", {"size": 24}))
 
 
 def address(name: str, scope: str, **more: Any) -> str:

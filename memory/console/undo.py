@@ -8,8 +8,9 @@ import uuid
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpResponse
-from django.urls import path, reverse
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.urls import path
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -54,7 +55,13 @@ def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:a
     safe = wanted.startswith("/") and url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if safe else reverse(otherwise)
+    return wanted if safe else resolve_url(otherwise)
+
+
+def go_back(request: ConsoleRequest, address: str) -> HttpResponse:
+    """Redirect to ``address`` after a change. A list that changes in place (lists.js) follows the redirect itself."""
+    in_place = request.htmx and request.htmx.target == "content"
+    return HttpResponseRedirect(address) if in_place else go(request, address)
 
 
 @page(post=OPERATOR)
@@ -71,7 +78,7 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
     sentence = undo_summary(undone.restored, undone.conflict_count, whys)
     (messages.warning if undone.conflict_count else messages.success)(request, sentence)
-    return go(request, back_to(request, form.cleaned_data.get("next", "")))
+    return go_back(request, back_to(request, form.cleaned_data.get("next", "")))
 
 
 urlpatterns = [path("undo/<uuid:run_id>/", hand_undo, name="hand_undo")]

@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    agents,
     archived,
     assistant,
     audit,
@@ -13,6 +14,7 @@ from memory.console.pages import (
     keys,
     lookup,
     model,
+    notifications,
     overview,
     pause,
     policies,
@@ -21,6 +23,7 @@ from memory.console.pages import (
     runs,
     salience,
     schedules,
+    scopes,
     suggest,
     topic,
     transfer,
@@ -33,6 +36,8 @@ urlpatterns = [
     *account.urlpatterns,
     *lookup.urlpatterns,
     *recalls.urlpatterns,
+    *scopes.urlpatterns,
+    *agents.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
     *extract.urlpatterns,
@@ -50,6 +55,7 @@ urlpatterns = [
     *audit.urlpatterns,
     *keys.urlpatterns,
     *model.urlpatterns,
+    *notifications.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
 ]

@@ -231,6 +231,13 @@ class ProblemCode(StrEnum):
     JOB_NOT_FOUND = "job-not-found", "The job does not exist."
     JOB_QUEUED = "job-queued", "The job is already in the queue."
 
+    # Notifications.
+    TARGET_NOT_FOUND = "target-not-found", "The target of notifications does not exist."
+    TARGET_ALREADY_ADDED = "target-already-added", "The target of notifications has already been added."
+    INVALID_TARGET = "invalid-target", "The address or the values of a target of notifications are invalid."
+    PRIVATE_ADDRESS = "private-address", "The address of a webhook is not public."
+    MAIL_NOT_CONFIGURED = "mail-not-configured", "No mail server is configured."
+
     # Exports and imports.
     UPLOAD_GONE = "upload-gone", "The uploaded file no longer exists."
     UPLOAD_REFUSED = "upload-refused", "The upload was refused."

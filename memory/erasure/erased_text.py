@@ -139,8 +139,8 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     named = {each for text in {*found.texts, *request_texts} for each in identifiers_strong(text)}
     # At least two characters: a code "0" identifies nothing.
     named = {each for each in named if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE}
-    others = _still_named(cursor, {key for each in named for key in each.sought})
-    erased = {key for each in named if each.sought.isdisjoint(others) for key in each.stored}
+    others = _still_named(cursor, {key for each in named for key in each.search_keys})
+    erased = {key for each in named if each.search_keys.isdisjoint(others) for key in each.stored}
     # The rows of the topics are gone; an id that is still there is that of a run, a job or another topic's field.
     ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
     everything = {passage for passage in weights if sum(map(len, passage)) >= 4 and _has_letter(passage)}
@@ -214,13 +214,13 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     return held
 
 
-def _still_named(cursor: CursorWrapper, sought: set[str]) -> set[str]:
+def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
     """Return the keys that another topic still has, or the name of a scope, an API key or an account."""
-    if not sought:
+    if not search_keys:
         return set()
-    cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(sought)})
+    cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(search_keys)})
     named: set[str] = {row[0] for row in cursor.fetchall()}
-    cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), sought, most=MOST_ANCHORS))})
+    cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), search_keys, most=MOST_ANCHORS))})
     for (address,) in cursor.fetchall():
         # The segments of a scope may be names of their own.
         for part in (address, *address.split("/")):

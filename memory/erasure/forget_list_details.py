@@ -41,7 +41,7 @@ def listing_others(ids: Sequence[uuid.UUID], *, query: str) -> dict[uuid.UUID, l
 
     One query; none where ``query`` names no identifier, since a person's own identifiers need no warning.
     """
-    asked = {key for each in identifiers_find(query) for key in each.sought | each.stored}
+    asked = {key for each in identifiers_find(query) for key in each.search_keys | each.stored}
     if not asked:
         return {}
     found: dict[uuid.UUID, list[str]] = {}

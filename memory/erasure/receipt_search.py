@@ -50,10 +50,12 @@ class ErasedMatch:
 MatchFinder = Callable[[str, bool], tuple[ErasedMatch, ...]]
 
 
-def erased_hashes() -> ErasedHashes:
-    """Return the ids and hashes of all receipts, without ids that are also those of other things. Two queries."""
+def erased_hashes(*, through: int | None = None) -> ErasedHashes:
+    """Return the ids and hashes of all receipts, or of those up to number ``through``, without ids that are also those
+    of other things. Two queries."""
     hashes = ErasedHashes()
-    for receipt in ErasureReceipt.objects.order_by("number").iterator(chunk_size=_BATCH):
+    receipts = ErasureReceipt.objects.all() if through is None else ErasureReceipt.objects.filter(number__lte=through)
+    for receipt in receipts.order_by("number").iterator(chunk_size=_BATCH):
         source = (receipt.number, receipt.at)
         hashes.ids.update(dict.fromkeys(receipt.topic_ids, source))
         hashes.texts.update(dict.fromkeys(receipt.content_hashes, source))
@@ -84,7 +86,7 @@ def match_finder(erased: ErasedHashes) -> MatchFinder:
             found |= {
                 ErasedMatch("identifier", digest, identifier=key)
                 for each in identifiers_strong(text)
-                for key in each.sought
+                for key in each.search_keys
                 if (digest := hash_identifier(key)) in erased.identifiers
             }
         return tuple(sorted(found, key=lambda match: (match.type != "text", match.passage != passage, match.digest)))

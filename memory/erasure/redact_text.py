@@ -207,7 +207,7 @@ class Eraser:
     def _identifiers_in(self, text: str) -> Iterator[tuple[int, int]]:
         if self.identifiers and self._may_name(text):
             for found in identifiers_find(text):
-                if found.kind in STRONG and not found.sought.isdisjoint(self.identifiers):
+                if found.kind in STRONG and not found.search_keys.isdisjoint(self.identifiers):
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:

@@ -56,6 +56,8 @@ KEPT: dict[str, str] = {
     "memory_workerheartbeat": "a name and a time",
     "memory_watermark": "a name and a number",
     "memory_wakeup": "a scope and an event",
+    "memory_notificationtarget": "addresses and names, chosen by administrators",
+    "memory_notificationoccurrence": "an event, and ids of runs and jobs",
     "memory_policyversion.values": "what is in force; a purge changes no policy",
     "memory_policyversion.rules": "what is in force; a purge changes no policy",
     "memory_policyversion.diff": "the changes of the above",
@@ -86,10 +88,13 @@ path_info policy prefix preset previous_hash principal_scope provenance role sco
 undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
-# Columns that keep the ids of purged topics: the journal and the receipt record the purge, and a list its topics.
+# Columns that keep the ids of purged topics: the journal and the receipt record the purge, a list its topics, and a
+# verification where something is left.
 IDS_KEPT = frozenset(
     {
         "memory_auditevent.topic_id",
+        "memory_erasurecheck.found",
+        "memory_erasurecheck.report",
         "memory_erasurereceipt.topic_ids",
         "memory_forgetlisting.entries",
         "memory_forgetlisting.filter",

@@ -8,8 +8,8 @@ that no code names is read as well.
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.db import connection, transaction
@@ -31,6 +31,7 @@ from memory.erasure.related_rows import (
 
 ROWS = 1_000
 MOST_LISTED = 1_000
+_LISTS = ("traces", "stored_again", "addresses")
 
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])")
 _SORTS = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
@@ -104,30 +105,11 @@ def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Ver
     ``progress`` is called with the table and the number of rows read since the last call. One statement per thousand
     rows, each table in a transaction of its own; ten thousand rows a second or so. Changes nothing.
     """
-    report = VerificationReport(receipts_verify(), ours=seals_are_ours())
-    erased = erased_hashes()
-    with connection.cursor() as cursor:
-        columns = columns_of(cursor)
-    tables = _tables(columns)
-    report.unreadable = sorted({column.table_label for column in columns if not column.readable})
-    search = _Search(erased)
+    search = ErasureSearch(erased_hashes())
+    tables, unreadable = tables_read()
     for table in tables:
-        report.tables += 1
-        with transaction.atomic():
-            for rows in _rows(table):
-                for key, written, values in rows:
-                    for column, value in zip(table.read, values, strict=True):
-                        if value:
-                            search.at(column, key, written, value)
-                report.rows += len(rows)
-                if progress is not None:
-                    progress(table.read[0].table_label, len(rows))
-    if erased:
-        with connection.cursor() as cursor:
-            for owner, name, value in statistics_read(cursor):
-                search.statistics(owner, name, value)
-    search.fill(report)
-    return report
+        search.read(table, progress=progress)
+    return search.report(unreadable)
 
 
 def rows_expected() -> int:
@@ -141,22 +123,84 @@ def rows_expected() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    read: list[Column]
+class SearchedTable:
+    """A table with the columns that are searched, its key, and the time at which a row was written, as SQL."""
+
+    columns: list[Column]
     key: str
     written: str
 
+    @property
+    def label(self) -> str:
+        """The name of the table, with its schema if it belongs to another application."""
+        return self.columns[0].table_label
 
-class _Search:
-    """Collects matches. Whether a match is a trace may depend on rows that are read later."""
 
-    def __init__(self, erased: ErasedHashes) -> None:
+def tables_read() -> tuple[list[SearchedTable], list[str]]:
+    """Return the tables to search, in their order, and the names of those that the database account may not read. One
+    query."""
+    with connection.cursor() as cursor:
+        columns = columns_of(cursor)
+    return _tables(columns), sorted({column.table_label for column in columns if not column.readable})
+
+
+class ErasureSearch:
+    """Collects matches, table by table. Whether a match is a trace may depend on rows that are read later. What was
+    found can be taken out as JSON between two tables, and given to another search for the same receipts."""
+
+    def __init__(self, erased: ErasedHashes, state: Mapping[str, Any] | None = None) -> None:
+        state = state or {}
         self.erased = erased
-        self.found: list[tuple[Trace, bool | None, str]] = []
-        self.stored_again: set[str] = set()
-        self.addresses: list[Trace] = []
+        self.tables: int = state.get("tables", 0)
+        self.rows: int = state.get("rows", 0)
+        self._stored_again: set[str] = set(state.get("known", ()))
+        self._lists = {name: [Trace(**each) for each in state.get(name, ())] for name in _LISTS}
+        # By digest: what is a trace unless the same content turns out to be stored again.
+        self._unsure = {key: [Trace(**each) for each in found] for key, found in state.get("unsure", {}).items()}
         self._matches = match_finder(erased)
         self._identifier = identifier_hasher()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was found so far."""
+        return {
+            "tables": self.tables,
+            "rows": self.rows,
+            "known": sorted(self._stored_again),
+            "unsure": {key: [asdict(each) for each in found] for key, found in self._unsure.items()},
+            **{name: [asdict(each) for each in found] for name, found in self._lists.items()},
+        }
+
+    def read(self, table: SearchedTable, *, progress: Callable[[str, int], None] | None = None) -> None:
+        """Search one table, in a transaction of its own. One statement per thousand rows."""
+        with transaction.atomic():
+            for rows in _rows(table):
+                for key, written, values in rows:
+                    for column, value in zip(table.columns, values, strict=True):
+                        if value:
+                            self.at(column, key, written, value)
+                self.rows += len(rows)
+                if progress is not None:
+                    progress(table.label, len(rows))
+        self.tables += 1
+
+    def report(self, unreadable: Sequence[str] = ()) -> VerificationReport:
+        """Search the planner's statistics, verify the chain, and return what is left. Five queries; receipts are read
+        in batches."""
+        if self.erased:
+            with connection.cursor() as cursor:
+                for owner, name, value in statistics_read(cursor):
+                    self.statistics(owner, name, value)
+        for digest, found in self._unsure.items():
+            for trace in found:
+                self._add("stored_again" if digest in self._stored_again else "traces", trace)
+        return VerificationReport(
+            receipts_verify(),
+            ours=seals_are_ours(),
+            tables=self.tables,
+            rows=self.rows,
+            unreadable=list(unreadable),
+            **self._lists,
+        )
 
     def at(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
         """Search one value of a row."""
@@ -181,38 +225,38 @@ class _Search:
 
     def statistics(self, table: str, column: str, value: str) -> None:
         """Search one value of the planner's statistics."""
-        for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
-            if f"{table}.{column}" not in IDS_KEPT:
-                self.found.append(
-                    (Trace(f"the statistics of {table}", column, "", "id", self.erased.ids[found][0]), None, found)
-                )
-        for match in self._matches(value, True):
-            number = self.erased.of_type(match.type)[match.digest][0]
-            trace = Trace(f"the statistics of {table}", column, "", match.type, number)
-            self.found.append((trace, None, match.digest))
-
-    def fill(self, report: VerificationReport) -> None:
-        """Divide the matches into traces and what was stored again."""
-        for trace, since, digest in self.found:
-            again = since if since is not None else digest in self.stored_again
-            traces = report.stored_again if again else report.traces
-            if len(traces) < MOST_LISTED:
-                traces.append(trace)
-        report.addresses = self.addresses[:MOST_LISTED]
+        found = [("id", each) for each in set(_UUID.findall(value.lower())) & self.erased.ids.keys()]
+        if f"{table}.{column}" in IDS_KEPT:
+            found = []
+        found += [(match.type, match.digest) for match in self._matches(value, True)]
+        for match_type, digest in found:
+            number, _at = self.erased.of_type(match_type)[digest]
+            self._wait(Trace(f"the statistics of {table}", column, "", match_type, number), digest)
 
     def _note(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
         number, erased_at = self.erased.of_type(match_type)[digest]
         trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.ours)
         if column.kept and match_type != "id" and column.label != _RECEIPT_REASON:
-            self.addresses.append(trace)
-            return
-        since = None if written is None else written > erased_at
-        if since:
-            self.stored_again.add(digest)
-        self.found.append((trace, since, digest))
+            self._add("addresses", trace)
+        elif written is None:
+            self._wait(trace, digest)
+        elif written > erased_at:
+            self._stored_again.add(digest)
+            self._add("stored_again", trace)
+        else:
+            self._add("traces", trace)
+
+    def _add(self, name: str, trace: Trace) -> None:
+        if len(self._lists[name]) < MOST_LISTED:
+            self._lists[name].append(trace)
+
+    def _wait(self, trace: Trace, digest: str) -> None:
+        waiting = self._unsure.setdefault(digest, [])
+        if len(waiting) < MOST_LISTED:
+            waiting.append(trace)
 
 
-def _tables(columns: Sequence[Column]) -> list[_Table]:
+def _tables(columns: Sequence[Column]) -> list[SearchedTable]:
     by_table: dict[str, list[Column]] = {}
     for column in columns:
         if not column.readable:
@@ -225,16 +269,16 @@ def _tables(columns: Sequence[Column]) -> list[_Table]:
             # In a table of another application a column of that name may hold anything.
             names = {column.name for column in own if column.ours}
             time_column = next((f'"{name}"' for name in _TIME_COLUMNS if name in names), None)
-            tables.append(_Table(read, key_sql(own), _WRITTEN.get(own[0].table_label, time_column) or "NULL"))
+            tables.append(SearchedTable(read, key_sql(own), _WRITTEN.get(own[0].table_label, time_column) or "NULL"))
     # Topics first: what is stored again is then known before rows without a time are read.
-    return sorted(tables, key=lambda table: table.read[0].table_label not in ("memory_topic", "memory_revision"))
+    return sorted(tables, key=lambda table: table.label not in ("memory_topic", "memory_revision"))
 
 
-def _rows(table: _Table) -> Iterator[list[tuple[str, dt.datetime | None, list[str | None]]]]:
-    wanted = ", ".join(_as_text(column) for column in table.read)
+def _rows(table: SearchedTable) -> Iterator[list[tuple[str, dt.datetime | None, list[str | None]]]]:
+    wanted = ", ".join(_as_text(column) for column in table.columns)
     with connection.chunked_cursor() as reader:
         reader.execute(
-            f"SELECT {table.key}, ({table.written})::timestamptz, {wanted} FROM {table.read[0].quoted_table}"
+            f"SELECT {table.key}, ({table.written})::timestamptz, {wanted} FROM {table.columns[0].quoted_table}"
         )
         while rows := reader.fetchmany(ROWS):
             yield [(key, written, list(values)) for key, written, *values in rows]
@@ -272,7 +316,7 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
 
 
 def _names_another(column: Column, value: str, found: str) -> bool:
-    """Tell whether every place of the id ``found`` in a value is one where a purge leaves it: the id of a run, say."""
+    """Return whether a purge keeps the id ``found`` everywhere in this value, for example as the id of a run."""
     if column.data_type not in DOCUMENTS:
         return False
     document = json.loads(value)

@@ -113,7 +113,7 @@ def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
 
 
 def _still_there(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry holds a topic id. Purge masks the ids of erased topics."""
+    """Return whether an entry holds a topic id. Purge masks the ids of erased topics."""
     try:
         uuid.UUID(str(entry.get("topic_id")))
     except ValueError:

@@ -79,7 +79,7 @@ def source_fields(content: str) -> list[IngestField]:
 
 
 def source_hold(source_id: uuid.UUID | None) -> bool:
-    """Tell whether a source still exists, and lock it until the transaction ends. One query."""
+    """Return whether a source still exists, and lock it until the transaction ends. One query."""
     if source_id is None:
         return False
     return Topic.objects.select_for_update(no_key=True).filter(pk=source_id).first() is not None

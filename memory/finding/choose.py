@@ -1,6 +1,6 @@
-"""Chooses the facts that a request means: evidence first, then rank; guards only exclude.
+"""Chooses the facts to which a request refers: first by evidence, then by rank. Guards exclude facts.
 
-Pure but for ``near``, which gives for each fact its likeness to the request and to the new text.
+Pure, except for ``near``, which returns for each fact its similarity to the request and to the new text.
 """
 
 import re
@@ -23,63 +23,64 @@ from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
 from memory.text.folding import fold
-from memory.text.identifiers import identifiers_sought
+from memory.text.identifiers import identifier_search_keys
 from memory.text.negation import negated
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
-# What held for a time that has ended: it is history, and nothing new takes its place.
+# A period in the past: such a fact is history, and a new text does not replace it.
 _ENDED: Final = re.compile(
     r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
     re.IGNORECASE,
 )
 
-# "Ada the physicist" says who is meant, and not which of the facts about her.
+# "Ada the physicist" describes the person, not one of the facts about her.
 _DESCRIBED: Final = re.compile(
     r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
 )
 Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
-# Below this nothing is replaced, or nothing is listed.
+# The least confidence of the best fact.
 FLOOR: Final = 0.04
-# A further fact goes along from this on: one with the old value, one that says the same of the same, one of several.
+# The least confidences of further facts: with the old value, with the same statement of the same subject, and for
+# requests that allow several answers.
 SAME_VALUE: Final = 0.3
 SAME_MATTER: Final = 0.5
 SEVERAL: Final = 0.1
-# "Everything about" a person needs the whole name: what is about Anna Berg is not about each Anna.
+# "Everything about" a person needs the whole name: facts about Anna Berg are not about every Anna.
 WHOLE_NAME: Final = 0.5
-# Of all about a name, so much less sure may a mention be: another script or spelling.
+# For "everything about", a mention may be less certain by this much: another script or spelling.
 OTHER_SPELLING: Final = 0.25
-# What is released has to be at least so near in meaning and words: unrelated texts have 0.
+# The least relevance of a released fact; unrelated texts have 0.
 RELEVANT: Final = 0.3
-# What is replaced is at least so near to the request, and so near to the request or the new text. In 323 cases it had
-# 0.19 and 0.3 at least; unrelated facts had up to 0.04 to the request.
+# The least relevance of a replaced fact, and the least maximum of its relevance and its similarity to the new text. In
+# 323 cases the right facts had at least 0.19 and 0.3; unrelated facts had a relevance of at most 0.04.
 REPLACED_LEAST: Final = 0.15
 REPLACED_NEAR: Final = 0.25
-# Two different subjects whose confidences lie nearer than this are equally near.
+# Facts about two subjects are equally likely if their confidences differ by at most this.
 EQUAL: Final = 0.35
 
 
 @dataclass(slots=True)
 class Choice:
-    """The facts that are meant, best first. ``ambiguous``: they are about different subjects and equally near, so the
-    caller has to choose."""
+    """The chosen facts, best first. ``ambiguous``: they are about different subjects and equally likely, so the caller
+    has to choose."""
 
     candidates: list[Candidate] = field(default_factory=list)
     ambiguous: bool = False
-    # All that were ranked, best first: what a language model may choose among.
+    # All ranked facts, best first, among which a language model may choose.
     ranked: list[Candidate] = field(default_factory=list)
-    # Whether sentences and clauses were facts of their own, or whole texts.
+    # Whether the facts are sentences and clauses, not whole texts.
     divided: bool = True
 
 
 def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice:
-    """Return the facts that a request to release or purge means."""
+    """Return the facts to which a request to release or purge refers."""
     request = request_read(request_text)
     exact = [fact for fact in facts if same_text(fact.text, request.body)]
     if exact:
         return Choice([_sure(fact, "meaning", 1.0) for fact in exact])
     facts = _without(request, facts)
-    alone = _said_alone(facts)
+    alone = _without_items(facts)
     codes = identifier_stems(request.body)
     if request.everything or not set(stems(request.body)) - codes - GENERIC:
         held = held_by_any(identifiers_held, request.body, alone)
@@ -87,7 +88,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
         held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
     if request.everything and not held:
-        # "Mueller" is Müller, though less surely.
+        # "Mueller" may be Müller.
         names = held_by_any(partial(names_held, spread=OTHER_SPELLING), request.body, pool)
     else:
         names = names_held(request.body, pool)
@@ -95,8 +96,8 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     left = _left(request, covered)
     if names:
         pool = names.facts
-    if not held and not left - codes and identifiers_sought(request.body):
-        # Another identifier is never meant, however near it is.
+    if not held and not left - codes and identifier_search_keys(request.body):
+        # A request for one identifier never refers to another one, however similar.
         return Choice()
     named = any(name[:1].isupper() for name in names_find(request.body, []))
     if request.everything and not held and named and not (names and names.sure >= WHOLE_NAME):
@@ -109,7 +110,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
                 covering = tuple(fact for fact in pool if not _described_else(fact, left))
             return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
         if held and not request.owned and not any(left & set(stems(fact.found_by)) for fact in pool):
-            # What is said beside the identifier is a remark: "RX-40, discontinued".
+            # The words beside the identifier are a remark: "RX-40, discontinued".
             return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
         if held and not request.owned and covering:
             if negated(request.body):
@@ -124,14 +125,14 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
 
 
 def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], near: Near) -> Choice:
-    """Return the facts that ``new_text`` replaces, since ``request_text`` says that they are out of date."""
+    """Return the facts that ``new_text`` replaces; ``request_text`` describes them."""
     request = request_read(request_text)
     possible = [fact for fact in facts if not same_text(fact.text, new_text)]
     exact = [fact for fact in possible if same_text(fact.text, request.text)]
-    pool = _said_alone(possible) if not exact else possible
+    pool = _without_items(possible) if not exact else possible
     pool, identified = replaced_pool(request_text, new_text, pool)
     found = candidates_weigh(request.body, new_text, pool, near(pool))
-    # A request asserts that an old fact exists; what is near neither to it nor to the new text is not that fact.
+    # The old fact must be similar to the request or to the new text.
     found = [one for one in found if one.exact or _replaceable(one)]
     names = about_whom(request, new_text, found)
     found = [one for one in found if not forbidden(one, request, new_text, names)]
@@ -143,7 +144,7 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], nea
     rivals = [one for one in found[1:] if _rivals(best, one, request, new_text)]
     if rivals and not best.exact:
         return Choice([best, *rivals], ambiguous=True, ranked=found)
-    along = [one for one in found[1:] if _goes_along(one, best, request, new_text)]
+    along = [one for one in found[1:] if _also_replaced(one, best, request, new_text)]
     chosen = [best, *along]
     if identified:
         for one in chosen:
@@ -152,11 +153,11 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], nea
 
 
 def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tuple[tuple[Fact, ...], bool]:
-    """Return the facts among which rank decides, those that hold the identifiers, numbers and names of the request; and
-    whether they hold an identifier of it."""
+    """Return the facts to rank, which contain the identifiers, numbers and names of the request, and whether they
+    contain an identifier of it."""
     request = request_read(request_text)
     possible = _without(request, facts)
-    # A date is no identifier: the appointment on 3 March is not whatever else was on 3 March.
+    # A date is not an identifier: other facts may have the same date as the appointment.
     asked = undated(request.body)
     held = identifiers_held(asked, possible)
     pool = held.facts if held else numbers_held(asked, possible)
@@ -169,12 +170,13 @@ def _replaceable(one: Candidate) -> bool:
 
 
 def relevance(one: Candidate) -> float:
-    """Return how near a fact is by itself, whatever else there is: 0 for unrelated texts, above 1 for the same."""
+    """Return how similar a fact is to the request, regardless of other facts: 0 for unrelated texts, above 1 for equal
+    ones."""
     return one.features["meaning"] + one.features["words"] / 2
 
 
 def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
-    """Put the items of a list in place of the sentence that lists them, where ``words`` name some of them alone."""
+    """Replace a sentence with a list by items of the list, if ``words`` name some but not all of them."""
     found: list[Candidate] = []
     for one in chosen:
         mine = [
@@ -193,8 +195,8 @@ def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozen
     return found
 
 
-def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Leave out the items of lists, which only a close look divides."""
+def _without_items(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that are not items of lists."""
     return tuple(fact for fact in facts if not fact.item)
 
 
@@ -206,39 +208,38 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     if not request.without:
         return list(facts)
     words = frozenset(stems(request.without))
-    # "Except her phone number" has no other words.
+    # "Except her phone number" has only general words.
     stays = words - GENERIC or words
     return [fact for fact in facts if not stays & set(stems(fact.found_by))]
 
 
 def _described_else(fact: Fact, description: frozenset[str]) -> bool:
-    """Tell whether a fact describes somebody in other words than ``description``: "Ada the baker"."""
+    """Return whether a fact describes a person in other words than ``description``: "Ada the baker"."""
     found = _DESCRIBED.match(fact.found_by)
     return found is not None and stem(fold(found[1])) not in description
 
 
 def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return what a request asks of what it names: the words beside that, without those that merely say what kind of
-    thing it is."""
+    """Return the words of a request beside the ``covered`` ones, without general words such as "customer"."""
     return frozenset(
         one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
     )
 
 
 def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that hold all that a request says beside a name or identifier: "the floor 2 printer"."""
+    """Return the facts that contain all words of ``left``: "the floor 2 printer"."""
     return tuple(fact for fact in facts if left and left <= set(stems(fact.found_by)))
 
 
 def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the chosen facts, and all of a record of several fields of which one is chosen."""
+    """Return the chosen facts, and all facts of topics with several fields of which one fact is chosen."""
     records = {fact.topic.id for fact in chosen if len(fact.topic.fields) > 1}
     kept = {id(fact) for fact in chosen}
     return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
 
 
 def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
-    """Return the facts about the thing that "everything about ..." names by common words: those with most of them."""
+    """Return the facts for "everything about ..." with common words: those that contain most of the words."""
     there = frozenset(one for fact in facts for one in stems(fact.found_by))
     wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in there)
     if not wanted:
@@ -250,7 +251,7 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
     shares = []
     for fact in facts:
         mine = set(stems(fact.found_by))
-        # A sentence may leave to the one before it what it speaks of.
+        # A sentence may have its subject in the sentence before it.
         around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if mine & wanted else 0.0
         shares.append(max(rarity.share(wanted, mine), around))
     most = max(shares, default=0.0)
@@ -287,7 +288,7 @@ def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
 
 
 def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the facts that answer "who ..." and "those which ...": they hold its things, not as subject."""
+    """Return the facts that answer "who ..." and "those which ...": its nouns occur in them, but not as the subject."""
     there = frozenset(word for one in found for word in one.stems)
     wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in there)
     best = max((one.confidence for one in found), default=0.0)
@@ -303,8 +304,8 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
-    """Tell whether two facts may be about the same: the subject of neither has a word that the other and the request
-    lack. Where the grammar is unknown, no word but numbers may be new."""
+    """Return whether two facts may have the same subject: neither subject has a word that is missing in the other fact
+    and in the request. Where the grammar is unknown, only numbers may differ."""
     if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
         best.fact.element,
         best.fact.sentence,
@@ -319,9 +320,9 @@ def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> boo
     return not (one.subject and best.subject) or bool(one.subject & best.subject) or one.subject <= known
 
 
-def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str) -> bool:
-    """Tell whether a further fact is on the matter of the best one: it has the old value too, or says the same of the
-    same subject with another value."""
+def _also_replaced(one: Candidate, best: Candidate, request: Request, new_text: str) -> bool:
+    """Return whether a further fact is replaced with the best one: it has the old value too, or states the same
+    attribute of the same subject with another value."""
     asked, new = frozenset(stems(request.text)), frozenset(stems(new_text))
     numbered = numbers(request.text) & numbers(one.text) - numbers(best.text)
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
@@ -342,7 +343,7 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
 
 
 def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) -> bool:
-    """Tell whether two facts about different subjects are equally near: what tells them apart was not said."""
+    """Return whether two facts about different subjects are equally likely: the request does not distinguish them."""
     if best.confidence - one.confidence > EQUAL or best.exact or one.fact.topic is best.fact.topic:
         return False
     if _ENDED.search(one.fact.text):
@@ -351,14 +352,14 @@ def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) ->
     if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):
         return False
     if best.subject is None or one.subject is None:
-        # Where the grammar is unknown: all that was asked stands in both.
+        # Where the grammar is unknown: both contain all words of the request.
         return best.features["words"] > 0.95 and bool(best.stems - known) and bool(one.stems - known)
     mine, theirs = best.subject - known, one.subject - known
     return bool(mine) and bool(theirs) and mine != theirs
 
 
 def both_named(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that mention whom both the request and the new text name; all of them if none does."""
+    """Return the facts that mention a name in both the request and the new text; all facts if none does."""
     texts = [fact.found_by for fact in facts]
     names = [name for name in names_find(request, texts) if fold(name) in fold(new_text)]
     held = names_held(" ".join(names), facts) if names else None

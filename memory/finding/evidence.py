@@ -1,4 +1,4 @@
-"""Strong evidence: identifiers, codes, numbers and names of a request that facts hold. It decides before rank."""
+"""Strong evidence: identifiers, codes, numbers and names of a request in facts. It takes precedence over rank."""
 
 import re
 from collections import Counter
@@ -34,15 +34,16 @@ _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをに
 _AND: Final = re.compile(
     r"(?:(?<!\s)\s+)?(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE
 )
-# From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
+# How many times aliases of aliases are followed: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
-# How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.
+# The confidence of a mention: "Анной" is Анна, "Dmitriy" may be Дмитрий.
 _SURE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The facts that hold what the request names, what it names (``words``), and the stems of the request it covers."""
+    """The facts that contain the identifiers or names of a request, these (``words``), and the stems of the request
+    that they cover."""
 
     facts: tuple[Fact, ...]
     words: tuple[str, ...]
@@ -51,7 +52,7 @@ class Evidence:
 
 
 def undated(text: str) -> str:
-    """Return ``text`` without its dates and times; all of it where it asks for what was before a date."""
+    """Return ``text`` without its dates and times, but unchanged if it asks for facts before a date."""
     if BEFORE.search(text):
         return text
     for one in reversed(identifiers_find(text)):
@@ -61,7 +62,7 @@ def undated(text: str) -> str:
 
 
 def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
-    """Return the facts that hold most identifiers of ``request``, in any spelling; None if no fact holds one."""
+    """Return the facts with the most identifiers of ``request``, in any spelling; None if no fact contains one."""
     found = _widest(request)
     for group in ([one for one in found if one.kind in STRONG], found):
         if group and (held := _most(facts, partial(_holds, group))):
@@ -87,9 +88,9 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
 def held_by_any(
     find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
 ) -> Evidence | None:
-    """Return the facts that hold what ``find`` finds in any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
+    """Return the facts that ``find`` returns for any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
 
-    Parts are joined by "and", "or" or a comma.
+    Parts are separated by "and", "or" or a comma.
     """
     parts = [part for part in _AND.split(request) if part.strip()]
     one = find(request, facts)
@@ -121,8 +122,8 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
 
 
 def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that say most of the numbers of ``request``, or of "before 2022" those with an earlier year; all
-    of them if none does."""
+    """Return the facts with the most numbers of ``request``, or for "before 2022" those with an earlier year; all facts
+    if none has one."""
     if limit := BEFORE.search(request):
         (until, *_rest) = _dates(limit["date"])
         earlier = tuple(
@@ -136,7 +137,7 @@ def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _dates(text: str) -> list[str]:
-    """Return the dates of ``text`` as ISO dates, without what is not said: 2024, 2024-03, 2024-03-05."""
+    """Return the dates of ``text`` as complete or partial ISO dates: 2024, 2024-03, 2024-03-05."""
     found = [one for one in identifiers_find(text) if one.kind in ("date", "datetime")]
     dates = [one.canonical[:10] for one in found if one.canonical[:1].isdigit()]
     covered = " ".join(one.text for one in found)
@@ -144,9 +145,9 @@ def _dates(text: str) -> list[str]:
 
 
 def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
-    """Return the facts that mention most names of ``request``; None if no fact mentions one.
+    """Return the facts that mention the most names of ``request``; None if no fact mentions one.
 
-    Facts whose mention is less sure than the surest by more than ``spread`` are left out.
+    Facts whose confidence is more than ``spread`` below the highest are left out.
     """
     texts = [fact.found_by for fact in facts]
     names = names_find(request, texts)
@@ -156,7 +157,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
     scores = [0.0] * len(facts)
     for name in names:
         also = dict.fromkeys(aliases_of(name, texts), 1.0)
-        # "Romashka" is found as «Ромашка», and that as «Ромашкой».
+        # "Romashka" matches «Ромашка», which matches «Ромашкой».
         for text in texts:
             for hit in mentions_find(text, name):
                 if hit.how == "latin":
@@ -171,15 +172,15 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
 
 
 def name_held(name: str, fact: Fact) -> bool:
-    """Tell whether a fact mentions a name, or another that the fact itself says is the same."""
+    """Return whether a fact mentions a name or an alias of it that the fact states."""
     text = fact.found_by
     return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
 
 
 def names_find(request: str, texts: Sequence[str]) -> list[str]:
-    """Return the names in a request: words with a capital, and words that ``texts`` write as names.
+    """Return the names in a request: capitalised words, and words that ``texts`` write as names.
 
-    In scripts without spaces, what some text begins with and the request holds too.
+    In scripts without spaces, the beginnings of texts that the request contains too.
     """
     names, common = _cases(tuple(texts))
     hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
@@ -210,7 +211,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
             name = folded in names or (capital and (only or (folded not in common and _begins_with_name(request))))
         else:
             name = capital or (folded in names and folded not in common)
-        # "the PIN" is a thing of which there may be several.
+        # "the PIN" is not a name.
         named = (name or folded in called or folded in hyphened) and not (
             word.isupper() and _DEFINITE.search(request[: match.start()])
         )
@@ -224,7 +225,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     if not found and _DIGITS.fullmatch(request.strip()):
         found = [request.strip()]
     if not found:
-        # "eve" is a word as well; it is meant where it is written as a name.
+        # "eve" is also a common word; it is a name where a text writes it as one.
         found = [
             match.group().title()
             for match in _NAME_WORD.finditer(request)
@@ -236,7 +237,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
 
 
 def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
-    """Return the names that ``texts`` say are one with ``name``, itself first."""
+    """Return ``name`` and its aliases according to ``texts``."""
     known = {fold(name): name}
     for _round in range(ALIAS_ROUNDS):
         before = len(known)
@@ -247,7 +248,7 @@ def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
-    """Add to ``known``, names by their folded form, what ``texts`` call those that are in ``among``."""
+    """Add to ``known``, names by their folded form, the aliases in ``texts`` of names in ``among``."""
     for one, other in (pair for text in texts for pair in _aliases(text)):
         for this, that in ((one, other), (other, one)):
             if fold(this) in among:
@@ -279,7 +280,7 @@ def _inside(one: Identifier, other: Identifier) -> bool:
 
 
 def _holds(group: Sequence[Identifier], fact: Fact) -> int:
-    return sum(bool(one.sought & _stored(fact.found_by)) for one in group)
+    return sum(bool(one.search_keys & _stored(fact.found_by)) for one in group)
 
 
 def _same_code(
@@ -288,13 +289,13 @@ def _same_code(
     return bool(solid & (solid_there | grouped_there) or grouped & solid_there)
 
 
-# So many texts with the same first word are tagged, to see whether it is a name: each takes a millisecond.
+# How many texts with the same first word are tagged to see whether it is a name, at a millisecond each.
 MOST_TAGGED = 5
 
 
 @lru_cache(maxsize=64)
 def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words that ``texts`` write as names, and those they write with a small letter."""
+    """Return the words that ``texts`` write as names, and those that they write in lower case."""
     names: set[str] = set()
     common: set[str] = set()
     tagged: Counter[str] = Counter()
@@ -328,8 +329,8 @@ def _begins_with_name(text: str) -> bool:
 
 
 def _named(text: str, name: str, common: frozenset[str]) -> float:
-    """Return how surely ``text`` mentions ``name``, from 0 to 1; a share of it for some words of several. A name that
-    other texts write as a common word counts where it is written as a name."""
+    """Return the confidence, from 0 to 1, that ``text`` mentions ``name``; a share of it for some of several words. A
+    name that is also a ``common`` word counts only where it is written as a name."""
     hits = mentions_find(text, name)
     if name[:1].isupper() and name.isascii() and fold(name) in common:
         hits = tuple(hit for hit in hits if name_meant(text, hit))
@@ -342,7 +343,7 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
 
 
 def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
-    """Tell whether ``text`` has ``word`` in the name of somebody else: "Elena Berg" for "Karin Berg"."""
+    """Return whether ``text`` has ``word`` in another person's name: "Elena Berg" for "Karin Berg"."""
     known = {fold(part) for part in name}
     beside = [
         found

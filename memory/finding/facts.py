@@ -1,4 +1,4 @@
-"""Loads the content of topics for commands: every element with its text, and the single facts in it."""
+"""Loads the texts of topics for commands, and divides them into facts."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from memory.text.sentences import sentences_find
 from memory.text.word_lists import wordset
 
 TITLE, SUMMARY, FIELD, HISTORY = "title", "summary", "field", "history"
-# A longer text is one fact: requests do not name clauses of a document.
+# A longer text is one fact, because requests do not refer to clauses of documents.
 MOST_DIVIDED = 4_000
 # Names of fields that do not describe the value.
 _NAMELESS = wordset(
@@ -35,7 +35,7 @@ SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
-# All texts a topic has ever had: a purge must also erase what only the history holds.
+# All texts that a topic has ever had, because a purge erases its history too.
 _EVER_SQL = """
 SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = ANY(%(ids)s)
@@ -74,7 +74,7 @@ class TopicContent:
 
     @property
     def name(self) -> str:
-        """The title; empty for a topic that was given none."""
+        """The title; empty for a topic without one."""
         return "" if self.title.casefold() == UNTITLED else self.title
 
     def elements(self) -> list[Element]:
@@ -91,8 +91,8 @@ class TopicContent:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of one topic. ``text`` says it by itself; ``sentence`` is where it stands in its element, and ``clause``
-    which of the facts of that sentence it is. ``context`` says of whom an element speaks that does not say it."""
+    """One fact of one topic. ``text`` is understandable on its own; ``sentence`` is the span of its sentence in the
+    element, and ``clause`` its index in ``clauses``. ``context`` names the subject if the element does not."""
 
     topic: TopicContent
     element: Element
@@ -104,14 +104,14 @@ class Fact:
     item: bool = False
 
     def with_context(self) -> str:
-        """Return the fact with what it is about."""
+        """Return the fact with its context."""
         return f"{self.context}: {self.text}" if self.context else self.text
 
     @cached_property
     def found_by(self) -> str:
-        """All the words by which it is found: with the title of its topic, unless it says that anyway."""
-        said = self.with_context()
-        return said if not self.context or fold(self.topic.title) in fold(said) else f"{self.topic.title} {said}"
+        """The text in which evidence is searched: the fact with its context and the title of its topic."""
+        text = self.with_context()
+        return text if not self.context or fold(self.topic.title) in fold(text) else f"{self.topic.title} {text}"
 
 
 def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
@@ -145,17 +145,17 @@ def topic_contents(
 
 
 def facts_of(topic: TopicContent, *, divide: bool = True) -> list[Fact]:
-    """Return the facts a topic states, element by element. What is said twice, as title and as field, is two facts.
+    """Return the facts of a topic, element by element. A statement in the title and in a field is two facts.
 
-    What it said before, where that was loaded, is a fact for each text. Without ``divide`` each element is one fact,
-    which is a hundred times as fast.
+    Each earlier text is one fact, if they were loaded. Without ``divide``, each element is one fact, which is a hundred
+    times as fast.
     """
     found = list(_facts_iter(topic)) if divide else [_whole(topic, element) for element in topic.elements()]
     return found + [_whole(topic, Element(HISTORY, text)) for text in topic.ever if text]
 
 
 def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
-    """Return the first of the facts of each topic that say the same: a title often repeats its field."""
+    """Return ``facts`` without repetitions within a topic: a title often repeats its field."""
     found: dict[tuple[uuid.UUID, str, bool], Fact] = {}
     for fact in facts:
         found.setdefault((fact.topic.id, text_key(fact.with_context()), fact.item), fact)
@@ -163,9 +163,9 @@ def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
-    """Return ``fact`` and the other facts of its topic that say the same, such as the title that repeats a field.
+    """Return ``fact`` and its repetitions in the topic, such as a title that repeats a field.
 
-    ``divide`` as in ``facts_of``, and as it was when ``fact`` was read.
+    ``divide`` must be that of the ``facts_of`` call that returned ``fact``.
     """
     if fact.element.where == HISTORY:
         return [fact]
@@ -180,14 +180,14 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
 
 def _whole(topic: TopicContent, element: Element) -> Fact:
     text = element.text
-    # Whether a title names or states something is not looked at: that alone would take a millisecond.
+    # Without is_label, which takes a millisecond.
     named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
     context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _called(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
 
 def without(text: str, facts: Sequence[Fact]) -> str:
-    """Return the text of an element without some of its ``facts``."""
+    """Return ``text``, that of an element, without some of its facts."""
     left: list[str] = []
     kept_from = 0
     by_sentence: dict[tuple[int, int], list[Fact]] = {}
@@ -208,22 +208,22 @@ def without(text: str, facts: Sequence[Fact]) -> str:
 
 
 def text_key(text: str) -> str:
-    """Return what two ways to write one statement have in common: a title often repeats a field without its stop."""
+    """Return a key that is equal for two spellings of one statement, such as with and without a full stop."""
     return fold(text).rstrip(".!?")
 
 
 def title_cut(title: str, texts: Iterable[str]) -> bool:
-    """Tell whether ``title`` is the beginning of one of ``texts``."""
+    """Return whether ``title`` is the beginning of one of ``texts``."""
     start = fold(title).rstrip("….")
     return bool(start) and any(fold(text).startswith(start) for text in texts)
 
 
 def is_label(text: str) -> bool:
-    """Tell whether a text names something and states nothing: a title such as "Wifi" beside a field that tells."""
+    """Return whether a text is only a name, such as the title "Wifi" of a topic with fields."""
     if len(text) >= 200 or len(text.split()) > 8:
         return False
     words = words_tag(text)
-    # "Where Mara lives" asks what another element says; "what Mara loves is tea" says it.
+    # "Where Mara lives" is a name for another element; "what Mara loves is tea" is a statement.
     asks = bool(words) and words[0].tag in ("AVQ", "PNQ", "DTQ") and sum(word.tag in FINITE for word in words) == 1
     return asks or not any(word.tag in SURE for word in words)
 
@@ -232,13 +232,13 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
     elements = topic.elements()
     for element in elements:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):
-            # It names what the other elements speak of.
+            # It is only the name for the other elements.
             continue
         context = "" if element.where == TITLE else _context(topic.name, element)
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
-            # Reading grammar takes a millisecond, so it is asked for a subject only where a pronoun stands for it.
+            # Parsing takes a millisecond, so the subject is searched only to replace a pronoun.
             leaning = before and any(map(pronoun_begins, (text, *(clause.text for clause in clauses))))
             whose = next(filter(None, map(subject_phrase, reversed(before))), "") if leaning else ""
             if whose:
@@ -250,8 +250,8 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
                 yield Fact(topic, element, text, (start, end), alone, 0, context)
             if len(clauses) > 1:
                 for at, clause in enumerate(clauses):
-                    said = pronoun_replaced(clause.text, whose) if whose else clause.text
-                    yield Fact(topic, element, said, (start, end), clauses, at, context, clause.item)
+                    alone_text = pronoun_replaced(clause.text, whose) if whose else clause.text
+                    yield Fact(topic, element, alone_text, (start, end), clauses, at, context, clause.item)
 
 
 def _context(title: str, element: Element) -> str:
@@ -272,7 +272,7 @@ def _divided(text: str) -> tuple[tuple[int, int, tuple[Clause, ...]], ...]:
         return whole
     found = []
     for sentence in sentences_find(text):
-        said = text[sentence.start : sentence.end]
-        if said.strip():
-            found.append((sentence.start, sentence.end, clauses_split(said)))
+        part = text[sentence.start : sentence.end]
+        if part.strip():
+            found.append((sentence.start, sentence.end, clauses_split(part)))
     return tuple(found) or whole

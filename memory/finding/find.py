@@ -1,6 +1,6 @@
-"""Finds the facts that a request means: candidates by recall's ranking and by the index of mentions, then a choice.
+"""Finds the facts to which a request refers: candidates from recall and the index of mentions, then a choice.
 
-``facts_meant`` answers requests to release and purge, ``facts_replaced`` those to supersede.
+``facts_meant`` serves requests to release and purge, ``facts_replaced`` those to supersede.
 """
 
 import uuid
@@ -30,27 +30,27 @@ from memory.recall.candidates import candidates_rank
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.text.folding import fold
-from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
+from memory.text.identifiers import STRONG, identifier_search_keys, identifiers_find
 from memory.text.names import name_keys
 from memory.text.stems import UNSPACED, stems
 
-# How many of the best-ranked topics are examined in detail.
+# How many of the best-ranked topics are divided into facts.
 POOL = 16
-# Of more topics than this every text is one fact: dividing sentences takes a millisecond each.
+# Above this number of topics, each text is one fact, because dividing a sentence takes a millisecond.
 MOST_DIVIDED = 60
 # How many topics with a name are examined for one fact.
 MOST_NEAR = 40
 # The most facts sent to a language model, and their least confidence.
 MOST_SHOWN = 12
 LEAST_SHOWN = 0.02
-# Each name costs statements of its own.
+# A limit, because each name costs statements of its own.
 MOST_NAMED = 20
 TOO_MANY = f"One request can name at most {MOST_NAMED} persons or things. Send several requests, or use a filter."
 MOST_ALIAS_TEXTS = 200
-# One more than a command takes, so that too many are noticed.
+# One more than a command accepts, so that it can refuse.
 MOST_IDS = MOST_AT_ONCE + 1
 
-# The oldest first; where one fact is asked for, the nearest: what is far from the request is not it.
+# The oldest first; for a request that names one fact, the nearest.
 _MENTIONING_SQL = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id {vectors}
 WHERE ({wanted}) AND {conditions} ORDER BY {first}, t.id LIMIT {most}
@@ -71,23 +71,24 @@ ORDER BY m.topic_id LIMIT {most}
 
 @dataclass(frozen=True)
 class RequestVectors:
-    """What is asked for, as vectors: the request, and the new text if a fact is to be replaced by it."""
+    """The vectors of the request and of the new text, if there is one."""
 
     text: str
     new_vector: Vectors | None = None
 
     @cached_property
     def vector(self) -> Vectors:
-        """The vector of the request, embedded where it is asked for: an identifier needs none."""
+        """The vector of the request, embedded on first use, because requests with identifiers need none."""
         return embedder_get().embed_query(self.text)
 
 
 def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Choice:
-    """Return the facts of the topics of ``conditions`` (on a row ``t`` of Topic) that ``query`` means.
+    """Return the facts to which ``query`` refers, of topics within ``scope`` that match ``conditions`` (on a row ``t``
+    of Topic).
 
-    ``conditions`` lie within ``scope``. ``history`` also takes topics that no longer say what the request names, but
-    once did. About ten statements, and two for each name. What left retrieval is found by identifiers, names and its
-    exact title, not by meaning. Raises ``ValueRefused`` for more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
+    ``history`` includes earlier texts of topics. About ten statements, and two for each name. Topics outside retrieval
+    are found by identifiers, names and exact titles, not by meaning. Raises ``ValueRefused`` for more than
+    ``MOST_NAMED`` names, ``EmbeddingFailed``.
     """
     request = request_read(query)
     _identifiers_check(request.body)
@@ -111,9 +112,9 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
 
 
 def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
-    """Return the facts within ``scope`` that are in force and that ``new_text`` replaces. About ten statements.
+    """Return the current facts within ``scope`` that ``new_text`` replaces. About ten statements.
 
-    ``new_vector`` is that of a topic that says the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
+    ``new_vector`` is that of a topic with the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
     ``facts_meant`` does.
     """
     _identifiers_check(old_query)
@@ -132,7 +133,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     identified = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
     choice = chosen(topic_contents(identified).values()) if identified else Choice()
     if not choice.candidates:
-        # What is meant may be written without the identifier.
+        # The fact may not contain the identifier.
         ids = identified + _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
         ids += _ids_titled(new_text, conditions, bound)
         pool = topic_contents(list(dict.fromkeys(ids)))
@@ -145,10 +146,10 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
 
 
 def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
-    """Return the names that ``name`` goes by according to what is stored within ``scope``, itself first.
+    """Return ``name`` and its aliases according to the topics within ``scope``.
 
-    Topics that were released or archived count too: what they say of a name stays true. At most three statements for
-    each of ``ALIAS_ROUNDS`` rounds, one where there is no alias.
+    Released and archived topics count too, because their aliases stay true. At most three statements for each of
+    ``ALIAS_ROUNDS`` rounds, one without an alias.
     """
     known = {fold(name): name}
     asked: set[str] = set()
@@ -160,15 +161,15 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
         bound = Bound()
         within = scope_sql("m.scope_id", scope, bound.bind)
         sql = _ALIASES_SQL.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
-        said = topic_contents(ids_read(sql, bound), ever=True)
-        aliases_add(known, asked, (text for topic in said.values() for text in topic.texts()))
+        topics = topic_contents(ids_read(sql, bound), ever=True)
+        aliases_add(known, asked, (text for topic in topics.values() for text in topic.texts()))
     return tuple(known.values())
 
 
 def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, float]]:
-    """Return for each fact the likeness of its topic to the request and to the new text, 0 for unrelated ones.
+    """Return for each fact the similarity of its topic to the request and to the new text, 0 for unrelated ones.
 
-    One query. Facts of one topic are told apart by their words: embedding each would take longer than all the rest.
+    One query. Facts of one topic are distinguished by their words, because embedding each would take too long.
     """
     asked, new = vector_text(question.vector), question.new_vector
     bound = Bound()
@@ -188,9 +189,9 @@ def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, 
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
-    """Return what a language model, if one is configured, chooses among the facts that were ranked.
+    """Return the choice of a language model among the ranked facts, if one is configured.
 
-    It is not asked about facts that say exactly what was asked. ``ask`` waits some seconds for the model.
+    It is not asked if a fact equals the request. ``ask`` waits some seconds for the model.
     """
     if not model_configured() or not choice.ranked or choice.ranked[0].exact:
         return choice
@@ -219,7 +220,7 @@ def _identifiers_check(text: str) -> None:
 
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
-    """Return the names in ``text``, which ``topics`` help to tell from common words."""
+    """Return the names in ``text``; ``topics`` help to distinguish them from common words."""
     names = names_find(text, [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)])
     if len(names) > MOST_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
@@ -227,9 +228,9 @@ def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[
 
 
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondition | None) -> list[uuid.UUID]:
-    """Return the best topics for each text, by the ranking of recall. Three statements, and two for each text more."""
+    """Return the best topics for each text, ranked by recall. Three statements, and two for each further text."""
     found: list[uuid.UUID] = []
-    # A transaction of its own: what the probe sets for it must not hold for what is written later.
+    # A transaction of its own, because the probe sets options that must not apply to later writes.
     with transaction.atomic():
         knobs = knobs_effective(scope)
         wanted = CandidateFilter(scope=scope, extra=extra)
@@ -254,27 +255,27 @@ def _ids_named(
     near: Vectors | None = None,
     most: int = MOST_IDS,
 ) -> list[uuid.UUID]:
-    """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same; the
-    nearest ``MOST_NEAR`` to a vector, if one is given."""
+    """Return the topics that may mention one of ``names`` or, with ``follow``, their aliases; with a vector ``near``,
+    only the nearest ``MOST_NEAR``."""
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
     words = [word for name in also for word in name.split() if len(word) > 2]
     for wholes in (also, words):
         wanted = [sql for name in dict.fromkeys(wholes) if (sql := _worded_sql(name_keys(name), bound))]
-        # One word of a name is looked for only where nothing has the whole name: many share a given name.
+        # Single words of a name are searched only if no topic has the whole name, because many share a given name.
         if wanted and (ids := _ids_mentioning(" OR ".join(wanted), conditions, bound, near=near, most=most)):
             return ids
     return []
 
 
 def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
-    """Return the topics with all words of ``text`` that carry meaning, for "everything about the van"."""
+    """Return the topics with all content words of ``text``, for "everything about the van"."""
     words = [word for word in text.split() if stems(word) and not UNSPACED.search(word)]
     wanted = _worded_sql([keys for word in words for keys in name_keys(word)], bound)
     return _ids_mentioning(wanted, conditions, bound) if wanted else []
 
 
 def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
-    """Return the condition that the index of a topic has one key of each word; empty without a word."""
+    """Return the condition that the index of a topic has a key of each word; empty without words."""
     alone = sorted({key for keys in words if len(keys) == 1 for key in keys})
     found = [f"m.words && {bound.bind(sorted(keys))}::text[]" for keys in words if len(keys) > 1]
     if alone:
@@ -283,10 +284,10 @@ def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
 
 
 def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MOST_IDS) -> list[uuid.UUID]:
-    """Return the topics that hold an identifier of ``text``, in any spelling. One query, none without an identifier."""
-    sought = sorted(identifiers_sought(text))
-    wanted = f"m.identifiers && {bound.bind(sought)}::text[]"
-    return _ids_mentioning(wanted, conditions, bound, most=most) if sought else []
+    """Return the topics with an identifier of ``text``, in any spelling. One query, none without an identifier."""
+    keys = sorted(identifier_search_keys(text))
+    wanted = f"m.identifiers && {bound.bind(keys)}::text[]"
+    return _ids_mentioning(wanted, conditions, bound, most=most) if keys else []
 
 
 def _ids_titled(title: str, conditions: str, bound: Bound) -> list[uuid.UUID]:

@@ -1,4 +1,4 @@
-"""Guards: reasons why a request cannot mean a fact, however similar. They exclude facts and never choose. Pure."""
+"""Guards: reasons why a request cannot refer to a fact, however similar. They only exclude facts. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -19,15 +19,16 @@ def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> l
     """Return the names that the request is about; for a supersede, those that the new text mentions too."""
     names = names_find(request.text, [one.text for one in found])
     about = subject(request.text) or frozenset()
-    # Of a statement, whom it is about: Anna, not Oslo.
+    # Of the names in a statement, only its subject: Anna, not Oslo.
     names = [name for name in names if about & set(stems(name))] or names
     return [name for name in names if fold(name) in fold(new_text)] if new_text else names
 
 
 def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
-    """Return why a fact cannot be meant, however similar; empty if it can. ``names``: whom the request is about.
+    """Return why the request cannot refer to a fact, however similar; empty if it can. ``names`` are those that the
+    request is about.
 
-    A word that is missing forbids nothing. What contradicts the request does: another subject, number or quotation.
+    A missing word excludes no fact. A contradiction does: another subject, number or quotation.
     """
     if one.exact:
         return ""
@@ -52,7 +53,7 @@ def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[s
 
 
 def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
-    """Tell whether a fact is about a relative of somebody who was asked for: "Anna's sister", not "her brother Urs"."""
+    """Return whether a fact is about a relative of the requested person: "Anna's sister", not "her brother Urs"."""
     relatives = (one.stems - known) & RELATIVE_STEMS
     if not relatives or one.subject is None:
         return bool(relatives)

@@ -1,4 +1,4 @@
-"""Requests to forget, as people write them: what is asked for, without the words that ask."""
+"""Parses requests to forget: the subject of the request, without the words that ask for it."""
 
 import re
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from memory.text.folding import fold
 from memory.text.stems import stem
 from memory.text.word_lists import wordset
 
-# All that is known of something, in some languages.
+# Words that ask for everything about something, in several languages.
 _ALL: Final = re.compile(
     r"\b(?:everything|all|anything|whatever|entries|records?|notes|data|hold|held|noted|stored|alles|todo|tout|все|всё"
     r"|ολα|ο,τι|كل|כל|सब)\b|\bthe whole\b"
     r"|\bwhat\s+(?:(?:do|did)\s+)?(?:you|we|i)(?:'ve)?\s+(?:all\s+)?(?:have|know|hold|remember|got)\b"
     r"|全部|所有|一切|すべて|全て|모든|모두"
 )
-# Several answers: everyone who, those which.
+# Words that allow several answers: everyone who, those which.
 _SEVERAL: Final = re.compile(
     r"\b(?:who|people|those|which|any|ones|every|each|all|both|earlier|older|previous|everyone|anyone)\b"
 )
@@ -31,7 +31,7 @@ _EXCEPT: Final = re.compile(
 _OWNS: Final = re.compile(
     r"(?:['’]s|s['’])\s+(?!(?:data|notes|records?|entries|info\w*|details|file|profile)\b)\w", re.IGNORECASE
 )
-# What a thing is called beside its name or number, and what is kept about it: it tells no two facts apart.
+# General words beside a name or number, such as "customer" or "notes", which do not distinguish facts.
 GENERIC: Final = frozenset(
     map(
         stem,
@@ -48,9 +48,9 @@ GENERIC: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``text`` as it was written. ``everything``: all that is known of what it names; ``several``: more than one fact
-    may answer; ``owned``: it asks for something of somebody ("Anna's phone"); ``states``: it says a fact ("that Anna
-    lives in Oslo"); ``without``: what is to stay."""
+    """A parsed request. ``text`` is the original. ``everything``: it asks for all facts about something; ``several``:
+    more than one fact may match; ``owned``: it asks for a possession ("Anna's phone"); ``states``: it states a fact
+    ("that Anna lives in Oslo"); ``without``: its exceptions."""
 
     text: str
     body: str

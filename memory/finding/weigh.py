@@ -1,7 +1,7 @@
-"""How likely it is that a fact is meant by a request: one logistic formula over measured features.
+"""The probability that a request refers to a fact: a logistic model over measured features.
 
-The weights were fitted to cases written by people who had not seen this code (docs/benchmarks.md says how many, and
-what each feature contributes). So the score is a probability as far as those cases go.
+The weights were fitted to cases whose authors had not seen this code. docs/benchmarks.md gives the number of cases and
+the contribution of each feature.
 """
 
 import math
@@ -14,18 +14,18 @@ from memory.finding.facts import Fact
 from memory.text.negation import negated
 from memory.text.stems import Rarity, same_text, stems, subject, value_kinds
 
-# What is weighed:
-# * meaning: likeness of the vectors of fact and request, 0 for unrelated texts; its gap: how far below the best one
-# * words: share of the request's words that the fact has, rare ones counting more; its gap likewise
-# * new_meaning_gap: likeness to the new text, as far as it is below the best one
-# * explained: share of the fact's words that request and new text have
+# The features:
+# * meaning: similarity of the vectors of fact and request, 0 for unrelated texts; its gap: difference to the best fact
+# * words: share of the request's words that the fact contains, with more weight on rare words; its gap likewise
+# * new_meaning_gap: similarity to the new text, as the difference from the best fact
+# * explained: share of the fact's words that the request or the new text contains
 # * value_kind: whether the fact and the new text hold values of the same kinds, such as a date
 FEATURES = ("meaning", "meaning_gap", "new_meaning_gap", "words", "words_gap", "explained", "value_kind")
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A fact that may be meant: ``text`` is the fact with its context, ``confidence`` from 0 to 1."""
+    """A fact to which the request may refer. ``text`` is the fact with its context, ``confidence`` is from 0 to 1."""
 
     fact: Fact
     text: str
@@ -40,22 +40,22 @@ class Candidate:
 
     @property
     def subject(self) -> frozenset[str] | None:
-        """The stems of what the fact is about; None where that is unknown. About a millisecond, once a text."""
+        """The stems of the subject of the fact, None if it is unknown. About a millisecond, once per text."""
         return subject(self.fact.text) or (subject(self.text) if self.fact.context else None)
 
     @property
     def exact(self) -> bool:
-        """Whether the fact says the same words as the request."""
+        """Whether the fact has the same words as the request."""
         return self.features["exact"] > 0
 
 
 def candidates_weigh(
     request: str, new_text: str, facts: Sequence[Fact], near: Sequence[tuple[float, float]]
 ) -> list[Candidate]:
-    """Return ``facts`` with how likely each is meant by ``request``, most likely first. Pure.
+    """Return ``facts`` with the probability that ``request`` refers to each, most likely first. Pure.
 
-    ``near`` has for each fact its likeness to the request and to ``new_text``, scaled so that unrelated texts have 0.
-    ``new_text`` is empty unless the fact is to be replaced by it.
+    ``near`` has for each fact its similarity to the request and to ``new_text``, scaled so that unrelated texts have 0.
+    ``new_text`` is empty unless it replaces the fact.
     """
     if not facts:
         return []
@@ -65,11 +65,11 @@ def candidates_weigh(
     pairs, denied = _pairs(request) | _pairs(new_text), negated(request)
     found = []
     for fact, (meaning, new_meaning) in zip(facts, near, strict=True):
-        said = fact.with_context()
-        there = frozenset(stems(said))
-        mine = _pairs(said)
+        text = fact.with_context()
+        there = frozenset(stems(text))
+        mine = _pairs(text)
         features = {
-            "exact": float(same_text(fact.text, request) or same_text(said.replace(":", ""), request)),
+            "exact": float(same_text(fact.text, request) or same_text(text.replace(":", ""), request)),
             "denial": float(negated(fact.text) != denied),
             "order": len(mine & pairs) / len(mine) if mine else 0.5,
             "meaning": meaning,
@@ -78,19 +78,19 @@ def candidates_weigh(
             "explained": rarity.share(there, known),
             "value_kind": _alike(value_kinds(fact.text), value_kinds(new_text)) if new_text else 0.0,
         }
-        found.append(Candidate(fact, said, features))
+        found.append(Candidate(fact, text, features))
     for name in ("meaning", "new_meaning", "words"):
         most = max(one.features[name] for one in found)
         for one in found:
             one.features[f"{name}_gap"] = one.features[name] - most
-    weights = REPLACED if new_text else MEANT
+    weights = REPLACE_WEIGHTS if new_text else FORGET_WEIGHTS
     for one in found:
         one.confidence = confidence(one.features, weights)
     return sorted(found, key=lambda one: -one.confidence)
 
 
 def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the probability that a logistic model with ``weights`` gives to ``features``."""
+    """Return the probability from a logistic model with ``weights`` for ``features``."""
     return 1 / (1 + math.exp(-sum(weight * features.get(name, 1.0) for name, weight in weights.items())))
 
 
@@ -103,9 +103,9 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
-# Which fact a request means, and which fact a new text replaces: fitted by ``python -m tests.erasure.fitting``. "bias"
-# is the constant term.
-MEANT: dict[str, float] = {
+# The weights for requests to release or purge, and for those to supersede, fitted by ``python -m
+# tests.erasure.fitting``. "bias" is the constant term.
+FORGET_WEIGHTS: dict[str, float] = {
     "bias": 0.07,
     "meaning": -0.76,
     "meaning_gap": 7.8,
@@ -113,7 +113,7 @@ MEANT: dict[str, float] = {
     "words_gap": 4.03,
     "explained": 1.38,
 }
-REPLACED: dict[str, float] = {
+REPLACE_WEIGHTS: dict[str, float] = {
     "bias": -2.13,
     "meaning": 2.39,
     "meaning_gap": 8.83,

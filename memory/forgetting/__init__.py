@@ -1,1 +1,1 @@
-"""Forgetting: where a topic stands, and what moves it."""
+"""Forgetting: the state of a topic, and what changes it."""

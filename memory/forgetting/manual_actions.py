@@ -1,7 +1,7 @@
-"""Where a topic stands, changed by hand: archived, released, restored, pinned; each time with a journal row.
+"""Manual changes of topics: archive, release, restore, pin and unpin.
 
-All copies of the state change in one transaction (``state_changes``), so that no read path can see a topic half
-archived. The same transaction writes both journals (``manual_runs``), from which undo works.
+All copies of the state change in one transaction (``state_changes``), so that no read path sees a half archived topic.
+The same transaction writes both journals (``manual_runs``), which undo uses.
 """
 
 import datetime as dt
@@ -23,9 +23,9 @@ from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
 from memory.policy.effective import policies_current
 
-# A topic that somebody brings back is wanted: it starts again with the salience of a new one, or with what it had.
+# The least salience of a restored topic, which is that of a new one.
 RESTORED_SALIENCE = 1.0
-# So many topics may be changed at once: it is one transaction, and whoever writes to one of them waits for it.
+# The limit for one change. It is one transaction, and other writers of these topics wait for it.
 MOST_AT_ONCE = 10_000
 
 # Rows outside the scope of the caller are not locked.
@@ -45,7 +45,7 @@ _TOUCH_SQL = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)
 
 
 class TopicState(NamedTuple):
-    """Where one topic stands."""
+    """The state of one topic."""
 
     id: uuid.UUID
     scope: str
@@ -65,20 +65,21 @@ Act = Callable[[CursorWrapper, Sequence[TopicState], str, dt.datetime, Principal
 
 
 class _Verb(NamedTuple):
-    """What can be done by hand: its name in journals, when it is in vain, what it does, and what it leaves."""
+    """A manual action: its name in journals; ``refusal``, which returns why it does not apply to a topic; the function
+    that does it; and the new state for the journal."""
 
     action: str
-    in_vain: Callable[[TopicState], str]
+    refusal: Callable[[TopicState], str]
     act: Act
     after: dict[str, object]
-    # Whether it is a change of what the topic is, and whether it moves fields too.
+    # Whether it sets the time of the last change, and whether it changes fields too.
     touches: bool = True
     fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsPreview:
-    """Topics that a verb would touch, and those it would not, each with the reason."""
+    """Topics that a verb would change, and those that it would not, each with the reason."""
 
     touched: list[TopicState]
     left: list[tuple[uuid.UUID, TopicState | None, str]] = field(default_factory=list)
@@ -86,24 +87,24 @@ class TopicsPreview:
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """What a change of many topics did: the run to take it back by, None if nothing was left to change."""
+    """The result of a change of many topics: its run, which can be undone, or None if no topic was changed."""
 
     run: ForgetRun | None
     left: list[tuple[uuid.UUID, TopicState | None, str]]
 
 
 def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Take topics out of retrieval: archived, salience halved, found by id and by ``include_archived`` only.
+    """Archive topics: their salience is attenuated, and only ids and ``include_archived`` find them.
 
-    Ten statements. Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is archived or gone
-    already; then nothing is changed. Returns the run that ``run_undo`` undoes, as all of these do.
+    Ten statements. Raises ``NotVisible`` if one is outside the caller's scope, ``Conflict`` if one is already archived,
+    released or merged; then nothing is changed. Returns the run, for ``run_undo``, as all functions here do.
     """
     return _all_move("archive", ids, principal=principal, reason=reason, now=now)
 
 
 def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Bring archived and released topics back: active, all fields attached and warm, with the salience of a new topic
-    or what they had before, if that is more.
+    """Restore archived and released topics: active, with all fields attached and warm, and with at least the salience
+    of a new topic.
 
     About fifteen statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
     """
@@ -111,9 +112,9 @@ def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
 
 
 def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Take topics out of every query, by exact text too, until somebody restores them. Nine statements.
+    """Release topics: no query finds them until they are restored. Nine statements.
 
-    Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is released or merged already.
+    Raises ``NotVisible`` if one is outside the caller's scope, ``Conflict`` if one is released or merged already.
     """
     return _all_move("release", ids, principal=principal, reason=reason, now=now)
 
@@ -121,18 +122,19 @@ def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
 def topics_pin(
     ids: Sequence[uuid.UUID], *, pinned: bool, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
-    """Protect topics from every forgetting, or end that. Five statements; pinning a pinned topic changes its reason.
+    """Pin topics, which protects them from forgetting, or unpin them. Five statements. Pinning a pinned topic changes
+    its reason.
 
-    Raises ``NotVisible`` if one is unknown to the caller, and ``NotAllowed`` for an agent that unpins what an operator
-    or a rule has pinned.
+    Raises ``NotVisible`` if one is outside the caller's scope, and ``NotAllowed`` for an agent that unpins a topic
+    pinned by an operator or a rule.
     """
     return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
 
 
 def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> TopicsPreview:
-    """Return what ``verb``, one of ``VERBS``, would touch of these topics, and what not and why. One query.
+    """Return which topics ``verb``, one of ``VERBS``, would change, and which not and why, in the given order.
 
-    Both in the order in which the topics are given. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
+    One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
     """
     _check_count(ids)
     with connection.cursor() as cursor:
@@ -141,7 +143,7 @@ def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal)
 
 
 def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[TopicState]:
-    """Return where topics stand, in the order in which they are given; those the caller does not know are left out.
+    """Return the states of topics in the given order, without those outside the caller's scope.
 
     One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
     """
@@ -162,12 +164,11 @@ def topics_move(
     now: dt.datetime,
     pinned: Collection[uuid.UUID] | None = None,
 ) -> MoveResult:
-    """Do ``verb``, one of ``VERBS``, to as many of these topics as it can be done to, in one transaction.
+    """Apply ``verb``, one of ``VERBS``, to as many of these topics as possible, in one transaction.
 
-    Left alone, and told with the reason, are those where it is in vain and those that changed after ``seen_at``, when
-    somebody looked at them and decided. A pin is no change of the topic, so ``pinned`` names those that were pinned
-    then; with None, pins are not asked about. As many statements as the verb by itself. Raises ``NotAllowed`` and
-    ``ValueRefused``.
+    The result lists the other topics with the reason: the verb does not apply, or the topic changed after ``seen_at``,
+    when the caller decided. Pinning does not count as a change, so ``pinned`` names the topics that were pinned then;
+    with None, pins are not compared. As many statements as the verb itself. Raises ``NotAllowed`` and ``ValueRefused``.
     """
     principal.require("operator")
     _check_count(ids)
@@ -192,7 +193,7 @@ def _all_move(
     verb: str, ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, strict: bool = True
 ) -> ForgetRun:
     if not ids:
-        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("Name at least one topic.", code=ProblemCode.NOTHING_NAMED)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, {"ids": list(ids), "within": principal.scope})
         rows = list(itertools.starmap(TopicState, cursor.fetchall()))
@@ -202,7 +203,7 @@ def _all_move(
         if verb == "unpin" and not principal.covers("operator"):
             _pins_check(rows)
         for row in rows:
-            if strict and (why := VERBS[verb].in_vain(row)):
+            if strict and (why := VERBS[verb].refusal(row)):
                 raise Conflict(
                     f"Topic {row.id} {why}, so it cannot be {VERBS[verb].action}.", code=ProblemCode.WRONG_STANDING
                 )
@@ -222,22 +223,22 @@ def _sort(
     verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, principal: Principal
 ) -> TopicsPreview:
     known = {row.id: row for row in itertools.starmap(TopicState, found) if principal.sees(row.scope)}
-    told = TopicsPreview([])
+    preview = TopicsPreview([])
     for topic_id in dict.fromkeys(ids):
         row = known.get(topic_id)
         if row is None:
-            told.left.append((topic_id, None, "This topic does not exist."))
-        elif why := VERBS[verb].in_vain(row):
-            told.left.append((topic_id, row, f"It {why}."))
+            preview.left.append((topic_id, None, "This topic does not exist."))
+        elif why := VERBS[verb].refusal(row):
+            preview.left.append((topic_id, row, f"It {why}."))
         else:
-            told.touched.append(row)
-    return told
+            preview.touched.append(row)
+    return preview
 
 
 def _check_count(ids: Sequence[uuid.UUID]) -> None:
     if len(ids) > MOST_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE:,} topics can be changed at once; these are {len(ids):,}. Narrow the filter.",
+            f"At most {MOST_AT_ONCE:,} topics can be changed at once, not {len(ids):,}. Narrow the filter.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
 
@@ -245,7 +246,7 @@ def _check_count(ids: Sequence[uuid.UUID]) -> None:
 def _move(
     cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
-    """Do ``verb`` to locked topics and write both journals."""
+    """Apply ``verb`` to locked topics and write both journals."""
     done = VERBS[verb]
     ids = [row.id for row in rows]
     fields = fields_read(cursor, ids) if done.fields else {}
@@ -304,24 +305,24 @@ def _unpin(
     return {row.id: {"pinned": False} for row in rows}
 
 
-def _gone(row: TopicState) -> str:
+def _release_refusal(row: TopicState) -> str:
     return "was merged into another topic" if row.merged else "was released before" if row.released else ""
 
 
-def _archive_in_vain(row: TopicState) -> str:
-    return _gone(row) or ("is archived already" if row.rung == Rung.ARCHIVED else "")
+def _archive_refusal(row: TopicState) -> str:
+    return _release_refusal(row) or ("is archived already" if row.rung == Rung.ARCHIVED else "")
 
 
-def _restore_in_vain(row: TopicState) -> str:
+def _restore_refusal(row: TopicState) -> str:
     if row.merged:
         return "was merged into another topic"
     return "" if row.released or row.rung == Rung.ARCHIVED else "is neither archived nor released"
 
 
 VERBS = {
-    "archive": _Verb("archived", _archive_in_vain, _archive, {"rung": Rung.ARCHIVED.label}),
-    "restore": _Verb("restored", _restore_in_vain, _restore, {"rung": Rung.ACTIVE.label}, fields=True),
-    "release": _Verb("released", _gone, _release, {"released": True}),
+    "archive": _Verb("archived", _archive_refusal, _archive, {"rung": Rung.ARCHIVED.label}),
+    "restore": _Verb("restored", _restore_refusal, _restore, {"rung": Rung.ACTIVE.label}, fields=True),
+    "release": _Verb("released", _release_refusal, _release, {"released": True}),
     "pin": _Verb("pinned", lambda row: "is pinned already" if row.pinned else "", _pin, {"pinned": True}, False),
     "unpin": _Verb("unpinned", lambda row: "" if row.pinned else "is not pinned", _unpin, {"pinned": False}, False),
 }

@@ -1,7 +1,7 @@
-"""Changes by hand as runs: what a person does to topics leaves the same journal as a run, so undo takes it back.
+"""Journals manual changes of topics as runs, so that they can be undone like any run.
 
-A change by hand is a ForgetRun of the event ``by_hand`` that is done as soon as it is there: in the transaction of the
-change itself, with one action per topic and the rows as they stood before and after. ``undo`` knows no difference.
+A manual change is a ForgetRun with the event ``by_hand``. It is written in the transaction of the change, with status
+done, and with one action per topic that holds its rows before and after.
 """
 
 import datetime as dt
@@ -20,11 +20,11 @@ from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
 from memory.models.identities import uuid_sql
 
-# The event of these runs. No policy and no rule knows it, and no list of runs shows it unless it is asked for.
+# The event of these runs. Policies and rules do not use it, and lists of runs show it only on request.
 BY_HAND = "by_hand"
-# The same for what the search for duplicates does by itself, where the policy says so.
+# The event of changes by the search for duplicates.
 REVISE = "revise"
-# What happens to the topic that a merge ends, and to the one that stays.
+# The actions on the topic that a merge ends, and on the one that stays.
 MERGED, TOOK_IN = "merged", "took_in"
 
 _WRITE_SQL = f"""
@@ -45,7 +45,7 @@ JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
 _RUNG = "(ARRAY['active', 'summarized', 'detached', 'archived'])[{rung} + 1]"
-# The same in the trail of each topic.
+# The audit event of each topic.
 _JOURNAL_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
@@ -58,7 +58,7 @@ FROM unnest(%(topics)s::uuid[], %(scopes)s::text[], %(actions)s::text[], %(befor
 ORDER BY d.place
 """
 
-# What an undo put back, told in the trail of each topic as the change itself was.
+# The audit event of each topic for an undo.
 _UNDONE_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
@@ -71,10 +71,10 @@ WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 
 @dataclass(slots=True)
 class HandAction:
-    """One topic that is about to be changed: its rows as they stand, locked, and what is done beside the rung.
+    """A change of one topic: its locked rows before the change, and the changes other than of the rung.
 
-    ``after`` is what the trail of the topic says beside the run. ``action`` is what happens to this one, if that is not
-    what the run is called after.
+    ``after`` is the new state for the audit event. ``action`` is the action on this topic, if it differs from that of
+    the run.
     """
 
     topic_id: uuid.UUID
@@ -87,12 +87,12 @@ class HandAction:
 
 
 def by_hand_sql(alias: str) -> str:
-    """Return the condition that the action ``alias`` was done by hand, or as by hand. The audit tells of it too."""
+    """Return the condition that the action ``alias`` is of a manual change or of a merge, which have audit events."""
     return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
 
 
 def undone_sql(event: str) -> str:
-    """Return the condition that an undo took back what the AuditEvent ``event`` tells, a change by hand."""
+    """Return the condition that the manual change of the AuditEvent ``event`` was undone."""
     run = uuid_sql(f"{event}.after->>'run'")
     return f"""EXISTS (
         SELECT 1 FROM memory_forgetaction u
@@ -101,7 +101,7 @@ def undone_sql(event: str) -> str:
 
 
 def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return what is cold and detached of the fields of locked topics, as JSON. One query."""
+    """Return which fields of locked topics are cold or detached, as JSON. One query."""
     cursor.execute(FIELDS, {"topics": list(topics)})
     return dict(cursor.fetchall())
 
@@ -116,10 +116,9 @@ def hand_run_write(
     now: dt.datetime,
     event: str = BY_HAND,
 ) -> ForgetRun:
-    """Write both journals of what was done to these topics, whose rows are as the change has left them, and return the
-    run that undoes it.
+    """Write both journals of a change that was made to these topics, and return its run.
 
-    Three statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` for automatic changes.
+    Three statements, in the transaction of the change. ``event`` is ``REVISE`` for automatic changes.
     """
     named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
@@ -157,13 +156,13 @@ def hand_run_write(
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
-    """Write one AuditEvent for each topic that an undo of a change by hand has put back. One statement."""
+    """Write an AuditEvent for each topic restored by the undo of a manual change. One statement."""
     if actions:
         cursor.execute(_UNDONE_SQL, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
 
 
 def _scope_around(scopes: Sequence[str]) -> str:
-    """Return the nearest scope that all of these lie in."""
+    """Return the nearest scope that contains all of these."""
     parts = [scope.strip("/").split("/") for scope in set(scopes)]
     common = [each[0] for each in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
     return "/" + "/".join(common) if any(common) else ROOT

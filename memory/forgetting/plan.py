@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
@@ -25,6 +26,7 @@ from memory.forgetting.pause import paused_scopes
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
+from memory.notifications.outbox import occurrence_begin
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
@@ -86,8 +88,7 @@ def run_plan(
         policies = policies.projected(now)
     with transaction.atomic():
         planner_wait()
-        if not dry_run:
-            overlap_refuse(scope)
+        held = None if dry_run else overlap_refuse(scope)
         run = ForgetRun(
             id=uuid7_at(now),
             scope=scope,
@@ -108,7 +109,7 @@ def run_plan(
             return run
         try:
             with transaction.atomic():
-                _fill(run, policies, gate)
+                _fill(run, policies, gate, held)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
@@ -130,7 +131,7 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
-def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
+def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None) -> None:
     run.save(force_insert=True)
     due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
     run.left_over = due - run.planned
@@ -141,7 +142,16 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
         run.held_because = _hold(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
-        _held_replace(run)
+        _held_replace(held, run)
+        if run.held_because:
+            occurrence_begin(
+                "run_held",
+                str(run.id),
+                text=f"A run over {run.scope} waits for approval. {run.held_because}",
+                page=f"/runs/{run.id}/",
+                scope=run.scope,
+                now=run.created_at,
+            )
     run.save()
 
 
@@ -210,9 +220,8 @@ SELECT NOT EXISTS (
 """
 
 
-def _held_replace(run: ForgetRun) -> None:
+def _held_replace(held: ForgetRun | None, run: ForgetRun) -> None:
     """Replace the held plan of the same scope with the new one. Raises ``_Unchanged`` if they are equal."""
-    held = ForgetRun.objects.filter(scope=run.scope, status=ForgetRun.Status.HELD).first()
     if held is None:
         return
     if run.held_because == held.held_because and run.policy_versions == held.policy_versions:
@@ -238,10 +247,16 @@ def planner_wait() -> None:
     lock_wait(Lock.PLAN_RUN)
 
 
-def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> None:
-    """Raise ``Conflict`` if a run is applying at, above or below ``scope``. One query; needs the planner's lock."""
-    for other_id, other in ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).values_list("id", "scope"):
-        if other_id != but and (scope_within(other, scope) or scope_within(scope, other)):
+def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> ForgetRun | None:
+    """Raise ``Conflict`` if a run is applying at, above or below ``scope``; return the held run of ``scope``, if there
+    is one. One query; needs the planner's lock."""
+    applying, held = Q(status=ForgetRun.Status.APPLYING), Q(status=ForgetRun.Status.HELD, scope=scope)
+    waiting = None
+    for other in ForgetRun.objects.filter(applying | held):
+        if other.status == ForgetRun.Status.HELD:
+            waiting = other
+        elif other.id != but and (scope_within(other.scope, scope) or scope_within(scope, other.scope)):
             raise Conflict(
-                f"Run {other_id} is applying in {other}. Wait until it is done.", code=ProblemCode.RUN_AT_WORK
+                f"Run {other.id} is applying in {other.scope}. Wait until it is done.", code=ProblemCode.RUN_AT_WORK
             )
+    return waiting

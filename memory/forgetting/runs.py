@@ -18,6 +18,7 @@ from memory.forgetting.plan import planner_wait, run_plan
 from memory.forgetting.previews import begin_refuse, plan_compare
 from memory.forgetting.undo import Undone, run_revert
 from memory.models import AuditEvent, ForgetAction, ForgetRun
+from memory.notifications.outbox import occurrence_note
 from memory.policy.effective import policies_current
 
 # Seconds that a request spends on a run; the worker does the remainder.
@@ -92,6 +93,14 @@ def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> No
         if run.status == ForgetRun.Status.APPLYING:
             if run.failure == failure:
                 run.status, run.finished_at = ForgetRun.Status.FAILED, now
+                occurrence_note(
+                    "job_failed",
+                    str(run.pk),
+                    text=f"A run over {run.scope} failed after {run.applied:,} changes, which can be undone.",
+                    page=f"/runs/{run.pk}/",
+                    scope=run.scope,
+                    now=now,
+                )
             run.failure = failure
             run.save(update_fields=["status", "finished_at", "failure"])
 

@@ -1,7 +1,7 @@
-"""Takes a run back: every topic that is still as the run left it becomes byte for byte what it was before.
+"""Undoes a run: every topic that was not changed since gets exactly its former state.
 
-The others are listed with the reason. Undo works in batches like the run itself, so that a killed undo goes on where it
-stopped; a run counts as undone once every action has been looked at.
+The others are listed with the reason. Undo works in batches like the run itself, so that a killed undo continues where
+it stopped. A run is undone when all its actions were processed.
 """
 
 import datetime as dt
@@ -43,8 +43,9 @@ USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retr
 
 
 def fading_sql(row: str, *, used: str, floor: str) -> str:
-    """Return what gives ``row`` the use and the salience of ``b``. If the condition ``used`` holds, it keeps what it
-    has, with ``floor`` as its floor. A half-life or clock that was changed since stays; the keys follow from it."""
+    """Return assignments that give ``row`` the use and the salience of ``b``. If the condition ``used`` holds, the row
+    keeps its own, with ``floor`` as its fade floor. The present half-life and clock stay; fade keys are computed from
+    them."""
     key = fade_key_sql("b.salience", counted=counted_sql("b", wall=f"{row}.wall"), half_life=f"{row}.half_life")
     same = f"WHEN {row}.half_life = b.half_life AND {row}.wall = b.wall THEN b"
     return ",\n    ".join(
@@ -56,7 +57,7 @@ def fading_sql(row: str, *, used: str, floor: str) -> str:
     )
 
 
-# Only a merge is undone although a topic was used since.
+# Only the undo of a merge meets topics that were used since.
 _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
 _VITALITY_SQL = f"""
 UPDATE memory_vitality v
@@ -68,7 +69,7 @@ CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.after) w
 WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 """
 
-# A change by hand says when it was, a run does not; what was written to the topic since has a moment of its own.
+# A manual change sets updated_at, a run does not. A later write of the topic keeps its own time.
 _TOPIC_SQL = f"""
 UPDATE memory_topic t
 SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
@@ -88,7 +89,7 @@ UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.
 {_FROM} AND t.id = a.topic_id AND to_jsonb(t.categories) <> a.before->'categories'
 """
 
-# A field that was written to since keeps what is cold by now; whether it is detached was the run's doing alone.
+# A field that was written to since keeps its cold revisions. Only runs detach fields.
 _FIELD_SQL = f"""
 UPDATE memory_field f
 SET detached = (b.value->>1)::boolean,
@@ -109,7 +110,7 @@ FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'withdraw
 WHERE s.id = x.id::bigint
 """
 
-# A link that a change by hand has made goes with it; every other link stays for good.
+# Only the link that the manual change created is deleted.
 _LINKS_SQL = f"""
 DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
 """
@@ -125,12 +126,13 @@ SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM m
 
 MOST_CONFLICTS = 1000
 
-# The topics that are not as the run left them, each with what happened to it.
+# The topics that were changed since the run, each with what happened.
 Conflicts = list[tuple[uuid.UUID, str]]
 
 
 class LockedAction(NamedTuple):
-    """An action with the state of its topic, locked: ``before`` and ``after`` the action, and now. All as JSON."""
+    """An action with the states of its locked topic ``before`` the action, ``after`` it, and now (``present``), as
+    JSON."""
 
     id: int
     topic_id: uuid.UUID
@@ -142,8 +144,8 @@ class LockedAction(NamedTuple):
     changes: str
 
 
-# What undoes the part of a merge that is not the state of a topic, or returns why it cannot be undone. Both actions are
-# undone or none. It is imported by name, because merges belong to a higher layer.
+# The function that undoes a merge except for the states of its topics, or returns why it cannot. Both actions of a
+# merge are undone or neither. It is imported by name, because merges belong to a higher layer.
 MERGE_UNDO = "memory.duplicates.unmerge.merge_undo"
 
 
@@ -155,7 +157,7 @@ class _MergeConflicts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo did: topics put back, and those that were not, each with the reason."""
+    """The outcome of an undo: the number of restored topics, and the others, each with the reason."""
 
     restored: int
     conflicts: Conflicts
@@ -163,24 +165,21 @@ class Undone:
 
 
 def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
-    """Undo a run and return what that did. Twelve statements per ``BATCH`` topics, each batch its own transaction.
+    """Undo a run and return the outcome. Twelve statements per ``BATCH`` topics, each batch in its own transaction.
 
-    The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between. What
-    was done by hand is told as undone in the trail of each topic too.
+    The transaction that marks the run as undone journals it, so that it is journaled once. The undo of a manual change
+    also writes an audit event for each topic. A merge is undone as a whole or not at all: with a conflict the run stays
+    as it is, and can be undone later.
 
-    A merge is taken back whole or not at all: with a conflict the run stays as it is, and may be tried again.
-
-    Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
+    Raises ``Conflict`` for a run that is not done or has changed nothing. Undoing an undone run returns its outcome.
     """
     run = ForgetRun.objects.get(pk=run_id)
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
         raise Conflict(
-            f"Run {run_id} is {run.status}; only a run that is done can be undone.", code=ProblemCode.RUN_NOT_UNDOABLE
+            f"Run {run_id} is {run.status}; only a finished run can be undone.", code=ProblemCode.RUN_NOT_UNDOABLE
         )
     if not run.applied:
-        raise Conflict(
-            f"Run {run_id} has changed nothing, so there is nothing to undo.", code=ProblemCode.RUN_NOT_UNDOABLE
-        )
+        raise Conflict(f"Run {run_id} changed nothing, so it cannot be undone.", code=ProblemCode.RUN_NOT_UNDOABLE)
     after = 0
     try:
         while run.status != ForgetRun.Status.UNDONE and (
@@ -223,7 +222,7 @@ def merge_conflicts(run: ForgetRun) -> Conflicts:
 
 
 def undo_outcome(run_id: uuid.UUID) -> Undone:
-    """Return what the undo of a run did. Two queries."""
+    """Return the outcome of the undo of a run. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_OUTCOME_SQL, [run_id])
         restored = int(cursor.fetchone()[0])
@@ -238,7 +237,7 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
 
 def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        # Whoever holds the run works on it; a second undo beside this one finds nothing left.
+        # The lock lets one undo work at a time; a second one finds no remaining actions.
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         cursor.execute(_TAKE_SQL, {"run": run_id, "after": after, "limit": BATCH})
         taken = cursor.fetchall()
@@ -290,7 +289,7 @@ def _restore(
     if not actions:
         return
     wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}
-    # First the copies of "live" on the rows of search, which no state holds; then the state itself.
+    # First the copies of "live" in the rows of search, which the stored states do not contain; then the states.
     state_changes.live_set(cursor, revived, live=True)
     state_changes.live_set(cursor, hidden, live=False)
     for statement in (_EDITS_SQL, _CATEGORIES_SQL, _VITALITY_SQL, _TOPIC_SQL, _SUMMARIES_SQL, _FIELD_SQL, _LINKS_SQL):

@@ -1,7 +1,7 @@
-"""The time of a partition: wall time without its idle days, on which no question and no write came. Pure Python.
+"""The time of a partition: wall time without idle days, which had neither a query nor a write. Pure Python.
 
-Days are UTC. After the last active day the time stands still until the next question or write; the days between are
-idle from then on. ``memory/models/expressions.py`` has the same as SQL.
+Days are UTC. The time stops after the last active day and continues with the next query or write; the days between are
+idle. ``memory/models/expressions.py`` has the same as SQL.
 """
 
 import bisect
@@ -20,7 +20,7 @@ from memory.formulas.salience import SECONDS_PER_DAY, Numbers
 class PartitionTime:
     """Epochs in seconds: the midnight after the last active day, and start and end of each idle stretch before it.
 
-    Without arguments every day is active. With ``wall``, idle days count like others.
+    Without arguments, every day is active. With ``wall``, idle days count too.
     """
 
     active_until: float = math.inf
@@ -35,7 +35,7 @@ class PartitionTime:
         object.__setattr__(self, "_totals", tuple(itertools.accumulate(lengths, initial=0.0)))
 
     def idle(self, at: Numbers) -> Numbers:
-        """Return the seconds of idle days before ``at``; works on arrays too. It never decreases."""
+        """Return the seconds of idle days before ``at``, also for arrays. The result never decreases with ``at``."""
         if isinstance(at, float):
             place = bisect.bisect_right(self.idle_spans, at)
             within = at - self.idle_spans[place - 1] if place % 2 else 0.0
@@ -44,7 +44,7 @@ class PartitionTime:
         return before + np.maximum(0.0, at - self.active_until)
 
     def skipped(self, idle_before: Numbers, now: Numbers) -> Numbers:
-        """Return the seconds until ``now`` that do not count, since the moment with ``idle_before`` idle seconds."""
+        """Return the idle seconds until ``now`` since the time with ``idle_before`` idle seconds; 0 for wall time."""
         return 0.0 if self.wall else self.idle(now) - idle_before
 
     def counted(self, at: Numbers, idle: Numbers | None = None) -> Numbers:
@@ -52,7 +52,7 @@ class PartitionTime:
         return at if self.wall else at - (self.idle(at) if idle is None else idle)
 
     def active_at(self, now: dt.datetime) -> "PartitionTime":
-        """Return the time after a question or write at ``now``."""
+        """Return the partition time after a query or write at ``now``."""
         today = midnight(now)
         if now.timestamp() < self.active_until < math.inf:
             return self
@@ -62,7 +62,7 @@ class PartitionTime:
         return dataclasses.replace(self, active_until=today + SECONDS_PER_DAY, idle_spans=spans)
 
     def active_from(self, now: dt.datetime) -> "PartitionTime":
-        """Return the time if every day from that of ``now`` is active, as projections assume."""
+        """Return the partition time if every day from that of ``now`` on is active, as projections assume."""
         return dataclasses.replace(self, active_until=math.inf, idle_spans=self.active_at(now).idle_spans)
 
 
@@ -70,5 +70,5 @@ EVERY_DAY = PartitionTime()
 
 
 def midnight(now: dt.datetime) -> float:
-    """Return the epoch at which the day of ``now`` began, in UTC."""
+    """Return the epoch of the start of the UTC day of ``now``."""
     return now.timestamp() // SECONDS_PER_DAY * SECONDS_PER_DAY

@@ -10,7 +10,7 @@ _WORDS = {
     "schedule_paused": "Job paused",
     "schedule_resumed": "Job resumed",
 }
-_JOBS = ("extraction", "study", "import")
+_JOBS = ("extraction", "study", "import", "verification")
 # All actions, for completion.
 ACTIONS = (
     *_WORDS,
@@ -45,6 +45,9 @@ ACTIONS = (
     "import_released",
     *(f"{job}_{status}" for job in _JOBS for status in ("started", "done", "cancelled", "failed", "resumed")),
     "conversation_undone",
+    "notification_target_added",
+    "notification_target_changed",
+    "notification_secret_renewed",
 )
 
 

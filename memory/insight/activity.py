@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.core.scopes import ROOT
 from memory.predicates.binding import Bound, path_sql, scope_sql
 
 # Each part uses an index by time. Archivings are read from the journal of runs, which marks those that were undone.
@@ -32,15 +33,18 @@ GROUP BY 1
 # How the number of live topics changed per day. What was purged leaves no row and so counts on no day; what was undone
 # counts as if it had not happened.
 _LIVE_SQL = """
-SELECT day, sum(change)::bigint FROM (
-    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change FROM memory_topic t
-    WHERE t.created_at >= %(since)s GROUP BY 1
+SELECT day, sum(change)::bigint, sum(created)::bigint FROM (
+    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created FROM memory_topic t
+    WHERE t.created_at >= %(since)s AND {topic_within} GROUP BY 1
     UNION ALL
-    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int)
-    FROM memory_forgetaction a
-    WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL GROUP BY 1
+    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int), 0
+    FROM memory_forgetaction a {action_join}
+    WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL AND {action_within}
+    GROUP BY 1
 ) changes GROUP BY 1
 """
+# Archivings carry no scope; their topics do.
+_ACTION_JOIN = "JOIN memory_vitality v ON v.topic_id = a.topic_id"
 
 
 @dataclass(slots=True)
@@ -76,7 +80,7 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     sql = _DAYS_SQL.format(
         audit_within=path_sql("e.scope", chosen, bound.bind),
         access_within=path_sql("l.scope", chosen, bound.bind),
-        action_join="" if chosen == "/" else "JOIN memory_vitality v ON v.topic_id = a.topic_id",
+        action_join="" if chosen == ROOT else _ACTION_JOIN,
         action_within=scope_sql("v.scope_id", chosen, bound.bind),
     )
     bound.values["since"] = day_begin(min(found))
@@ -88,14 +92,32 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     return list(found.values())
 
 
-def live_days(live: int, *, days: int, now: dt.datetime) -> list[int]:
-    """Return the number of live topics in the whole store at the end of each of the last ``days`` days in UTC, worked
-    back from the ``live`` ones of now. One query, whose cost grows with the rows of these days."""
+@dataclass(frozen=True, slots=True)
+class LiveDay:
+    """How many topics were live at the end of a day in UTC, and how many were created on it."""
+
+    live: int
+    created: int
+
+
+def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT) -> list[LiveDay]:
+    """Return how many topics at or below ``scope`` were live and created on each of the last ``days`` days in UTC,
+    worked back from the ``live`` ones of now. One query, whose cost grows with the rows of these days. It does not
+    check whether the caller may see the scope."""
     every = utc_days(days, now=now)
+    bound = Bound()
+    sql = _LIVE_SQL.format(
+        topic_within=scope_sql("t.scope_id", scope, bound.bind),
+        action_join="" if scope == ROOT else _ACTION_JOIN,
+        action_within=scope_sql("v.scope_id", scope, bound.bind),
+    )
+    bound.values["since"] = day_begin(every[0])
     with connection.cursor() as cursor:
-        cursor.execute(_LIVE_SQL, {"since": day_begin(every[0])})
-        changes: dict[dt.date, int | None] = dict(cursor.fetchall())
-    found = [live]
-    for day in every[:0:-1]:
-        found.append(max(0, found[-1] - (changes.get(day) or 0)))
+        cursor.execute(sql, bound.values)
+        changes: dict[dt.date, tuple[int | None, int]] = {day: numbers for day, *numbers in cursor.fetchall()}
+    found = []
+    for day in every[::-1]:
+        change, created = changes.get(day, (0, 0))
+        found.append(LiveDay(live, created))
+        live = max(0, live - (change or 0))
     return found[::-1]

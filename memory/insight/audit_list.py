@@ -8,7 +8,7 @@ import datetime as dt
 import json
 import uuid
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
@@ -16,11 +16,16 @@ from memory.access.keys import caller_names
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import BY_HAND, REVISE
-from memory.forgetting.run_text import event_words
-from memory.insight.action_words import actions_of
+from memory.forgetting.run_text import counts_sentences, event_words
+from memory.insight.action_words import action_words, actions_of
 from memory.predicates.binding import Bound, path_sql
 
 _RUN = 2
+# A summary is of so many of the newest entries.
+SUMMARIZED = 50_000
+By = Literal["people", "agents", "automatic"]
+# The labels of actors begin with what they are.
+_BY = {"people": "user:%%", "agents": "key:%%"}
 # Ids are compared as texts of one length.
 _EVENTS_SQL = """
 SELECT at, 0 AS kind, lpad(id::text, 20, '0') AS id, actor, action, topic_id, scope, reason, before, after
@@ -59,6 +64,22 @@ class AuditFilter:
     topic_id: uuid.UUID | None = None
     since: dt.datetime | None = None
     until: dt.datetime | None = None
+    by: By | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSummary:
+    """How many entries there are of each action and of each actor, the most first. ``partial``: only the newest
+    ``SUMMARIZED`` were counted."""
+
+    actions: list[tuple[str, int]]
+    actors: list[tuple[str, int]]
+    partial: bool
+
+    @property
+    def total(self) -> int:
+        """The number of entries counted."""
+        return sum(count for _action, count in self.actions)
 
 
 class _Entry(NamedTuple):
@@ -107,6 +128,23 @@ def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> 
         return int(database.fetchone()[0])
 
 
+def audit_summary(filters: AuditFilter, *, principal: Principal) -> AuditSummary:
+    """Return the counts by action and by actor of the newest ``SUMMARIZED`` entries. One query, along the index of
+    times. Raises ``NotVisible`` for a scope outside the caller's."""
+    conditions, bound = _conditions(filters, principal)
+    found = _joined(conditions, "at, action, actor", f"ORDER BY at DESC LIMIT {SUMMARIZED + 1:d}")
+    with connection.cursor() as database:
+        database.execute(
+            f"SELECT action, actor, count(*) FROM ({found}) e GROUP BY GROUPING SETS ((action), (actor))"
+            " ORDER BY count(*) DESC, action, actor",
+            bound.values,
+        )
+        rows = database.fetchall()
+    actions = [(action, count) for action, _actor, count in rows if action is not None]
+    actors = [(actor, count) for action, actor, count in rows if action is None]
+    return AuditSummary(actions, actors, partial=sum(count for _action, count in actions) > SUMMARIZED)
+
+
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
     """Return the statement over all kinds. Each part has the limit itself, so that none is read further."""
     within = " AND ".join(conditions)
@@ -124,6 +162,10 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
         action = bound.bind("_".join(filters.action.lower().removesuffix("*").replace("_", " ").split()))
         shown = bound.bind(actions_of(filters.action))
         conditions.append(f"(action = {action} OR starts_with(action, {action} || '_') OR action = ANY({shown}))")
+    if filters.by in _BY:
+        conditions.append(f"actor LIKE '{_BY[filters.by]}'")
+    elif filters.by is not None:
+        conditions.append(" AND ".join(f"actor NOT LIKE '{label}'" for label in _BY.values()))
     if filters.topic_id is not None:
         conditions.append(f"topic_id = {bound.bind(filters.topic_id)}")
     if filters.since is not None:
@@ -133,17 +175,23 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
     return conditions, bound
 
 
+def _run_words(event: str, counts: dict[str, int]) -> str:
+    return f"{event_words(event)}: {counts_sentences(counts, done=True) or 'nothing'}."
+
+
 def _entry_as_dict(row: _Entry) -> dict[str, Any]:
+    before, after = json.loads(row.before), json.loads(row.after)
     return {
         "id": f"{('event', 'policy', 'run')[row.kind]} {row.id.lstrip('0')}",
         "at": row.at,
         "actor": row.actor,
         "action": row.action,
+        "did": action_words(row.action),
         "topic_id": str(row.topic_id) if row.topic_id else None,
         "title": row.title,
         "scope": row.scope,
-        "reason": f"{event_words(row.reason)}." if row.kind == _RUN else row.reason,
-        "before": json.loads(row.before),
-        "after": json.loads(row.after),
+        "reason": _run_words(row.reason, after["counts"]) if row.kind == _RUN else row.reason,
+        "before": before,
+        "after": after,
         "run_id": row.id if row.kind == _RUN else None,
     }

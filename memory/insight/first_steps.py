@@ -7,6 +7,7 @@ from django.db import connection
 # Each part ends at its first row.
 _STEPS_SQL = """
 SELECT EXISTS (SELECT 1 FROM memory_topic),
+       NOT EXISTS (SELECT 1 FROM memory_topicvector WHERE embedding IS NULL),
        EXISTS (SELECT 1 FROM memory_apikey WHERE last_used_at IS NOT NULL),
        EXISTS (SELECT 1 FROM memory_accesslog WHERE kind = 'query'),
        EXISTS (SELECT 1 FROM memory_forgetrun WHERE dry_run),
@@ -16,10 +17,11 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Whether there are topics, whether a key was used, whether there was a query and a dry run; and the ``prefix`` of
-    the oldest key of an agent, if there is one."""
+    """Whether there are topics and all have their vectors, whether a key was used, and whether there was a query and a
+    dry run; and the ``prefix`` of the oldest key of an agent, if there is one."""
 
     topics: bool
+    embedded: bool
     key: bool
     recall: bool
     dry_run: bool

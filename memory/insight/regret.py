@@ -14,12 +14,15 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
+from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
 from memory.insight.activity import day_begin, utc_days
 from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
+# The time over which regret is watched.
+RECENT_DAYS = 30
 SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
 # An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
@@ -180,18 +183,30 @@ class RegretDay:
     regretted: int = 0
 
 
-def regret_days(*, days: int, principal: Principal, now: dt.datetime) -> list[RegretDay]:
+def regret_days(*, days: int, principal: Principal, now: dt.datetime, scope: str = ROOT) -> list[RegretDay]:
     """Return the last ``days`` days in UTC, earliest first, including today and days without archivings.
 
-    Only archivings by runs count, because they measure the policy. One query over the archivings of these days.
+    Only archivings by runs count, because they measure the policy. One query over the archivings of these days. Raises
+    ``NotVisible`` for a scope outside the caller's.
     """
     bound = Bound()
     every = utc_days(days, now=now)
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen("/"), since=day_begin(every[0]), until=now)
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=day_begin(every[0]), until=now)
     with connection.cursor() as cursor:
         cursor.execute(regrets + _DAYS_SQL, bound.values)
         found = {day: RegretDay(day, archived, regretted) for day, archived, regretted in cursor.fetchall()}
     return [found.get(day, RegretDay(day)) for day in every]
+
+
+def regret_recent(*, now: dt.datetime) -> tuple[int, int]:
+    """Return how many topics runs archived in the whole store in the last 30 days, and how many of these were needed
+    afterwards. One query over the archivings of these days."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope="/", since=day_begin(utc_days(RECENT_DAYS, now=now)[0]), until=now)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOTALS_SQL.format(which="source = 'run'"), bound.values)
+        archived, regretted, *_signals = cursor.fetchone()
+    return archived, regretted
 
 
 def regretted_list(

@@ -16,15 +16,7 @@ from memory.forgetting.manual_actions import RESTORED_SALIENCE
 from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, salience_of, score_of, steps_ahead
-from memory.insight.salience_replay import (
-    CountedUse,
-    Replay,
-    SalienceEvent,
-    State,
-    What,
-    curve_moments,
-    salience_replay,
-)
+from memory.insight.salience_replay import CountedUse, Replay, SalienceEvent, State, What, curve_times, salience_replay
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.models import Rung
 from memory.models.expressions import share_of_topic_sql
@@ -81,7 +73,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     replay = _replay(row, turns, uses, policy, now)
     until = now.timestamp()
     points = [
-        (_moment(at), *_values_at(replay, subject, policy, at, before, unknown)) for at, before in _sides(replay, until)
+        (_utc(at), *_values_at(replay, subject, policy, at, before, unknown)) for at, before in _sides(replay, until)
     ]
     points.append((now, salience_of(subject, policy, now=until), score_of(subject, policy, now=until)))
     gone = row.is_gone or row.rung == Rung.ARCHIVED
@@ -102,7 +94,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         "points": points,
         "exact_since": None
         if replay.exact_since <= row.created_at.timestamp() and not unknown
-        else _moment(replay.exact_since),
+        else _utc(replay.exact_since),
         "uses": len(uses),
         "uses_unknown": unknown,
         "turns": [_turn_as_dict(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
@@ -212,10 +204,8 @@ def _replay(
 
 def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
     """Return the times of the curve, each with whether it is the side before a step: a step has two equal times."""
-    moments = curve_moments(replay, until=until, most=POINTS)
-    return [
-        (at, place + 1 < len(moments) and moments[place + 1] == at and place > 0) for place, at in enumerate(moments)
-    ]
+    times = curve_times(replay, until=until, most=POINTS)
+    return [(at, place + 1 < len(times) and times[place + 1] == at and place > 0) for place, at in enumerate(times)]
 
 
 def _values_at(
@@ -239,7 +229,7 @@ def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[s
     return [
         {
             "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
-            "at": _moment(step.at),
+            "at": _utc(step.at),
             "due": step.at <= now,
             "salience": salience_of(subject, policy, now=step.at),
             "score": score_of(subject, policy, now=step.at),
@@ -258,13 +248,13 @@ def _ahead(
     end = now + FORECAST_DAYS * SECONDS_PER_DAY
     ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
     end = min([end, *ends])
-    moments = [now + (end - now) * place / POINTS_AHEAD for place in range(POINTS_AHEAD + 1)]
-    return [(_moment(at), salience_of(subject, policy, now=at), score_of(subject, policy, now=at)) for at in moments]
+    times = [now + (end - now) * place / POINTS_AHEAD for place in range(POINTS_AHEAD + 1)]
+    return [(_utc(at), salience_of(subject, policy, now=at), score_of(subject, policy, now=at)) for at in times]
 
 
 def _turn_as_dict(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
     return {
-        "at": _moment(turn.at),
+        "at": _utc(turn.at),
         "what": turn.what,
         "note": turn.note,
         "before": worth,
@@ -276,5 +266,5 @@ def _epoch(text: str) -> float:
     return dt.datetime.fromisoformat(text).timestamp()
 
 
-def _moment(epoch: float) -> dt.datetime:
+def _utc(epoch: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(epoch, dt.UTC)

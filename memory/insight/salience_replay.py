@@ -31,13 +31,11 @@ class State:
     since: float
     idle_before: float = 0.0
 
-    def at(self, moment: float, half_life: float, time: PartitionTime = EVERY_DAY) -> float:
-        """Return the effective salience at ``moment``."""
-        skipped = time.skipped(self.idle_before, moment)
+    def at(self, at: float, half_life: float, time: PartitionTime = EVERY_DAY) -> float:
+        """Return the effective salience at ``at``."""
+        skipped = time.skipped(self.idle_before, at)
         return float(
-            salience_effective(
-                self.salience, reinforced_at=self.since, half_life=half_life, now=moment, skipped=skipped
-            )
+            salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=at, skipped=skipped)
         )
 
 
@@ -90,14 +88,14 @@ class Replay:
     half_life: float
     time: PartitionTime = EVERY_DAY
 
-    def step_at(self, moment: float) -> ReplayStep:
-        """Return the step in effect at ``moment``; the first step for an earlier time."""
-        place = bisect.bisect_right(self.steps, moment, key=lambda step: step.at)
+    def step_at(self, at: float) -> ReplayStep:
+        """Return the step in effect at ``at``; the first step for an earlier time."""
+        place = bisect.bisect_right(self.steps, at, key=lambda step: step.at)
         return self.steps[max(0, place - 1)]
 
-    def worth_at(self, moment: float) -> float:
-        """Return the effective salience at ``moment``."""
-        return self.step_at(moment).state.at(moment, self.half_life, self.time)
+    def worth_at(self, at: float) -> float:
+        """Return the effective salience at ``at``."""
+        return self.step_at(at).state.at(at, self.half_life, self.time)
 
 
 def salience_replay(
@@ -150,7 +148,7 @@ def salience_replay(
     return Replay(steps, exact_since, half_life, time)
 
 
-def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
+def curve_times(replay: Replay, *, until: float, most: int) -> list[float]:
     """Return the times at which to draw the curve, in order: evenly spread, on both sides of each step, and where the
     time of the partition stops and goes on.
 
@@ -159,13 +157,13 @@ def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
     """
     first = replay.steps[0].at
     spread = max(until - first, 1.0)
-    moments = [first + spread * place / most for place in range(most + 1)]
+    times = [first + spread * place / most for place in range(most + 1)]
     steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.turn is not None]
     for step in steps[:most]:
-        moments += [step.at, step.at]
+        times += [step.at, step.at]
     if not replay.time.wall:
-        moments += (*replay.time.idle_spans[-most:], replay.time.active_until)
-    return sorted(moment for moment in moments if first <= moment <= until)
+        times += (*replay.time.idle_spans[-most:], replay.time.active_until)
+    return sorted(at for at in times if first <= at <= until)
 
 
 def _in_order(
@@ -177,10 +175,10 @@ def _in_order(
     use takes effect right after that write. The number of uses in the journal decides over the time of application.
     """
     written = sorted(turns, key=lambda turn: turn.at)
-    moments = [turn.at for turn in written]
+    times = [turn.at for turn in written]
     placed: list[tuple[float, int, float, SalienceEvent | CountedUse]] = [(turn.at, 0, turn.at, turn) for turn in turns]
     for rank, use in enumerate(sorted(uses, key=lambda use: (use.folded_at, use.at)), start=1):
-        first, end = bisect.bisect_right(moments, use.at), bisect.bisect_left(moments, use.folded_at)
+        first, end = bisect.bisect_right(times, use.at), bisect.bisect_left(times, use.folded_at)
         after = next((turn.at for turn in reversed(written[first:end]) if turn.uses is None or rank > turn.uses), None)
         placed.append((use.at, -1, use.at, use) if after is None else (after, 1, use.at, use))
     return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]

@@ -1,20 +1,22 @@
-"""How many topics there are on each rung of the whole store."""
+"""How many topics there are on each rung."""
 
 from dataclasses import dataclass, field
 
 from django.db import connection
 
+from memory.core.scopes import ROOT
 from memory.models import Rung
+from memory.predicates.binding import Bound, scope_sql
 
 # Live topics are counted in the narrow table; for topics out of retrieval, the topic has the state.
-_COUNTS_SQL = f"""
-SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live GROUP BY 1
+_COUNTS_SQL = """
+SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live AND {within_v} GROUP BY 1
 UNION ALL
 SELECT CASE WHEN t.released_at IS NULL THEN 'archived' ELSE 'released' END, count(*) FROM memory_topic t
-WHERE t.merged_into_id IS NULL AND (t.released_at IS NOT NULL OR t.rung = {Rung.ARCHIVED:d}) GROUP BY 1
+WHERE t.merged_into_id IS NULL AND (t.released_at IS NOT NULL OR t.rung = {archived:d}) AND {within_t} GROUP BY 1
 UNION ALL
 SELECT 'pinned', count(*) FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
-WHERE v.pinned AND t.merged_into_id IS NULL AND t.released_at IS NULL
+WHERE v.pinned AND t.merged_into_id IS NULL AND t.released_at IS NULL AND {within_t}
 """
 
 
@@ -37,10 +39,17 @@ class TopicCounts:
         return sum(self.rungs.values()) + self.released
 
 
-def topic_counts() -> TopicCounts:
-    """Return the number of topics in each state in the whole store. One query, which reads the narrow table once."""
+def topic_counts(scope: str = ROOT) -> TopicCounts:
+    """Return the number of topics in each state at or below ``scope``. One query, which reads the narrow table once. It
+    does not check whether the caller may see the scope."""
+    bound = Bound()
+    statement = _COUNTS_SQL.format(
+        archived=Rung.ARCHIVED,
+        within_v=scope_sql("v.scope_id", scope, bound.bind),
+        within_t=scope_sql("t.scope_id", scope, bound.bind),
+    )
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS_SQL)
+        cursor.execute(statement, bound.values)
         counts: dict[str, int] = dict(cursor.fetchall())
     rungs = {rung.label: counts.get(str(int(rung)), 0) for rung in Rung}
     rungs[Rung.ARCHIVED.label] = counts.get("archived", 0)

@@ -21,6 +21,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.models import AuditEvent, Job
 from memory.models.newest_first import newest_page
+from memory.notifications.outbox import occurrence_note
 from memory.predicates.binding import path_q
 
 AnyJob = TypeVar("AnyJob", bound=Job)
@@ -113,13 +114,18 @@ def job_lock(model: type[AnyJob], job_id: uuid.UUID) -> AnyJob:
 
 
 def job_finish(job: Job, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None) -> None:
-    """Save the final status of a locked job; if it was working, write an audit event. Two queries."""
+    """Save the final status of a locked job; if it was working, write an audit event. Two queries, and those of
+    ``occurrence_note`` if it failed."""
     working = job.status == Status.WORKING
     job.status, job.finished_at, job.failure = status, now, failure
     job.prepare_finish()
     job.save()
     if working:
         job_audit(job, status, now=now, actor=actor)
+    if status == Status.FAILED:
+        text = f"An {job.noun} failed." if job.noun[0] in "aeiou" else f"A {job.noun} failed."
+        scope = job.scope or job.principal_scope
+        occurrence_note("job_failed", str(job.pk), text=text, page="/schedules/", scope=scope, now=now)
 
 
 def job_end(model: type[AnyJob], job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "") -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 from django.db import DatabaseError, connection
 from django.utils import timezone
-from django_q.models import Schedule
+from django_q.models import OrmQ, Schedule
 from django_q.tasks import async_task
 
 from memory.agents.chat.turns import turns_lost_close
@@ -24,6 +24,7 @@ from memory.core.errors import ValueRefused
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
+from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
@@ -32,7 +33,19 @@ from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
-from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, Topic, WorkerHeartbeat
+from memory.jobs.watch import regret_look, worker_look
+from memory.models import (
+    ErasureCheck,
+    ExtractionJob,
+    IdempotencyRecord,
+    ImportJob,
+    Job,
+    StudyJob,
+    Topic,
+    TopicVector,
+    WorkerHeartbeat,
+)
+from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
@@ -52,6 +65,11 @@ REVISE_SECONDS = 20.0
 
 # As `manage.py demo` makes it.
 DEMO_TOPICS, DEMO_SEED = 2000, 7
+
+# The demo is loaded into an empty store, whose queue is short.
+MOST_QUEUED = 50
+
+RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
 # Queries read in one transaction of the shadow search; by default it repeats a few of them.
 SHADOW_ROWS = 200
@@ -114,6 +132,12 @@ def _kind(work: Callable[..., object]) -> TaskKind:
     return TASKS[f"{work.__module__}.{work.__name__}"]
 
 
+def _titles() -> dict[str, str]:
+    """Return the titles of the tasks whose failure is an event. Runs and resumable jobs say so themselves, after
+    retries."""
+    return {kind.name: kind.title for kind in TASKS.values() if kind.model is None and kind.name != RUN_CONTINUE}
+
+
 # Requests enqueue upkeep themselves; the schedule is for what a killed process left.
 @task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
@@ -123,6 +147,10 @@ def upkeep() -> dict[str, int]:
     duplicates, and enqueues stalled jobs. Returns the counts.
     """
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
+    # First, so that a failure further down is noticed by the next upkeep.
+    worker_look(titles=_titles(), now=timezone.now())
+    if deliveries_due(now=timezone.now()):
+        notify_enqueue()
     until = time.monotonic() + TURN_SECONDS
     done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
@@ -225,6 +253,16 @@ def import_continue(job_id: str) -> str:
 import_enqueue: Enqueue = _kind(import_continue).enqueue_id
 
 
+@task("Verification of erasures", "Searches every table for what was purged.", model=ErasureCheck)
+def erasure_check_continue(job_id: str) -> str:
+    """Continue a verification for one turn, and enqueue the remainder. Returns its status."""
+    job = erasure_check_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=erasure_check_enqueue)
+    return job.status
+
+
+erasure_check_enqueue: Enqueue = _kind(erasure_check_continue).enqueue_id
+
+
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
@@ -237,7 +275,19 @@ def shadow() -> int:
     looked_at = 0
     while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
         looked_at += step
+    regret_look(now=timezone.now())
     return looked_at
+
+
+@task("Notifications", "Sends waiting messages to webhooks and mail addresses.")
+def notify() -> int:
+    """Send what waits in the outbox for one turn, and return the number of attempts."""
+    return deliveries_send(seconds=TURN_SECONDS)
+
+
+def notify_enqueue() -> None:
+    """Enqueue the sending of notifications, in the running transaction if there is one. One query."""
+    _kind(notify).enqueue()
 
 
 @task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
@@ -309,6 +359,15 @@ def demo_load() -> int:
 def demo_enqueue() -> None:
     """Enqueue the load of the demo, in the running transaction if there is one. One query."""
     _kind(demo_load).enqueue()
+
+
+def demo_progress() -> tuple[int, int] | None:
+    """Return how many topics of the demo have their vector, which takes most of its time, and how many there will be;
+    None if it is neither queued nor at work. One query on the queue, two while it is there."""
+    name = _kind(demo_load).name
+    if not any(job.task.get("func") == name for job in OrmQ.objects.order_by("id")[:MOST_QUEUED]):
+        return None
+    return min(TopicVector.objects.filter(embedding__isnull=False).count(), DEMO_TOPICS), DEMO_TOPICS
 
 
 def upkeep_request() -> None:

@@ -8,7 +8,7 @@ from memory.models.assistant import Conversation, ConversationTurn, Conversation
 from memory.models.audit import AuditEvent
 from memory.models.corpus import CorpusTotals, Lexeme
 from memory.models.duplicates import DuplicateLook, DuplicatePair
-from memory.models.erasure import ErasureReceipt, ForgetListing
+from memory.models.erasure import ErasureCheck, ErasureReceipt, ForgetListing
 from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
@@ -16,6 +16,7 @@ from memory.models.job import Job
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
+from memory.models.notifications import NotificationDelivery, NotificationOccurrence, NotificationTarget
 from memory.models.pauses import ForgetPause
 from memory.models.policies import PartitionActivity, PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
@@ -37,6 +38,7 @@ __all__ = [
     "CorpusTotals",
     "DuplicateLook",
     "DuplicatePair",
+    "ErasureCheck",
     "ErasureReceipt",
     "ExtractionJob",
     "Field",
@@ -51,6 +53,9 @@ __all__ = [
     "Job",
     "Lexeme",
     "Link",
+    "NotificationDelivery",
+    "NotificationOccurrence",
+    "NotificationTarget",
     "PartitionActivity",
     "PolicyVersion",
     "Rekeying",

@@ -1,6 +1,12 @@
-"""ForgetListing and ErasureReceipt: lists of topics to forget, and what each purge erased."""
+"""ForgetListing, ErasureReceipt and ErasureCheck: lists of topics to forget, what each purge erased, and whether it is
+gone."""
+
+from typing import Any
 
 from django.db import models
+
+from memory.core.problem_codes import ProblemCode
+from memory.models.job import Job
 
 
 class ForgetListing(models.Model):
@@ -77,3 +83,46 @@ class ErasureReceipt(models.Model):
 
     def __str__(self) -> str:
         return f"receipt {self.number}"
+
+
+class ErasureCheck(Job):
+    """A search of every table for what the receipts up to ``receipts`` say was erased. It holds where something is,
+    never its content. ``done`` counts the rows that were read."""
+
+    noun = "verification"
+    not_found = ProblemCode.RECEIPT_NOT_FOUND
+    least_role = "operator"
+    large_columns = ("found",)
+
+    receipts = models.PositiveBigIntegerField(help_text="Number of the last receipt that it is about.")
+    expected = models.PositiveBigIntegerField(default=0, help_text="About how many rows there are to read.")
+    read = models.JSONField(default=list, help_text="The tables that were read.")
+    begun = models.PositiveSmallIntegerField(default=0, help_text="How many times the next table was begun.")
+    found = models.JSONField(default=dict, help_text="What was found so far; emptied at the end.")
+    report = models.JSONField(default=dict, help_text="The result.")
+
+    class Meta(Job.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["status"], name="erasurecheck_working", condition=models.Q(status="working")
+            )
+        ]
+
+    @property
+    def position(self) -> Any:
+        """The tables that were read."""
+        return self.read
+
+    @property
+    def progress_text(self) -> str:
+        """The tables that are done."""
+        return f"{len(self.read):,} tables"
+
+    def audit_members(self) -> dict[str, Any]:
+        """Return the receipts and the result, for the audit."""
+        result = {name: self.report[name] for name in ("ok", "tables", "rows") if name in self.report}
+        return {"after": {"job": str(self.pk), "receipts": self.receipts, **result}}
+
+    def prepare_finish(self) -> None:
+        """Empty what only the next step needs."""
+        self.found = {}

@@ -27,9 +27,9 @@ def rung_label_sql(rung: str) -> str:
     return f"(ARRAY[{labels}])[{rung} + 1]"
 
 
-def epoch_sql(moment: str) -> str:
+def epoch_sql(at: str) -> str:
     """Return a timestamp as seconds since 1970, as a double; ``extract`` would go by way of a decimal number."""
-    return f"date_part('epoch', {moment})"
+    return f"date_part('epoch', {at})"
 
 
 def reinforcement_share_sql(relevance: str, *, min_relevance: str) -> str:

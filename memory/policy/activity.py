@@ -1,4 +1,4 @@
-"""Notes on which days somebody asked or wrote in a partition; the other days are idle."""
+"""Records the days on which a partition was queried or written; the other days are idle."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -10,8 +10,7 @@ from memory.formulas.partition_time import midnight
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.policy.snapshot import Policies
 
-# The rows are locked by scope, as all statements that write many rows do. A row that another process has noted
-# meanwhile no longer matches.
+# The rows are locked in the order of their scopes. A row that another process has updated meanwhile no longer matches.
 _NOTE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_partitionactivity
@@ -36,24 +35,24 @@ ON CONFLICT (scope) DO NOTHING
 
 
 def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime) -> None:
-    """Note that somebody asked or wrote in ``scopes`` at ``now``. Needs a transaction.
+    """Record a query or write in ``scopes`` at ``now``. Needs a transaction.
 
-    No statement if ``policies``, which may be a little old, know that for the day; else one. Call it after the topics
-    are locked, and before anything that waits: the rows stay locked until the commit.
+    No statement if ``policies``, which may be cached, contain the day already, else one. Call it after the topics are
+    locked and before anything slow: the rows stay locked until the commit.
     """
-    moment = now.timestamp()
+    at = now.timestamp()
     paths = {policies.time_path(scope) for scope in scopes}
-    due = sorted(path for path in paths if path not in policies.times or policies.times[path].active_until <= moment)
+    due = sorted(path for path in paths if path not in policies.times or policies.times[path].active_until <= at)
     if due:
         today = midnight(now)
         with connection.cursor() as cursor:
             cursor.execute(
-                _NOTE_SQL, {"scopes": due, "now": moment, "today": today, "end": today + SECONDS_PER_DAY, "root": ROOT}
+                _NOTE_SQL, {"scopes": due, "now": at, "today": today, "end": today + SECONDS_PER_DAY, "root": ROOT}
             )
 
 
 def activity_split(policies: Policies, scope: str, *, now: dt.datetime) -> None:
-    """Give ``scope``, which got a policy, a time of its own that goes on from that above it. Needs a transaction.
+    """Give ``scope``, which got a policy, a partition time that continues that of the scope above. Needs a transaction.
 
     No statement if it has one already, else at most two.
     """
@@ -61,7 +60,7 @@ def activity_split(policies: Policies, scope: str, *, now: dt.datetime) -> None:
         return
     with connection.cursor() as cursor:
         if not policies.times:
-            # Nothing was asked or written so far, and today does not count yet.
+            # The store was never used, and today does not count yet.
             cursor.execute(
                 "INSERT INTO memory_partitionactivity (scope, active_until, idle_spans) VALUES (%s, %s, '{}') "
                 "ON CONFLICT (scope) DO NOTHING",

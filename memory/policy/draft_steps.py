@@ -1,10 +1,11 @@
-"""Changes of a draft: choose a preset, add a shipped rule set, switch a rule on or off, remove a rule. Pure."""
+"""Changes of a draft: choose a preset, add a shipped rule set, change the rules. Pure."""
 
 import dataclasses
 
 from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
 from memory.core.problem_codes import ProblemCode
+from memory.core.rules import Rule
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import Policies, SetPolicy
 
@@ -67,3 +68,19 @@ def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetP
 def draft_without_rule(draft: SetPolicy, name: str) -> SetPolicy:
     """Return ``draft`` without its own rule ``name``; an inherited or preset rule of that name applies again."""
     return dataclasses.replace(draft, rules=tuple(rule for rule in draft.rules if rule.name != name))
+
+
+def draft_with_rule(draft: SetPolicy, rule: Rule, *, replaced: str) -> SetPolicy:
+    """Return ``draft`` with ``rule`` in the place of its own rule ``replaced``, or after the others if it has none."""
+    at = next((at for at, own in enumerate(draft.rules) if own.name == replaced), len(draft.rules))
+    return dataclasses.replace(draft, rules=(*draft.rules[:at], rule, *draft.rules[at + 1 :]))
+
+
+def draft_with_moved(draft: SetPolicy, name: str, *, by: int) -> SetPolicy:
+    """Return ``draft`` with its own rule ``name`` so many places further down; negative for up."""
+    rules = list(draft.rules)
+    at = next((at for at, own in enumerate(rules) if own.name == name), None)
+    if at is not None:
+        rule = rules.pop(at)
+        rules.insert(max(0, at + by), rule)
+    return dataclasses.replace(draft, rules=tuple(rules))

@@ -10,10 +10,9 @@ from typing import Any
 from django.db.models import Q
 
 from memory.core.errors import NotVisible
-from memory.core.policy_presets import PRESETS
-from memory.core.policy_values import KNOBS
+from memory.core.policy_values import KNOB_LABELS, KNOBS
 from memory.core.problem_codes import ProblemCode
-from memory.core.scopes import ROOT, scope_normalize, scope_within
+from memory.core.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion
 from memory.policy.diff import diff_lines
 from memory.policy.effective import policies_current
@@ -22,7 +21,7 @@ from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import PolicyVersionOut
 from memory.policy.save import version_content, version_find, version_present
 from memory.policy.schedules import schedule_as_json
-from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
+from memory.policy.snapshot import EffectivePolicy, Policies
 
 # The titles of the groups of knobs.
 GROUPS = {
@@ -41,35 +40,18 @@ MOST_BEHIND = 12
 
 
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
-    """Return the policy set at ``scope``, what is in force there, and the time of the next scheduled run.
+    """Return the next scheduled run in ``scope``, the scopes below it with a policy, and the exempt scope it lies in.
 
-    ``groups`` holds every value, by group. Two statements; one more while rows are being re-keyed, and one more after a
+    Two statements; one more while rows are being re-keyed, and one more after a
     policy has been saved. Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
-    here = policies.policies.get(scope) or SetPolicy(scope, 0)
     effective = policies.effective(scope)
     below = [node.scope for node in policies.nodes(scope)[1:]]
     return {
-        "scope": scope,
-        "version": policies.numbers.get(scope, 0),
-        "is_set": not here.is_empty,
-        "preset": here.preset,
-        "preset_meaning": PRESETS[here.preset].meaning if here.preset else "",
-        "set_values": len(here.values),
-        "set_rules": len(here.rules),
-        "at": effective.at,
-        "at_version": effective.version,
-        "above": [path for path in policies.policies if path != scope and scope_within(scope, path)],
         "below": below[:MOST_BELOW],
         "below_more": max(0, len(below) - MOST_BELOW),
-        "groups": _groups(effective, scope),
-        "rules": rules_as_json(policies, effective),
-        "mode": effective.knobs.mode,
-        "warnings": policies.warnings(scope),
-        "exempt_kinds": effective.knobs.exempt_kinds,
-        "exempt_scopes": effective.knobs.exempt_scopes,
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),
         "schedule": schedule_as_json(effective.at, cron=effective.knobs.cron, mode=effective.knobs.mode, now=now),
         "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
@@ -109,7 +91,12 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
         "before": number - 1 or None,
         "after": number + 1 if number < newest else None,
         "value_rows": [
-            {"name": name, "meaning": KNOBS[name].meaning if name in KNOBS else "", "words": number_words(value)}
+            {
+                "name": name,
+                "label": KNOB_LABELS.get(name, ""),
+                "meaning": KNOBS[name].meaning if name in KNOBS else "",
+                "words": number_words(value),
+            }
             for name, value in version.values.items()
         ],
     }
@@ -169,26 +156,3 @@ def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[s
             }
         )
     return items
-
-
-def _groups(effective: EffectivePolicy, scope: str) -> list[dict[str, Any]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for name, knob in KNOBS.items():
-        source = effective.sources[name]
-        value = getattr(effective.knobs, name)
-        groups.setdefault(knob.group, []).append(
-            {
-                "name": name,
-                "meaning": knob.meaning,
-                "words": number_words(list(value) if isinstance(value, tuple) else value),
-                "source": source.source,
-                "from_scope": source.source.startswith(ROOT),
-                "preset": source.preset,
-                # Set by the policy itself, not by its preset.
-                "here": source.source == scope and not source.preset,
-            }
-        )
-    return [
-        {"title": GROUPS.get(group, group), "knobs": knobs, "set_here": sum(knob["here"] for knob in knobs)}
-        for group, knobs in groups.items()
-    ]

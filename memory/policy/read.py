@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from memory.core.errors import MemoryProblem
-from memory.core.policy_values import KNOBS
+from memory.core.policy_values import KNOB_LABELS, KNOBS
 from memory.core.rules import Rule
 from memory.core.scopes import ROOT, scope_normalize
 from memory.models import PolicyVersion
@@ -118,6 +118,7 @@ def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str
             {
                 "name": line["name"].removeprefix(RULE) if is_rule else line["name"],
                 "is_rule": is_rule,
+                "label": KNOB_LABELS.get(line["name"], ""),
                 "meaning": KNOBS[line["name"]].meaning if line["name"] in KNOBS else "",
                 "kind": "added" if before is None else "removed" if after is None else "changed",
                 "before": _side_words(line["name"], before, scope),

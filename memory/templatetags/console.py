@@ -4,19 +4,22 @@ import datetime as dt
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.contrib.staticfiles import finders
 from django.http import QueryDict
 from django.template.context import RequestContext
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
+from memory.insight.action_words import action_words
 
 register = template.Library()
 
@@ -101,6 +104,27 @@ def a_run(event: str) -> str:
     return f"a {words[0].lower()}{words[1:]}"
 
 
+register.filter(action_words)
+
+
+@register.filter
+def changed_lines(event: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what an entry of the audit changed: each member's name, and its text before and after."""
+    before, after = event["before"], event["after"]
+    names = dict.fromkeys([*before, *after])
+    return [(name.replace("_", " "), _plain_text(before.get(name)), _plain_text(after.get(name))) for name in names]
+
+
+def _plain_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')}: {_plain_text(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain_text, value))
+    return "" if value is None else str(value)
+
+
 @register.filter
 def pretty_json(value: Any) -> str:
     """Return a value as indented JSON."""
@@ -113,6 +137,22 @@ def actor(value: str | None) -> str:
     if not value:
         return "another user"
     return value.removeprefix("user:")
+
+
+@register.simple_tag
+def caller(name: str | None) -> SafeString | str:
+    """Return who did something as a link to the page about them; the store itself has none."""
+    if not name or name == "system":
+        return actor(name)
+    address = f"{reverse('console:caller')}?{urlencode({'name': name})}"
+    return format_html('<a href="{}" title="Show what they wrote and asked">{}</a>', address, actor(name))
+
+
+@register.simple_tag
+def scope_link(path: str) -> SafeString:
+    """Return a scope as a link to the page about it."""
+    address = f"{reverse('console:scope')}?{urlencode({'scope': path})}"
+    return format_html('<a class="mono break" href="{}">{}</a>', address, path)
 
 
 @register.filter

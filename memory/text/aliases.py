@@ -1,9 +1,9 @@
-"""Aliases: where a text itself says that two names are one."""
+"""Aliases: finds statements that two names belong to one person or thing."""
 
 import re
 
-# A name: words in capitals (with the small words that stand inside of names), a run of another script, something in
-# quotes, a handle, or a code with a digit in it.
+# A name: capitalised words (with particles such as "van"), words in another script, a quotation, a handle, or a code
+# with a digit.
 _PARTICLE = r"(?:de|da|di|del|della|van|von|der|den|bin|ibn|al|el|la|le|of|the|und|y|do|dos)"
 _UPPER = r"(?:[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’.-]{0,40}|[А-ЯЁЄІЇҐΑ-ΩΆ-Ώ][\w'’-]{0,40})"
 _LETTER = "\u0370-\u1fff\u2c00-\u2dff\u3005\u3040-\ud7af\uf900-\ufaff"
@@ -23,7 +23,7 @@ def _name(number: int) -> str:
     )
 
 
-# What may stand between a name and the words that say it is another's.
+# The words that may occur between a name and a cue.
 _OPEN = r"\s?[,;:(（\[–—-]{0,3}\s?(?:who|which|he|she|they|it)?\s?(?:is|was|are|were|'s)?\s?(?:an?|the)?\s?"
 _WRITTEN = r"(?:written|spel(?:led|t)|transliterated|transcribed|romani[sz]ed|rendered)"
 _SCRIPT = (
@@ -68,7 +68,7 @@ _TWO_SCRIPTS = re.compile(
 )
 _MOST_CHARS = 20_000
 _SPACES = re.compile(r"\s{2,}")
-# Without one of these a text in ASCII states no alias: a cheap look, to save the costly ones.
+# A cheap test: without one of these, a text in ASCII states no alias.
 _SIGNS = re.compile(
     r"known|alias|a\.?\s?k\.?\s?a|same|going|goes|nick|name|nee|born|identical|short|abbrev|written|spel|trans|romani|"
     r"called|script|letters|alphabet|bekannt|conhecid|dite? |detto|=|\bin (?:latin|english)",
@@ -77,9 +77,9 @@ _SIGNS = re.compile(
 
 
 def aliases_find(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of names that ``text`` says are one, as written: ``("Robert", "Bob")`` for "Robert, also known
-    as Bob". Only where the text states it; two names that merely look alike are no pair. Linear in the text."""
-    # Every repeat in the patterns is bounded, and one space stands between words: no text takes them long.
+    """Return the pairs of aliases that ``text`` states, as written: ``("Robert", "Bob")`` for "Robert, also known as
+    Bob". Similar names alone are not a pair. Linear in the length of the text."""
+    # All repetitions in the patterns are bounded and spaces are collapsed, so that matching takes linear time.
     text = text[:_MOST_CHARS]
     plain = text.isascii()
     if plain and not _SIGNS.search(text):

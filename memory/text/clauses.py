@@ -1,8 +1,7 @@
-"""Clauses: the independent facts of one English sentence, each said by itself, and what is left without one of them.
+"""Clauses: splits an English sentence into independent facts, and removes one of them from the sentence.
 
-"Anna lives in Oslo and works at Telenor." holds two facts; without the first, "Anna works at Telenor." is left. Where
-the grammar is not plain, a sentence is one fact: splitting too little keeps words together, splitting too much tears
-them apart.
+"Anna lives in Oslo and works at Telenor." holds two facts; without the first, "Anna works at Telenor." remains. Where
+the grammar is unclear, a sentence is one fact, because a wrong split changes its meaning.
 """
 
 import re
@@ -19,7 +18,7 @@ _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
 _POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
 _OWNED = frozenset({"his", "her", "their", "its"})
-# "between Rome and Paris", "both tea and coffee": what belongs together is not divided.
+# "between Rome and Paris", "both tea and coffee" are not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
 MAX_WORDS = 120
 MAX_SUBJECT = 6
@@ -31,8 +30,8 @@ _BEGINS_OWNED = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One fact of a sentence. ``text`` says it by itself; ``start`` and ``end`` are where it stands, with the word that
-    joins it to what comes before. An ``item`` is one of several things in a list, which only a close look divides."""
+    """One fact of a sentence. ``text`` is understandable on its own; ``start`` and ``end`` are its span in the
+    sentence, with the conjunction before it. An ``item`` is one of several things in a list."""
 
     text: str
     start: int
@@ -42,7 +41,7 @@ class Clause:
 
 @lru_cache(maxsize=4096)
 def clauses_split(sentence: str) -> tuple[Clause, ...]:
-    """Return the facts of one sentence in their order; a sentence that is one fact gives itself."""
+    """Return the facts of one sentence in order; the whole sentence if it is one fact."""
     whole = (Clause(sentence.strip(), 0, len(sentence)),)
     if parts := _semicolons(sentence):
         return parts
@@ -53,7 +52,7 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
         return whole
     verb = _first_verb(words)
     if verb is None or words[0].tag in ("PRP", "CJS"):
-        # "In August we drove to Bled and camped there": what begins the sentence holds for all of it.
+        # "In August we drove to Bled and camped there": the first words apply to the whole sentence.
         return whole
     cuts = _cuts(words, verb)
     if not cuts:
@@ -82,7 +81,7 @@ def _semicolons(sentence: str) -> tuple[Clause, ...]:
 
 
 def subject_phrase(sentence: str) -> str:
-    """Return the words before the first finite verb, as they stand; empty without one, or if they are many."""
+    """Return the words before the first finite verb; empty without a verb, or if they are more than ``MAX_SUBJECT``."""
     words = words_tag(sentence[:400])
     verb = verb_place(words)
     phrase = "" if verb is None else sentence[: words[verb].start].strip()
@@ -90,12 +89,12 @@ def subject_phrase(sentence: str) -> str:
 
 
 def pronoun_begins(text: str) -> bool:
-    """Tell whether ``text`` begins with a pronoun that ``pronoun_replaced`` knows."""
+    """Return whether ``text`` begins with a pronoun that ``pronoun_replaced`` replaces."""
     return bool(_BEGINS_OWNED.match(text) or _BEGINS.match(text))
 
 
 def pronoun_replaced(text: str, subject: str) -> str:
-    """Return ``text`` with ``subject`` in place of the pronoun that it begins with: "Its door" as "The Fiat's door"."""
+    """Return ``text`` with its first word, a pronoun, replaced by ``subject``: "The Fiat's door" for "Its door"."""
     if found := _BEGINS_OWNED.match(text):
         return f"{subject}{'’' if subject.endswith('s') else '’s'}{text[found.end() :]}".replace("’", "'")
     found = _BEGINS.match(text)
@@ -103,7 +102,7 @@ def pronoun_replaced(text: str, subject: str) -> str:
 
 
 def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
-    """Return what ``sentence`` says without one of its ``clauses``; empty if that was all."""
+    """Return ``sentence`` without one of its ``clauses``; empty if it has only one."""
     rest = [clause for at, clause in enumerate(clauses) if at != gone]
     if not rest:
         return ""
@@ -113,7 +112,7 @@ def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
         return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
     if gone == 0:
         return " ".join(_ended(clause.text) for clause in rest)
-    # What comes after it may have taken its subject from it, so it is said by itself.
+    # Later clauses may take their subject from the removed one, so each becomes a sentence of its own.
     left = sentence[: clauses[gone].start].strip().rstrip(" ,;")
     return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[gone + 1 :])])
 
@@ -132,12 +131,12 @@ def _first_verb(words: Sequence[Word]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a fact begins: at ``joint`` the word that joins it, at ``said`` its own first word, at ``start`` the first
-    that is no adverb, since "never" belongs to it too. ``subject`` says whose it takes: that of the fact before
-    (``shared``), with its verb (``verb``), or its ``own``."""
+    """Where a fact begins: ``joint`` is the conjunction, ``first`` its own first word, ``start`` the first word after
+    adverbs such as "never". ``subject``: that of the fact before (``shared``), that with its verb (``verb``), or its
+    ``own``."""
 
     joint: int
-    said: int
+    first: int
     start: int
     subject: str
 
@@ -152,28 +151,28 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
         if not joins and not comma:
             at += 1
             continue
-        said = start = at + 1
+        first = start = at + 1
         while start < len(words) and (
             words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
         ):
             joint = words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING
-            # An adverb between two joining words is not lost.
-            if joint and said == start:
-                said = start + 1
+            # Keep an adverb between two conjunctions.
+            if joint and first == start:
+                first = start + 1
             joins = joins or words[start].text.casefold() in _JOINING
             start += 1
         subject = _kind(words, verb, start, certain=joins)
         if at == verb + 1 and subject == "shared":
-            # "compiles and tests our code": both have the object.
+            # "compiles and tests our code": both verbs have the object.
             subject = ""
         if subject and not _TOGETHER.search(" ".join(word.text for word in words[max(0, at - 4) : at])):
-            cuts.append(_Cut(at, said, start, subject))
+            cuts.append(_Cut(at, first, start, subject))
         at = max(start, at + 1)
     return cuts
 
 
 def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str:
-    """Return whose subject the words from ``start`` take; empty if no fact begins there."""
+    """Return the ``subject`` of a cut at ``start``; empty if no fact begins there."""
     if start >= len(words):
         return ""
     first = words[start]
@@ -194,7 +193,7 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         and first.text.casefold() in _POINTING
         and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
     ):
-        # "they are his favourite dish" says nothing by itself.
+        # "they are his favourite dish" is not understandable on its own.
         return ""
     listed = first.tag == "DPS" and words[start - 1].text == ","
     return "own" if _own_subject(words, start) and (certain or listed) else ""
@@ -211,7 +210,7 @@ def _own_subject(words: Sequence[Word], start: int) -> bool:
 
 
 def _begins(words: Sequence[Word], at: int) -> bool:
-    """Tell whether the verb of a subject stands at ``at``."""
+    """Return whether the word at ``at`` is the verb of a subject."""
     return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
 
 
@@ -223,41 +222,41 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
     clauses = [Clause(_ended(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
     for number, cut in enumerate(cuts):
         start, end = bounds[number + 1], bounds[number + 2]
-        before = sentence[words[cut.said].start : words[cut.start].start]
-        said = sentence[words[cut.start].start : end].strip().rstrip(",;").strip()
+        adverbs = sentence[words[cut.first].start : words[cut.start].start]
+        text = sentence[words[cut.start].start : end].strip().rstrip(",;").strip()
         if cut.subject == "shared":
-            said = f"{subject} {before}{said}"
+            text = f"{subject} {adverbs}{text}"
         elif cut.subject == "verb":
-            said = f"{joined} {before}{said}"
+            text = f"{joined} {adverbs}{text}"
         else:
-            said = _capital(before + _owned(said, words[cut.start], owner))
-            # What comes after it goes on with this subject: "and Ben works at Acme and plays chess".
+            text = _capital(adverbs + _owned(text, words[cut.start], owner))
+            # Later clauses continue with this subject: "and Ben works at Acme and plays chess".
             verb = next(at for at in range(cut.start + 1, len(words)) if _begins(words, at))
             subject = sentence[words[cut.start].start : words[verb].start].strip()
             subject = _capital(_owned(subject, words[cut.start], owner))
             joined = f"{subject} {words[verb].text}"
-        clauses.append(Clause(_ended(said), start, end))
+        clauses.append(Clause(_ended(text), start, end))
     return clauses
 
 
 def _owner(words: Sequence[Word]) -> str:
-    """Return the name that the subject is, or begins with as an owner: Anna in "Anna" and in "Anna's dentist"."""
+    """Return the name that is the subject or its owner: Anna in "Anna" and in "Anna's dentist"."""
     ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
     owns = ends == len(words) or words[ends].tag == "POS"
     return " ".join(word.text for word in words[:ends]) if owns else ""
 
 
-def _owned(said: str, first: Word, owner: str) -> str:
+def _owned(text: str, first: Word, owner: str) -> str:
     plain = first.text.casefold()
     if owner and plain in _OWNED:
-        said = f"{owner}'s{said[len(first.text) :]}"
+        text = f"{owner}'s{text[len(first.text) :]}"
     elif owner and plain in _PRONOUNS:
-        said = owner + said[len(first.text) :]
-    return said
+        text = owner + text[len(first.text) :]
+    return text
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
@@ -276,14 +275,14 @@ def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, .
     if len(spans) < 2 or any(stop - start > MAX_SUBJECT for start, stop in spans):
         return ()
     for start, stop in spans[1:]:
-        # "a kitchen on floor 3" is one thing; "coffee in the morning" leans on what stands before it.
+        # "a kitchen on floor 3" is one thing; "coffee in the morning" depends on the words before it.
         placed = plain | {"PRP"} if words[start].tag in OPENING | {"CRD"} else plain
         if any(word.tag not in placed for word in words[start:stop]):
             return ()
     prefix, tail = sentence[: words[first].start], sentence[words[end - 1].end :]
     clauses = []
     for number, (start, stop) in enumerate(spans):
-        said = sentence[words[start].start : words[stop - 1].end]
+        item = sentence[words[start].start : words[stop - 1].end]
         begins = words[start].start if number == 0 else words[start - 1].start
-        clauses.append(Clause(f"{prefix}{said}{tail}".strip(), begins, words[stop - 1].end, item=True))
+        clauses.append(Clause(f"{prefix}{item}{tail}".strip(), begins, words[stop - 1].end, item=True))
     return tuple(clauses)

@@ -1,7 +1,7 @@
-"""Codes in any spelling: ``NOVA-7``, ``Nova 7`` and ``nova_7`` are one; ``TKT-9`` is not ``TKT-90``.
+"""Codes in any spelling: ``NOVA-7``, ``Nova 7`` and ``nova_7`` are equal; ``TKT-9`` and ``TKT-90`` are not.
 
-A code is a word with digits and letters, a word with an underscore or a hump, or neighbouring words of which one is a
-number. Its canonical form has no separators but between two numbers: ``INV-100-2`` is not ``INV-1002``.
+A code is a word with digits and letters, a word with an underscore or in camel case, or neighbouring words of which one
+is a number. Its canonical form has separators only between numbers: ``INV-100-2`` is not ``INV-1002``.
 """
 
 import re
@@ -12,17 +12,17 @@ from typing import Final
 from memory.text.folding import fold
 from memory.text.word_lists import CALENDAR, FUNCTION
 
-# So many neighbouring words may be one code.
+# The most neighbouring words that may be one code.
 MOST_WORDS: Final = 4
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_/.:#+][^\W_]+)*")
-# "maxRetries" and "OrderSyncWorker" are several words; "JavaScript" is one.
+# "maxRetries" and "OrderSyncWorker" are several words, "JavaScript" is one.
 _HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _VERSION: Final = re.compile(r"(?:version|release|ver|v)?\s?((?<!\d)\d+(?:\.\d+){2,}|(?<=[vV])\d+\.\d+)")
 _RUN: Final = re.compile(r"\d+|[^\W\d_]+")
-# What stands between two words of one code.
+# The text between two words of one code.
 _GAP: Final = re.compile(r"\s{0,2}(?:(?:no|nr|num|number|nummer|id)\b\.?\s?)?(?:[#:(]\s?)?")
-# "5th", "10am", "16gb": a number with what it counts.
+# "5th", "10am", "16gb": a number with its unit.
 _MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|mhz|ghz)")
 _LABELS: Final = frozenset({"no", "nr", "num", "number", "nummer", "id"})
 # Letters and digits in groups, as cards, keys and tracking numbers are written.
@@ -38,10 +38,10 @@ MOST_GROUPS: Final = 8
 
 @lru_cache(maxsize=8_192)
 def codes_find(text: str) -> dict[str, int]:
-    """Return the codes of ``text``: canonical form, and of how many runs of letters and digits it is made.
+    """Return the codes of ``text`` by canonical form, each with its number of runs of letters or digits.
 
-    A code of several words counts from each of its words on; words that are codes by themselves stay by themselves.
-    Linear in the length of the text.
+    A code of several words is found from each of its words on; a word that is a code is not joined with others. Linear
+    in the length of the text.
     """
     folded = fold(humps_split(text, "_"))
     tokens = [(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(folded)]
@@ -66,9 +66,9 @@ def codes_find(text: str) -> dict[str, int]:
 
 @lru_cache(maxsize=8_192)
 def codes_solid(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the long codes of ``text`` without any separator: those written without one, and those in groups.
+    """Return the long codes of ``text`` without separators: those written without any, and those written in groups.
 
-    One of the first is the same as one of either; two in groups are compared by their canonical forms alone.
+    A code of the first set equals the same code of either set; two codes in groups are compared by ``codes_find``.
     """
     folded = fold(text)
     solid = {match.group() for match in _SOLID.finditer(folded)}
@@ -79,7 +79,7 @@ def codes_solid(text: str) -> tuple[frozenset[str], frozenset[str]]:
             for last in range(first + 2, min(first + MOST_GROUPS, len(words)) + 1):
                 if FUNCTION.isdisjoint((words[first], words[last - 1])):
                     grouped.add("".join(words[first:last]))
-    # A long number has no letters that could show where its parts end.
+    # Groups of a long number have no meaning of their own.
     solid |= {code for code in grouped if code.isdigit() and len(code) >= LEAST_NUMBER}
     return frozenset(filter(_long, solid)), frozenset(filter(_long, grouped))
 
@@ -94,7 +94,7 @@ def humps_split(text: str, joint: str) -> str:
 
 
 def code_canonical(word: str) -> str:
-    """Return the canonical form of one folded word; empty if it is no code."""
+    """Return the canonical form of one folded word; empty if it is not a code."""
     return _joined(_runs(word)) if _is_code(word) else ""
 
 

@@ -1,8 +1,7 @@
 """Parts of speech: which word of an English sentence is a verb, a name, a determiner.
 
 The tagger is HanTa (the Hanover Tagger, Wartena 2019), with the tags of the British National Corpus (C5): ``NP0`` is a
-name, ``VVZ`` a verb in the third person, ``CJC`` a conjunction. Sentences in other languages get tags that mean little,
-and whoever asks has to do without.
+name, ``VVZ`` a verb in the third person, ``CJC`` a conjunction. The tags are not reliable for other languages.
 """
 
 import re
@@ -16,18 +15,18 @@ _TOKEN = re.compile(
     r"[^\W_][\w.+-]*@[\w.-]+\w|\w{1,40}://\S*[\w/]|[^\W_](?:[\w.:/@&+-]*\w)?(?=['’]s\b)|['’]s\b|n['’]t\b|[^\W_](?:[\w.:/@&+'’-]*[\w+#])?|\S"
 )
 _LOCK = threading.Lock()
-# Longer words are no words, and longer sentences none either: what lies beyond gets no part of speech.
+# Longer words, and words beyond this number in a sentence, are not tagged.
 LONGEST_TAGGED = 40
 MOST_TAGGED = 600
-# Stands for what the tagger is not shown.
+# Replaces words that the tagger cannot process.
 _STRANGE = "Xyz"
-# Known forms have a logarithm of 9 to 17 below nothing, guessed ones of 28 and more.
+# The least log-likelihood of a known form: known forms have -9 to -17, guessed ones at most -28.
 _LIKELY = -22.0
 
 FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0", "VDZ", "VDD", "VDB", "VVB"})
-# Said in the third person or in the past, so that no noun and no infinitive is taken for one.
+# Finite forms that differ from nouns and infinitives.
 SURE = FINITE - {"VVB"}
-# Never anything else, whatever stands before them.
+# Words that are always verbs: (tag, lemma).
 _AUXILIARY = {
     "is": ("VBZ", "be"),
     "was": ("VBD", "be"),
@@ -44,7 +43,7 @@ OPENING = frozenset({"AT0", "DPS", "DT0"})
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a sentence: its lemma in small letters, its tag, and where it stands."""
+    """A word of a sentence: its lemma in lower case, its tag, and its span."""
 
     text: str
     lemma: str
@@ -55,7 +54,7 @@ class Word:
 
 @lru_cache(maxsize=1)
 def _tagger() -> Any:
-    # Loading takes a tenth of a second and some memory; a process that never reads a request needs neither.
+    # Loaded on first use, because it takes a tenth of a second and some memory.
     from HanTa.HanoverTagger import HanoverTagger
 
     return HanoverTagger("morphmodel_en.pgz")
@@ -63,40 +62,40 @@ def _tagger() -> Any:
 
 @lru_cache(maxsize=4096)
 def words_tag(sentence: str) -> tuple[Word, ...]:
-    """Return the words and signs of one sentence with their parts of speech. About a millisecond, and never long.
+    """Return the words and punctuation of one sentence with their parts of speech. About a millisecond for any text.
 
-    Words in other scripts and very long ones are ``UNC``, unclassified.
+    Words in other scripts and very long words are ``UNC``, unclassified.
     """
     spans = [match.span() for match in _TOKEN.finditer(sentence)]
-    said = [sentence[start:end] for start, end in spans]
-    tokens = [text.replace("’", "'") if _readable(text) else _STRANGE for text in said]
+    texts = [sentence[start:end] for start, end in spans]
+    tokens = [text.replace("’", "'") if _readable(text) else _STRANGE for text in texts]
     if not tokens:
         return ()
     with _LOCK:
         tagged = _tagger().tag_sent(tokens[:MOST_TAGGED])
     words = []
     for (start, end), text, token, (_token, lemma, tag) in zip(
-        spans, said, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MOST_TAGGED:])], strict=True
+        spans, texts, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MOST_TAGGED:])], strict=True
     ):
         read = token != _STRANGE and bool(lemma)
         words.append(Word(text, str(lemma if read else text).casefold(), str(tag) if read else "UNC", start, end))
-    return tuple(_mended(words))
+    return tuple(_corrected(words))
 
 
 def verb_place(words: Sequence[Word]) -> int | None:
-    """Return the place of the first finite verb behind the first word; None without one."""
+    """Return the index of the first finite verb after the first word; None without one."""
     return next((at for at, word in enumerate(words) if at > 0 and word.tag in FINITE), None)
 
 
 def has_verb(text: str) -> bool:
-    """Tell whether a text of one sentence has a finite verb. As costly as ``words_tag``."""
+    """Return whether a sentence has a finite verb. Costs as much as ``words_tag``."""
     return any(word.tag in FINITE for word in words_tag(text))
 
 
 @lru_cache(maxsize=65_536)
 def word_tags(word: str) -> tuple[str, ...]:
-    """Return the parts of speech that a word by itself is likely to have, likeliest first; none if the tagger does not
-    know it, and for words in other scripts and longer than ``LONGEST_TAGGED``. About 50 microseconds, once a word."""
+    """Return the likely parts of speech of a single word, most likely first; empty if the tagger does not know it, and
+    for words in other scripts or longer than ``LONGEST_TAGGED``. About 50 microseconds, once per word."""
     if not word or not _readable(word):
         return ()
     with _LOCK:
@@ -108,16 +107,16 @@ def word_tags(word: str) -> tuple[str, ...]:
 
 
 def _readable(text: str) -> bool:
-    """Tell whether the tagger can make something of a word. It looks for every way to take a word apart, so that one of
-    a thousand letters would keep it for minutes."""
+    """Return whether the tagger can process a word. It tries every decomposition, which takes minutes for a word of a
+    thousand letters."""
     return len(text) <= LONGEST_TAGGED and all(letter < "\u0250" for letter in text.replace("’", "'"))
 
 
-def _mended(words: Sequence[Word]) -> list[Word]:
-    """Put right what the tagger gets wrong where a clause begins: "and works at" is no plural."""
-    mended: list[Word] = []
+def _corrected(words: Sequence[Word]) -> list[Word]:
+    """Correct common errors of the tagger at the beginning of a clause: "works" in "and works at" is not a plural."""
+    corrected: list[Word] = []
     for at, word in enumerate(words):
-        before = mended[-1].tag if mended else ""
+        before = corrected[-1].tag if corrected else ""
         after = words[at + 1] if at + 1 < len(words) else None
         tag, lemma = word.tag, word.lemma
         if word.text.endswith(("n't", "n’t")):
@@ -131,16 +130,16 @@ def _mended(words: Sequence[Word]) -> list[Word]:
             tag, lemma = "VVZ", _without_s(word.text)
         elif tag.startswith("VV") and before in ("AT0", "DPS", "POS") and tag in ("VVZ", "VVB"):
             tag = "NN2" if tag == "VVZ" else "NN1"
-        mended.append(Word(word.text, lemma, tag, word.start, word.end))
-    # A statement has a verb: in "the server runs Debian and hosts the wiki" the first is the word that could be one.
-    first = next((at for at, word in enumerate(mended) if word.tag in FINITE), len(mended))
-    joined = first == len(mended) or any(word.tag == "CJC" or word.text == "," for word in mended[:first])
-    for at, word in enumerate(mended[1 : first - 1], start=1):
-        if joined and word.tag == "NN2" and word.text.islower() and mended[at - 1].tag in NOMINAL:
-            if first == len(mended) or mended[at + 1].tag in ("NP0", "AT0", "DPS", "PRP", "CRD", "UNC", "VVG"):
-                mended[at] = Word(word.text, _without_s(word.text), "VVZ", word.start, word.end)
+        corrected.append(Word(word.text, lemma, tag, word.start, word.end))
+    # A statement has a verb: in "the server runs Debian and hosts the wiki", "runs" is the first candidate.
+    first = next((at for at, word in enumerate(corrected) if word.tag in FINITE), len(corrected))
+    joined = first == len(corrected) or any(word.tag == "CJC" or word.text == "," for word in corrected[:first])
+    for at, word in enumerate(corrected[1 : first - 1], start=1):
+        if joined and word.tag == "NN2" and word.text.islower() and corrected[at - 1].tag in NOMINAL:
+            if first == len(corrected) or corrected[at + 1].tag in ("NP0", "AT0", "DPS", "PRP", "CRD", "UNC", "VVG"):
+                corrected[at] = Word(word.text, _without_s(word.text), "VVZ", word.start, word.end)
             break
-    return mended
+    return corrected
 
 
 def _verb_like(word: Word, before: str, after: Word | None) -> bool:
@@ -159,7 +158,7 @@ def _without_s(verb: str) -> str:
 
 
 def _apostrophe(words: Sequence[Word], at: int) -> str:
-    """Tell "Anna's cat" (POS) from "Anna's in Rome" (VBZ): a verb is followed by no noun of its own."""
+    """Return POS for "Anna's cat" and VBZ for "Anna's in Rome"."""
     after = words[at + 1] if at + 1 < len(words) else None
     if after is None:
         return "POS"

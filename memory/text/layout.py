@@ -1,8 +1,7 @@
-"""How a text is laid out: paragraphs, lists, headings, tables, code, and who speaks in a transcript.
+"""The layout of a text: paragraphs, lists, headings, tables, code, and the speakers of a transcript.
 
-Every sign of a text that is not white space belongs to exactly one block, with its marks: bullets, ``>``, ``#``, the
-name in front of what somebody says. What is known of each sign's place is kept, so that whatever is read from a block
-can be found again in the text.
+Every character except white space belongs to exactly one block, with its marks: bullets, ``>``, ``#``, the name of a
+speaker. The offset of each character is kept, so that every part of a block can be located in the text.
 """
 
 import re
@@ -16,9 +15,9 @@ from memory.text.word_lists import wordset
 
 Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
 
-# Shorter lines of prose that end without a full stop were ended on purpose, not wrapped.
+# Shorter lines of prose that end without a full stop are not wrapped.
 WRAPPED_FROM = 50
-# By so much lines that were wrapped by hand differ in width.
+# The usual difference in width between lines that were wrapped by hand.
 RAGGED = 10
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _RULE = re.compile(r"\s*(?:[-*_=~]\s*){3,}")
@@ -49,7 +48,7 @@ ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client", "caller", "me"), "the user"),
     **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "chatgpt", "claude"), "the assistant"),
 }
-# What stands before a colon and says nothing.
+# Words before a colon that are labels, not speakers.
 _KEYS = wordset(
     "name phone mobile tel telephone fax email e-mail mail address street city country zip date time day year born "
     "birthday birthdate age note notes title subject from to cc bcc re fwd summary ps todo tip tips warning caution "
@@ -62,56 +61,57 @@ _KEYS = wordset(
 
 @dataclass(slots=True)
 class Block:
-    """A piece of the text that belongs together. ``places`` tells where each sign of its text stands. ``start`` and
-    ``end`` take in the marks."""
+    """A paragraph, item, heading, row or other unit of the text. ``places`` are the offsets of the characters of its
+    text. ``start`` and ``end`` include the marks."""
 
     kind: Kind
     start: int
     end: int
-    # The text line by line, and the last line of it that says anything.
+    # The lines of the text, and the last one that is not empty.
     parts: list[str] = field(default_factory=list)
     last: str = ""
     places: list[int] = field(default_factory=list)
     speaker: str | None = None
-    # The heading that a paragraph stands under; of an item, the line with a colon above it comes first.
+    # The heading above a paragraph; for an item, preferably the line with a colon above the list.
     under: str = ""
-    # Of a row of a table, and of the row above all others.
+    # The cells of a row of a table, and of the header of that table.
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """What the block says, without its marks and with lines joined. Joined once: lines may be many."""
+        """The text of the block, without marks and with lines joined. Joined only once, because lines may be many."""
         if len(self.parts) > 1:
             self.parts = ["".join(self.parts)]
         return self.parts[0] if self.parts else ""
 
 
 def blocks_find(content: str) -> list[Block]:
-    """Return the blocks of ``content`` in their order. Linear in its length."""
+    """Return the blocks of ``content`` in order. Linear in its length."""
     return _Layout(content).read()
 
 
 def speakers_find(content: str) -> set[str]:
-    """Return the names, as written, that stand before what somebody says: empty unless ``content`` is a transcript.
+    """Return the names of speakers, as written; empty unless ``content`` is a transcript.
 
-    "Phone: 555" is none. A name speaks where it does so more than once and talks as people do, or where two of them do.
+    Labels such as "Phone: 555" do not count. A transcript has one name that occurs more than once with spoken language,
+    or two names with spoken language.
     """
     times: Counter[str] = Counter()
     spoken: set[str] = set()
     for start, end in _lines(content):
-        # An item with a name in front is a note of what somebody said or has to do, and no turn.
+        # An item of a list that begins with a name is a note about that person, not a turn.
         turn = _turn(content, _unquoted(content, start, end), end)
         if turn is None:
             continue
-        name, said = turn
-        text = content[said:end]
+        name, begin = turn
+        text = content[begin:end]
         times[name] += 1
         if _SPOKEN.search(text) or name.lower() in ROLES:
             spoken.add(name)
     several = len(spoken) > 1
     found = {name for name in spoken if several or times[name] > 1}
-    # In a conversation, whoever stands in the same place speaks too.
+    # In a conversation, all names in this position are speakers.
     return found | {name for name in times if len(found) > 1}
 
 
@@ -123,7 +123,7 @@ class _Layout:
         self.blocks: list[Block] = []
         self.speakers = speakers_find(content)
         self.width = _width(content)
-        # How long the line above is.
+        # The length of the line above.
         self.above = 0
         self.speaker: str | None = None
         self.heading = self.lead_in = ""
@@ -171,7 +171,7 @@ class _Layout:
             self.lead_in = ""
         elif item:
             self.open = self._new("item", start, end, item.end())
-        elif self.open is not None and self._goes_on(self.open, at, end):
+        elif self.open is not None and self._continues(self.open, at, end):
             self._join(self.open, at, end, marked=start)
         else:
             self._paragraph(start, end, at)
@@ -189,14 +189,14 @@ class _Layout:
         block.kind = "heading"
         self.heading = block.text.strip().rstrip("#").strip()
 
-    def _goes_on(self, block: Block, at: int, end: int) -> bool:
-        """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
+    def _continues(self, block: Block, at: int, end: int) -> bool:
+        """Return whether a line continues the paragraph or item above it, which was wrapped."""
         before, line = block.last, self.content[at:end].strip()
         if not before or not line or line[0].islower():
             return True
         if before[-1] in ",;，、":
             return True
-        # A line was ended on purpose if the next word would easily have fitted in.
+        # The line above was not wrapped if the next word would have fitted into it.
         if self.above + 1 + len(line.split(maxsplit=1)[0]) <= self.width - RAGGED:
             return False
         return block.kind == "prose" or before[-1] not in '.!?…。！？"”»)'
@@ -218,7 +218,7 @@ class _Layout:
 
     def _join(self, block: Block, at: int, end: int, *, marked: int | None = None) -> None:
         text = self.content[at:end].rstrip()
-        # A wrapped line reads on after a space; Chinese and Japanese write none.
+        # Wrapped lines are joined with white space, except in Chinese and Japanese.
         if block.parts and not _unspaced(block.last[-1:], text[:1]):
             block.parts.append("\n")
             block.places.append((marked if marked is not None else at) - 1)
@@ -243,7 +243,7 @@ def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
 
 
 def _width(content: str) -> int:
-    """Return how wide the lines of a text are set: as wide as the widest that goes on with a small letter."""
+    """Return the width at which lines are wrapped: that of the widest line continued in lower case."""
     lines = [content[start:end].rstrip() for start, end in _lines(content)]
     wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
     return max(wrapped, default=WRAPPED_FROM + RAGGED)
@@ -263,7 +263,7 @@ def _unquoted(content: str, at: int, end: int) -> int:
 
 
 def _lines(content: str) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends, without its line break."""
+    """Yield the start and end of each line, without its line break."""
     at = 0
     for line in content.splitlines(keepends=True):
         yield at, at + len(line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"))

@@ -1,8 +1,8 @@
-"""Likeness: whether two texts say the same in other words, or differ in something that matters. Pure Python.
+"""Likeness: whether two texts state the same in other words, or differ in something that matters. Pure Python.
 
-Two texts say the same if every word of either is found in the other, and what stands for what does not change sides.
-Case, punctuation, accents, filler words, word order, plurals, usual abbreviations, two spellings of a word and slips of
-the pen do not count. Everything else does: the doubtful case is left to a person (docs/duplicates.md).
+Two texts state the same if every word of either occurs in the other and the roles of the words are the same. Case,
+punctuation, accents, filler words, word order, plurals, usual abbreviations, spelling variants and typing errors are
+ignored. Every other difference counts, so that people decide in case of doubt (docs/duplicates.md).
 """
 
 from collections import Counter, defaultdict, deque
@@ -18,16 +18,16 @@ from memory.text.likeness_words import DIRECTED, SAME, SUBJECTS
 from memory.text.vocabulary import word_known
 
 SORTS: Final[tuple[Sort, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
-# The most differences listed; texts that differ in more are different texts.
+# The most differences to list; texts that differ in more are different texts.
 MOST_LISTED = 40
-# Text beyond this is compared as it stands.
+# Longer texts are only compared for equality.
 MOST_COMPARED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that matters and is not the same. ``one`` and ``other`` are the words as written, empty where a side
-    says nothing of the kind; the spans are their places in the text ``where`` names: "title", "summary" or a field."""
+    """A difference that matters. ``one`` and ``other`` are the words as written, empty if a side has no counterpart;
+    the spans are their places in ``where``: "title", "summary" or the name of a field."""
 
     sort: Sort
     one: str
@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What a topic says: title and summary, and the current values of its fields by name."""
+    """The texts of a topic: title, summary, and the current values of its fields by name."""
 
     title: str
     summary: str = ""
@@ -47,14 +47,14 @@ class Saying:
 
 
 def sayings_differ(one: Saying, other: Saying) -> list[Difference]:
-    """Return what matters and differs between two topics: in title and summary, and in fields that both have.
+    """Return the differences that matter between two topics, in title, summary and common fields.
 
-    Fields that only one of them has are no difference: a merge keeps them. The time is linear in the texts.
+    Fields of only one topic do not count, because a merge keeps them. Linear in the length of the texts.
     """
     found = differences_that_matter(one.title, other.title)
     if one.summary or other.summary:
         together = differences_that_matter(_whole(one), _whole(other))
-        # What the title of one says in its summary is no difference.
+        # Words in the title of one and in the summary of the other are no difference.
         found = together if not together else [*_placed(found, "title"), *_placed(_of_summary(one, other), "summary")]
         found = found or _placed(together, "summary")
     else:
@@ -65,11 +65,11 @@ def sayings_differ(one: Saying, other: Saying) -> list[Difference]:
 
 
 def differences_that_matter(one: str, other: str) -> list[Difference]:
-    """Return in what two texts differ that could make them two facts; empty if they say the same in other words.
+    """Return the differences that could make two texts two facts; empty if they state the same in other words.
 
-    Words of one side that have no counterpart on the other, by sort: a negation, a number, a date, an identifier, a
-    name, any other word; and ``order`` if the same words stand for each other. Linear in the length of the texts but
-    for the words that differ, of which ``MOST_LISTED`` are looked at.
+    These are words without a counterpart in the other text, by sort: negation, number, date, identifier, name, word; or
+    ``order`` if only the roles of words differ. Linear in the length of the texts; of the words that differ,
+    ``MOST_LISTED`` are compared.
     """
     if fold(one) == fold(other):
         return []
@@ -88,7 +88,7 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What two texts have in common: the share of the shorter one's words, how many are words, and how many names."""
+    """The common words of two texts: their share of the shorter text, and how many are words and how many names."""
 
     share: float
     words: int
@@ -96,8 +96,8 @@ class Shared:
 
 
 def words_shared(one: str, other: str) -> Shared:
-    """Return how much two texts speak of the same. What governs, denies, dates or only points does not count."""
-    left, right = ({_stem(token): token for token in _telling(text)} for text in (one, other))
+    """Return the common content words of two texts, without prepositions, negations, dates and pronouns."""
+    left, right = ({_stem(token): token for token in _content_tokens(text)} for text in (one, other))
     shared = [left[key] for key in left.keys() & right.keys()]
     least = min(len(left), len(right))
     return Shared(
@@ -107,17 +107,17 @@ def words_shared(one: str, other: str) -> Shared:
     )
 
 
-def _telling(text: str) -> list[Token]:
-    pointing = SUBJECTS | DIRECTED
+def _content_tokens(text: str) -> list[Token]:
+    ignored = SUBJECTS | DIRECTED
     return [
         token
         for token in tokens_read(text[:MOST_COMPARED])
-        if token.sort not in ("negation", "date") and token.key not in pointing
+        if token.sort not in ("negation", "date") and token.key not in ignored
     ]
 
 
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:
-    """Return which word is which, by place, and the words of either side without a counterpart."""
+    """Return the indexes of matching words, and the words of either side without a counterpart."""
     pairs: dict[int, int] = {}
     places: dict[str, deque[int]] = defaultdict(deque)
     for place, token in enumerate(right):
@@ -139,25 +139,25 @@ def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int
         _joined(left, right, loose_left, loose_right),
         _joined(right, left, loose_right, loose_left),
     )
-    return pairs, _again(left, loose_left, right), _again(right, loose_right, left)
+    return pairs, _without_repeats(left, loose_left, right), _without_repeats(right, loose_right, left)
 
 
-def _again(own: Sequence[Token], loose: Sequence[int], others: Sequence[Token]) -> list[Token]:
-    """Return the loose words without those that merely say again what the other side says too; a number counts."""
+def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequence[Token]) -> list[Token]:
+    """Return the unmatched words without repetitions of words that the other side has too; numbers are kept."""
     known = {_stem(token) for token in others}
-    said = {token.key for token in others}
+    keys = {token.key for token in others}
     return [
         own[place]
         for place in loose
         if own[place].sort not in ("word", "name")
-        or not (own[place].key in said or (not own[place].capital and _stem(own[place]) in known))
+        or not (own[place].key in keys or (not own[place].capital and _stem(own[place]) in known))
     ]
 
 
 def _joined(
     own: Sequence[Token], others: Sequence[Token], loose: Sequence[int], other_loose: Sequence[int]
 ) -> list[int]:
-    """Return the loose words without those that the other side writes as two, or as one: "data base"."""
+    """Return the unmatched words without those that the other side writes as two words or as one: "data base"."""
     whole = Counter(others[place].key for place in other_loose if others[place].soft)
     doubles = {
         others[one].key + others[two].key
@@ -183,20 +183,20 @@ def _stem(token: Token) -> str:
 
 
 def _inflected(one: Token, other: Token) -> bool:
-    # Of two words with a capital, one letter more is another name: "Mark" and "Marks".
+    # Capitalised words are names, and "Mark" and "Marks" are two names.
     return one.sort == other.sort == "word" and not (one.capital and other.capital) and _stem(one) == _stem(other)
 
 
 def _mistyped(one: Token, other: Token) -> bool:
-    """Tell whether one of two words is the other with a slip of the pen, and no word of its own."""
+    """Return whether one of two words is a misspelling of the other, and not another known word."""
     if not (one.soft and other.soft) or one.capital or other.capital or min(len(one.key), len(other.key)) < 5:
         return False
     known = word_known(one.key), word_known(other.key)
-    return known in ((True, False), (False, True)) and _one_slip(one.key, other.key)
+    return known in ((True, False), (False, True)) and _one_edit(one.key, other.key)
 
 
-def _one_slip(one: str, other: str) -> bool:
-    """Tell whether two words are one letter apart: added, dropped, another one, or two that changed places."""
+def _one_edit(one: str, other: str) -> bool:
+    """Return whether two words differ in one letter, added, missing or replaced, or in two swapped ones."""
     if len(one) > len(other):
         one, other = other, one
     if len(other) - len(one) > 1:

@@ -1,22 +1,22 @@
-"""Word order: whether the same words stand for each other in two texts. A part of ``likeness``.
+"""Word order: whether the same words have the same roles in two texts. A part of ``likeness``.
 
-"On Monday Anna meets Bob" is "Anna meets Bob on Monday", and "from Oslo to Bergen" is not "from Bergen to Oslo". What a
-preposition governs may stand anywhere, as long as nothing else is governed the same way; the rest keeps its order, but
-for one stretch that moved and for the members of a list.
+"On Monday Anna meets Bob" equals "Anna meets Bob on Monday", but "from Oslo to Bergen" does not equal "from Bergen to
+Oslo". A word after a preposition may move if no other word has the same role. The other words must keep their order,
+except for the members of a list and for one block of words that moved.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Names, numbers and what else tells one thing from another: of these none may pass another.
+# Names, numbers and similar words must keep their order.
 _FIRM = ("name", "number", "identifier", "date")
 
 
 def order_differs(left: Sequence[Any], right: Sequence[Any], pairs: Mapping[int, int]) -> tuple[Any, Any] | None:
-    """Return the first two words that stand for each other in one text and not in the other, None if there are none.
+    """Return the first two words with different roles, one of each text; None if all roles are the same.
 
-    ``pairs`` tells which word of ``right`` is which of ``left``, by place; a word said twice counts where it is first.
+    ``pairs`` maps indexes of words in ``left`` to those in ``right``; of a repeated word, the first counts.
     """
     names = {left[one].key: right[other].key for one, other in pairs.items()}
     ours, theirs = _first(left, pairs.keys()), _first(right, pairs.values())
@@ -29,19 +29,19 @@ def order_differs(left: Sequence[Any], right: Sequence[Any], pairs: Mapping[int,
     free_left, free_right = _free(left, ours), _free(right, theirs)
     wanted = {names[left[place].key] for place in ours if place not in free_left}
     fixed = {right[place].key for place in theirs if place not in free_right}
-    # What one of the texts ties to its place is tied in both.
+    # A word whose position is fixed in one text is fixed in both.
     ours = [place for place in ours if names[left[place].key] in wanted | fixed]
     theirs = [place for place in theirs if right[place].key in wanted | fixed]
-    said_left = [names[key] for key in _sequence(left, ours, names)]
-    said_right = _sequence(right, theirs, {})
+    order_left = [names[key] for key in _sequence(left, ours, names)]
+    order_right = _sequence(right, theirs, {})
     firm = {right[place].key for place in theirs if right[place].sort in _FIRM}
-    if said_left == said_right:
+    if order_left == order_right:
         return None
-    at = next((at for at, (a, b) in enumerate(zip(said_left, said_right, strict=False)) if a != b), 0)
+    at = next((at for at, (a, b) in enumerate(zip(order_left, order_right, strict=False)) if a != b), 0)
     shifted = left[ours[min(at, len(ours) - 1)]], right[theirs[min(at, len(theirs) - 1)]]
-    if [key for key in said_left if key in firm] != [key for key in said_right if key in firm]:
+    if [key for key in order_left if key in firm] != [key for key in order_right if key in firm]:
         return shifted
-    return None if _one_moved(said_left, said_right) else shifted
+    return None if _one_moved(order_left, order_right) else shifted
 
 
 def _first(tokens: Sequence[Any], places: Any) -> list[int]:
@@ -55,12 +55,12 @@ def _first(tokens: Sequence[Any], places: Any) -> list[int]:
 
 
 def _side(under: str) -> str:
-    """Return what a governing word ties a word to; those of place and time tie it to nothing."""
+    """Return the role that a preposition gives to a word; prepositions of place and time give none."""
     return "" if under == "in" else under
 
 
 def _free(tokens: Sequence[Any], places: Sequence[int]) -> set[int]:
-    """Return the words that may stand anywhere: governed, or a date, and the only one of their sort that is."""
+    """Return the words that may move: after a preposition, or dates, and the only ones of their sort and role."""
     ways = {}
     for place in places:
         token = tokens[place]
@@ -75,7 +75,7 @@ def _free(tokens: Sequence[Any], places: Sequence[int]) -> set[int]:
 
 
 def _sort(token: Any) -> str:
-    # A time of day and a day may both stand anywhere, as long as there is one of each.
+    # A time of day and a day are different sorts, so that both may move.
     return "clock" if token.sort == "date" and ":" in token.key else str(token.sort)
 
 
@@ -97,7 +97,7 @@ def _sequence(tokens: Sequence[Any], places: Sequence[int], names: Mapping[str, 
 
 
 def _one_moved(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Tell whether a sequence becomes another by moving one stretch of it, which may be the half of it."""
+    """Return whether a sequence becomes another by moving one block of it."""
     if len(one) != len(other):
         return False
     start = next((at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), len(one))

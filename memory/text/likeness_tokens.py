@@ -1,5 +1,4 @@
-"""The words of a text that carry meaning, each with what it has in common with its other spellings. A part of
-``likeness``."""
+"""The content words of a text, normalized. A part of ``likeness``."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ Sort = Literal["number", "date", "identifier", "name", "negation", "word", "orde
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-# A repetition with a bound is tried from every sign of a text without spaces, and would else read all the rest.
+# Repetitions are bounded, because they are tried from every character of a text without spaces.
 _TOKEN: Final = re.compile(
     rf"""(?P<iso>\b\d{{4}}-\d\d?-\d\d?\b)
     |(?P<dmy>\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>\d{{4}})\b)?)
@@ -51,8 +50,8 @@ _JOIN: Final = re.compile(r"(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och))$", re.IG
 
 @dataclass(slots=True)
 class Token:
-    """A word that carries meaning. ``key`` is what it has in common with other spellings of itself; ``soft`` words may
-    be inflected or mistyped; ``under`` is the word that governs it, such as "from"."""
+    """A content word. ``key`` is equal for all its spellings; ``soft`` words may be inflected or misspelled; ``under``
+    is the preposition before it, such as "from"."""
 
     text: str
     key: str
@@ -65,14 +64,14 @@ class Token:
 
 
 def tokens_read(text: str) -> list[Token]:
-    """Return the words of a text that carry meaning, in order, each with what it has in common with its spellings."""
+    """Return the content words of a text in order."""
     plain = digits_plain(text)
     found: list[Token] = []
     under, end = "", 0
     for match in _TOKEN.finditer(plain):
         between = text[end : match.start()]
         initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
-        # A long stretch of space ends a sentence no more than a short one, and is looked at from every place in it.
+        # Only the end of a long white space is tested, because the pattern is tried from every position.
         if _END.search(between[-40:]):
             under = ""
         end = match.end()
@@ -81,7 +80,7 @@ def tokens_read(text: str) -> list[Token]:
             token.listed = (
                 previous is not None
                 and previous.sort == token.sort
-                # With a new subject begins a new clause, not another member of a list.
+                # A subject begins a new clause, not another member of a list.
                 and token.key not in SUBJECTS
                 and bool(_JOIN.match(text[previous.span[1] : token.span[0]].strip()))
             )
@@ -97,7 +96,7 @@ def tokens_read(text: str) -> list[Token]:
             elif under:
                 token.under, under = under, ""
             elif previous is not None and previous.under and token.capital and previous.capital:
-                # "from New York": what governs the first word of a name governs all of it.
+                # "from New York": the preposition applies to all words of a name.
                 token.under = previous.under if not between.strip() else ""
             elif previous is not None and previous.under and token.listed:
                 token.under = previous.under
@@ -161,7 +160,7 @@ def _word(said: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]
         yield Token(said, folded.removesuffix("n't"), "word", span, soft=False)
         yield Token(said, "not", "negation", span)
         return
-    # What a possessive or a short verb leaves is the word itself: "Anna's", "Anna is".
+    # Remove the ending of a possessive or a short verb: "Anna's".
     folded, _sign, ending = folded.partition("'") if not folded.startswith("o'") else (folded, "", "")
     capital = said[:1] != said[:1].lower()
     if ending in ("d", "ll"):
@@ -169,7 +168,7 @@ def _word(said: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]
     folded = folded.replace(".", "")
     single = folded.removesuffix("s")
     if (day := WEEKDAYS.get(folded) or WEEKDAYS.get(single)) and (len(folded) > 4 or capital):
-        # "on Tuesday mornings" and "on Tuesday morning" are one.
+        # "on Tuesday mornings" equals "on Tuesday morning".
         yield Token(said, day, "date", span)
     elif folded in NUMBERS:
         yield Token(said, NUMBERS[folded], "number", span)
@@ -179,7 +178,7 @@ def _word(said: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]
         yield Token(said, folded if folded in RELATIVE else single, "date", span)
     else:
         key = SAME.get(folded, folded)
-        # A name may be written small, and a sentence begins with a capital whatever it begins with.
+        # A name may be in lower case, and any word is capitalised at the beginning of a sentence.
         name = name_known(folded) or (capital and not (initial and word_known(folded)))
         soft = not name and (said.islower() or (initial and not said.isupper()))
         sort: Sort = "identifier" if any(sign.isdigit() for sign in folded) else "name" if name else "word"

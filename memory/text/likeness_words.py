@@ -1,4 +1,4 @@
-"""Word lists of ``likeness``: what says nothing by itself, what is short for something else, what denies."""
+"""Word lists of ``likeness``: fillers, prepositions, abbreviations and negations."""
 
 from typing import Final
 
@@ -8,22 +8,22 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Read "short=long short=long"; a long form of several words has underscores."""
+    """Parse "short=long short=long"; a long form of several words has underscores."""
     return {short: long for short, _sign, long in (pair.partition("=") for pair in text.split())}
 
 
-# Said or left out without a change of meaning.
+# Words that do not change the meaning.
 FILLERS: Final = _words(
     "a an the this that these those is are am be 's 're 'm been being has have having do does "
     "of which who whom there here just really very quite actually basically simply also too please well so as "
     "already currently indeed certainly definitely clearly note notes noted fyi btw eg ie etc "
     "and but it its 'll"
 )
-# Said by one side only these are no difference; another one on the other side is: "he" and "she".
+# Pronouns on one side only are no difference; different ones on both sides are: "he" and "she".
 SUBJECTS: Final = _words("i you he she we they me him us them")
-# Places and moments take them as habit will; what they govern may stand anywhere in the sentence.
+# Prepositions of place and time. They are interchangeable, and words after them may move.
 WEAK: Final = _words("in on at for of during within inside")
-# These tell one side from the other: who gives and who takes, from where and to where.
+# Prepositions that give a role: from where and to where, who gives and who takes.
 DIRECTED: Final = _words(
     "to from into onto with without before after until till since over under above below by against than between "
     "among via through instead except towards toward off out up down away behind beside versus because if "
@@ -38,7 +38,7 @@ NEGATIONS: Final = _words(
     "aldri uten ej "
     "ei nie nigdy bez нет не никогда без ні ani ne"
 )
-# Of these scripts, a sign that denies.
+# Characters that are negations.
 NEGATION_SIGNS: Final = frozenset("不没沒無无未別别非莫勿")
 
 NUMBERS: Final = {
@@ -65,7 +65,7 @@ _YEAR: Final = _pairs(
     "jan=1 feb=2 mar=3 apr=4 jun=6 jul=7 aug=8 sep=9 sept=9 oct=10 nov=11 dec=12"
 )
 MONTHS: Final = {name: int(number) for name, number in _YEAR.items()}
-# Which day they mean depends on when they were said; still, one is not another.
+# Relative times: different words are a difference, though the dates are unknown.
 RELATIVE: Final = _words(
     "today tomorrow yesterday tonight weekly daily monthly yearly annually hourly morning noon "
     "afternoon evening "
@@ -74,7 +74,7 @@ RELATIVE: Final = _words(
     "october november december"
 )
 
-# Two spellings of one word, and what is short for what. Only what has a single reading.
+# Spelling variants and unambiguous abbreviations.
 SAME: Final = _pairs(
     "apt=apartment flat=apartment dr=doctor physician=doctor ave=avenue rd=road approx=approximately "
     "appt=appointment "
@@ -99,7 +99,7 @@ SAME: Final = _pairs(
     "begins=start begin=start starts=start"
 )
 
-# How contractions read; "'d" has two readings and stays.
+# Contractions; "'d" is ambiguous and not expanded.
 CONTRACTED: Final = _pairs(
     "can't=cannot won't=will_not shan't=shall_not ain't=is_not let's=let_us w/o=without w/=with b/c=because"
 )

@@ -1,4 +1,4 @@
-"""Mails and chats: who says what, and the lines that are layout: headers, signatures, quotations, notices."""
+"""Mails and chats: finds the senders, and the lines that are layout: headers, signatures, quotations, notices."""
 
 import re
 from bisect import bisect_right
@@ -26,7 +26,7 @@ _SIGN_OFF: Final = re.compile(
     r"med vennlig|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
     re.IGNORECASE,
 )
-# A line with a name and a time alone, as some chats put above what somebody says.
+# A line with only a name and a time, which some chats put above a message.
 _SPEAKER_LINE: Final = re.compile(
     r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,3})(?: ?\([^)\n]{1,30}\))?\s+\[?\d{1,2}:\d{2}(?::\d{2})?"
     r"(?:\s?[AaPp]\.?[Mm]\.?)?\]?$"
@@ -34,7 +34,7 @@ _SPEAKER_LINE: Final = re.compile(
 _DASHES: Final = re.compile(r"\s*--\s*$")
 _RULE: Final = re.compile(r"\s*[-_=*]{5,}\s*$|\s*[-_=*]{3,}[^-_=*\n]{1,60}[-_=*]{3,}\s*$")
 _SYSTEM: Final = re.compile(
-    # What a chat program says has a moment and nobody who says it.
+    # Notices of a chat program have a time but no speaker.
     r"(?:\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?(?: - | )[^:]*$|"
     r"sent from my|get outlook for|(?::\w[\w+-]*:(?:[ \t]*\d+)?[ \t]*(?=:|$))+$|"
     r"#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
@@ -56,7 +56,7 @@ _ANYTHING: Final = re.compile(r"[^\r\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who says the text from ``start`` on: in a chat (``spoken``) or in a mail about ``subject``."""
+    """The sender of the text from ``start`` on, in a chat (``spoken``) or in a mail about ``subject``."""
 
     start: int
     name: str
@@ -65,8 +65,8 @@ class Sender:
 
 
 def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
-    """Return ``content`` with blanks for headers, signatures and quotes of mails and for what a chat program says, who
-    sends what from which place on, and how many lines were left out."""
+    """Return ``content`` with blanks for headers, signatures and quotes of mails and for notices of chat programs; the
+    senders; and the numbers of blanked lines by reason."""
     lines = content.splitlines(keepends=True)
     disclaimed = _disclaimed(lines)
     parts: list[str] = []
@@ -114,7 +114,7 @@ def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
 
 
 def _disclaimed(lines: Sequence[str]) -> set[int]:
-    """Return the numbers of the lines of paragraphs that are a disclaimer."""
+    """Return the numbers of the lines in paragraphs that are disclaimers."""
     found: set[int] = set()
     for blank, group in groupby(range(len(lines)), key=lambda number: not lines[number].strip()):
         numbers = list(group)
@@ -124,6 +124,6 @@ def _disclaimed(lines: Sequence[str]) -> set[int]:
 
 
 def sender_at(senders: Sequence[Sender], at: int) -> Sender | None:
-    """Return who says what stands at a place of the text; None in front of the first sender."""
+    """Return the sender of the text at an offset; None before the first sender."""
     place = bisect_right(senders, at, key=lambda sender: sender.start)
     return senders[place - 1] if place else None

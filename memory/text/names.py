@@ -1,8 +1,7 @@
-"""Names in texts: whole words, in whatever script, and never a part of a longer one.
+"""Finds names in texts: whole words in any script, never a part of a longer name.
 
-A name is compared word by word in its folded form, and failing that in Latin letters, so that "Łukasz" is found as
-"Lukasz" and "Дмитрий" by the spelling that transliteration gives. "Ann" is not in "Anna", "Anna" not in "Anna-Lena",
-"node-1" not in "node-1-b".
+A name is compared word by word in its folded form, else in Latin letters, so that "Lukasz" matches "Łukasz", and a
+transliteration matches "Дмитрий". "Ann" does not match "Anna", "Anna" not "Anna-Lena", "node-1" not "node-1-b".
 """
 
 import re
@@ -14,10 +13,10 @@ from itertools import pairwise
 from memory.text.folding import UNSPACED_SIGNS, WORD, fold, latin
 from memory.text.word_lists import wordset
 
-# In scripts without spaces between words a name is found sign by sign.
+# In scripts without spaces between words, each character is a word.
 _PIECE = re.compile(f"[{UNSPACED_SIGNS}]|[^{UNSPACED_SIGNS}]+")
-# What Korean puts right behind a name; anything else makes it another word. Behind Katakana goes on a word in Katakana,
-# behind two signs the second sign of a Chinese given name: "王伟" is not in "王伟明".
+# Particles that Korean attaches to a name; with other endings it is another word. A word in Katakana continues with
+# Katakana, a Chinese name of two characters with a further character of given names: "王伟" does not match "王伟明".
 _PARTICLES = "[은는이가을를의에와과도로만께씨님야아랑]"
 _LONG_PARTICLES = "에게|에서|으로|한테|부터|까지|이라|처럼|보다|이는|이가|이의|이랑|하고|조차|마저|군은|양은"
 _GIVEN = "明华强军杰涛英芳娜敏静丽平刚勇艳娟霞磊洋鹏飞辉玲超秀兰林峰龙波斌宇浩凯健俊文博慧雪婷琳怡欣佳萍梅红珍燕云莉琴"
@@ -25,13 +24,13 @@ _LONGER = re.compile(
     rf"(?<=[가-힣])(?!{_PARTICLES}(?![가-힣])|{_LONG_PARTICLES})[가-힣]|(?<=[゠-ヿ])(?!・)[゠-ヿ]|(?<=^[㐀-鿿]{{2}})[{_GIVEN}]"
 )
 _BEGUN = re.compile("[가-힣](?=[가-힣])|[゠-ヿ](?=[゠-ヿ])")
-# What makes a name that stands before or behind it a part of another one.
+# Characters before and after a name that make it a part of a longer one.
 _FROM = re.compile(r"(?:[^\W_]['’.:&+-]|[@#/\\_~]|^\.)$")
 _GOES_ON = re.compile(r"[-_./@:&~\\]\w|[+#]")
-# "Berlin-based" tells of Berlin, "Anna/Ben" names two people; "Anna-Lena" is somebody else, "/api/users" one path.
+# "Berlin-based" contains Berlin, "Anna/Ben" two names; but "Anna-Lena" is one name, and "/api/users" one path.
 _DESCRIBES = re.compile(r"-[^\W\d_]+(?![\w-])")
 _AND_NAME = re.compile(r"/([^\W\d_])")
-# Endings that a name in Cyrillic or Greek takes in a sentence, by declension; a hyphen stands for none.
+# Endings of names in Cyrillic and Greek, by declension; a hyphen is an empty ending.
 _CASES = tuple(
     tuple(ending.strip("-") for ending in endings.split())
     for endings in (
@@ -45,9 +44,9 @@ _CASES = tuple(
         "ος ου ο ε",
     )
 )
-# Stems of which both a man's and a woman's name are made: Александр and Александра are two people.
+# Stems of both a male and a female name: Александр and Александра are two people.
 _TWO = wordset("александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав")
-# Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
+# Spellings that differ between systems of transliteration: "Yuriy", "Jurij" and "Iurii" are one name.
 _SPELLED = "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
 _SPELLINGS = tuple(pair.split("=") for pair in _SPELLED.split())
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
@@ -57,10 +56,10 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Where a name stands in a text.
+    """The place of a name in a text.
 
-    ``how`` is ``whole`` for the same letters but for case and accents, ``inflected`` for another ending of the same
-    name, ``tagged`` where it is a handle or a hashtag, ``latin`` for the same name in another script.
+    ``how`` is ``whole`` for the same letters except for case and accents, ``inflected`` for another ending, ``tagged``
+    for a handle or a hashtag, ``latin`` for another script.
     """
 
     start: int
@@ -77,17 +76,17 @@ class _Word:
 
 
 def words_index(text: str) -> set[str]:
-    """Return the words of ``text`` by which it is found: folded, in Latin letters, and in scripts without spaces each
-    sign by itself. Whatever ``mentions`` finds has all words of the name."""
+    """Return the index keys of the words of ``text``: folded, in Latin letters; each character in scripts without
+    spaces. A text that ``mentions`` a name has all keys of the name."""
     if text.isascii():
-        # What the line below does, at a third of its cost: this is asked of every text that is stored.
+        # Equal to the general case, at a third of its cost, because every stored text is indexed.
         return {_key(word) for word in _ASCII_WORD.findall(text.lower())} - {""}
     return {key for word in _words(text) for key in _keys(word)}
 
 
 def name_keys(name: str) -> list[frozenset[str]]:
-    """Return for each word of ``name`` the words of which a text must have one in its index to mention the name: the
-    word itself, with its umlauts written out, and with the other endings that a name of its script takes."""
+    """Return for each word of ``name`` its possible index keys: the word, with umlauts written out, and with other
+    endings. A text that mentions the name has at least one key of each word."""
     found = []
     for word in _words(name):
         keys = set(_keys(word))
@@ -99,12 +98,12 @@ def name_keys(name: str) -> list[frozenset[str]]:
 
 @lru_cache(maxsize=4_096)
 def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
-    """Return where ``text`` mentions ``name`` as whole words, in their order; nothing for a name without a letter."""
+    """Return the mentions of ``name`` in ``text`` as whole words, in order; empty for a name without a letter."""
     wanted = _words(name)
-    # A cheap look first: most texts mention no name that is asked for.
+    # A cheap test first, because most texts do not mention the name.
     if not wanted or (text.isascii() and name.isascii() and wanted[0].folded not in text.lower()):
         return ()
-    # A letter by itself is a name only as it is written: plan A is not a plan.
+    # A single letter must match exactly: "plan A" does not match "a plan".
     letter = name.strip() if len(name.strip()) == 1 else ""
     words = _words(text)
     found = []
@@ -123,7 +122,7 @@ def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Tell whether ``text`` mentions ``name`` as whole words."""
+    """Return whether ``text`` mentions ``name`` as whole words."""
     return bool(mentions_find(text, name))
 
 
@@ -141,7 +140,7 @@ def _words_iter(text: str) -> Iterator[_Word]:
 
 
 def _keys(word: _Word) -> frozenset[str]:
-    """Return a word as the index has it: as it is, and with its umlauts written out."""
+    """Return the index keys of a word: as it is, and with its umlauts written out."""
     return frozenset(map(_key, {word.folded, _written_out(word.text)})) - {""}
 
 
@@ -154,7 +153,7 @@ def _key(folded: str) -> str:
 
 
 def _written_out(text: str) -> str:
-    """Return the word with its umlauts written out, as they are where a keyboard lacks them."""
+    """Return the word with its umlauts written out: "ae" for "ä"."""
     return text.casefold().translate(_UMLAUTS)
 
 
@@ -188,7 +187,7 @@ def _one_name(one: _Word, other: _Word) -> bool:
 
 
 def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
-    """Tell whether what stands between the words is the same in both: space, or the same sign."""
+    """Return whether both have the same separators between the words: spaces, or the same punctuation."""
     for (one, two), (a, b) in zip(pairwise(piece), pairwise(wanted), strict=True):
         between, asked = text[one.end : two.start], name[a.end : b.start]
         if "\n\n" in between or fold(between).strip() != fold(asked).strip():
@@ -197,8 +196,8 @@ def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence
 
 
 def _bounded(text: str, start: int, end: int, before: str, name: str, wanted: tuple[int, int]) -> bool:
-    """Tell whether what stands from ``start`` to ``end`` is no part of a longer name. ``wanted`` is where the words of
-    ``name`` begin and end in it: "@ann" and "C++" have signs of their own."""
+    """Return whether the text from ``start`` to ``end`` is not a part of a longer name. ``wanted`` is the span of the
+    words in ``name``, because names such as "@ann" and "C++" have other characters too."""
     if (start and _BEGUN.match(text, start - 1)) or _LONGER.match(text[start : end + 3], end - start):
         return False
     own_before, own_after = name[: wanted[0]], name[wanted[1] :]

@@ -1,4 +1,4 @@
-"""Whether a sentence says that something is, or that it is not."""
+"""Whether a sentence is negated."""
 
 import re
 
@@ -10,18 +10,17 @@ _NOT = re.compile(
     r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|ne|non|mai|senza|nao|nem|sem|"
     r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|(?<!\w)\w{1,20}n't\b"
 )
-# Words that say "not" in another language only; in English they are something else.
+# Negations in other languages that are other words in English.
 _ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")
 _ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
-# Said in two words, denied once.
+# Two words, but one negation.
 _NEITHER = re.compile(r"\bneither\b(.{0,200}?)\bnor\b")
-# "No. 5", "not only", "no problem": nothing is denied.
+# "No. 5", "not only", "no problem" are not negations.
 _EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")
 
 
 def negated(text: str) -> bool:
-    """Tell whether ``text`` denies what it speaks of: an odd number of words that say no. English first, the commonest
-    words of a dozen other languages too."""
+    """Return whether ``text`` has an odd number of negations, in English or in a dozen other languages."""
     folded = fold(text).replace("’", "'")
     plain = _NEITHER.sub(r"neither\1", _EMPTY.sub(" ", folded))
     english = bool(re.search(r"\b(?:the|is|has|and|of|to|in)\b", plain))

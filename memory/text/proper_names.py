@@ -1,4 +1,4 @@
-"""Proper names: whether a word that could be one is one where it stands."""
+"""Decides whether a mention of a name that is also a common word is a proper name in its context."""
 
 import re
 
@@ -10,7 +10,7 @@ january february march april may june july august september october november dec
 winter
 """
 _CALENDAR = frozenset(_MONTHS.split())
-_MOMENT = re.compile(
+_TIME_BEFORE = re.compile(
     r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|"
     r"from|to|of)|\d)[\s-]*$",
     re.IGNORECASE,
@@ -20,25 +20,25 @@ _SENTENCE = re.compile(r"[.!?:\n]\s+")
 
 
 def name_meant(text: str, mention: Mention) -> bool:
-    """Tell whether a mention of a capitalised name is written as a name there.
+    """Return whether a mention of a capitalised name is a proper name.
 
-    It has a capital, is not the verb that begins a sentence, and no month. Other scripts than the Latin one tell
-    nothing, and count as names.
+    It is capitalised, and neither a verb at the beginning of a sentence nor a month. Words in other scripts than Latin
+    always count as names.
     """
-    said = text[mention.start : mention.end]
-    if not said.isascii():
+    word = text[mention.start : mention.end]
+    if not word.isascii():
         return True
-    if not said[:1].isupper():
+    if not word[:1].isupper():
         return False
     before = text[: mention.start]
-    if said.casefold() in _CALENDAR and (_MOMENT.search(before) or _DAY.match(text[mention.end :])):
+    if word.casefold() in _CALENDAR and (_TIME_BEFORE.search(before) or _DAY.match(text[mention.end :])):
         return False
     starts = [match.end() for match in _SENTENCE.finditer(before)]
     begin = starts[-1] if starts else 0
     if before[begin:].strip(" \"'“‘(*-•"):
         return True
     ends = _SENTENCE.search(text, mention.end)
-    for word in words_tag(text[begin : ends.start() if ends else len(text)][:400]):
-        if begin + word.start == mention.start:
-            return word.tag in ("NP0", "UNC", "NN0", "NN1", "NN2", "AJ0", "ZZ0", "CRD")
+    for tagged in words_tag(text[begin : ends.start() if ends else len(text)][:400]):
+        if begin + tagged.start == mention.start:
+            return tagged.tag in ("NP0", "UNC", "NN0", "NN1", "NN2", "AJ0", "ZZ0", "CRD")
     return True

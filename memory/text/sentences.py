@@ -1,8 +1,7 @@
 """Divides a text into sentences, each with its position and speaker; no text is lost between them.
 
 Abbreviations, initials, decimals, versions, ordinals, quotations and brackets do not end a sentence; the full stops of
-Chinese, Japanese, Arabic and Hindi do. Lists, headings, tables and transcripts are taken for what they are
-(``layout``).
+Chinese, Japanese, Arabic and Hindi do. ``layout`` recognizes lists, headings, tables and transcripts.
 """
 
 import re
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from memory.text.layout import Block, Kind, blocks_find
 from memory.text.word_lists import wordset
 
-# A sentence is no longer than this, or it is cut between words: nothing that reads one has to fear its length.
+# Longer sentences are cut between words.
 MAX_SENTENCE = 1_000
-# Within quotation marks or brackets of this length no sentence ends.
+# Sentences do not end within quotation marks or brackets of at most this length.
 MAX_ENCLOSED = 300
 
 _END = re.compile(r"(?P<sign>[.!?…‽]+|[。！？｡؟۔।]+)(?P<close>[\"'”’»)\]」』*_]*)(?P<tight>(?=\S))?")
@@ -28,12 +27,12 @@ _FULL_WIDTH = "。！？｡؟۔।"
 _LAST_WORD = re.compile(r"[^\s(\[\"'“”«»/]+$")
 _FIRST_WORD = re.compile(r"[\w'’]+")
 
-# A full stop behind these never ends a sentence.
+# A full stop after these never ends a sentence.
 _NEVER = wordset(
     "mr mrs ms dr prof mx messrs mme mlle hr fr frau herr e.g i.e eg ie vs cf al fig approx ca resp z.b d.h u.a bzw "
     "gen col sgt capt lt cmdr rev hon sen rep gov pres sra sr srta dipl ing dept est vol pp mt ft bl.a f.eks incl excl"
 )
-# Behind these it does if what follows begins as sentences do.
+# After these, it does if the next word is one that begins sentences.
 _SELDOM = wordset(
     "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv "
     "jan feb "
@@ -61,9 +60,9 @@ _CODE = re.compile(r"(`{1,3})([^`]+)\1")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence. ``text`` is what it says, without marks of layout; ``start`` and ``end`` are where it stands in the
-    text it was read from, marks included. ``block`` numbers the paragraph, item or turn it belongs to; ``under`` is the
-    heading or line with a colon that a list stands under."""
+    """One sentence. ``text`` has no marks of layout; ``start`` and ``end`` are its span in the source, with marks.
+    ``block`` is the number of its paragraph, item or turn; ``under`` is its heading, or the line with a colon above its
+    list."""
 
     text: str
     start: int
@@ -75,7 +74,7 @@ class Sentence:
 
 
 def sentences_find(content: str) -> list[Sentence]:
-    """Return the sentences of ``content`` in their order, never overlapping; whatever is not white space lies in one.
+    """Return the sentences of ``content`` in order. They do not overlap, and cover everything except white space.
 
     A mark without words, such as a ruled line, is a sentence with an empty text. Linear in the length of the text.
     """
@@ -91,7 +90,7 @@ def sentences_find(content: str) -> list[Sentence]:
             last = cut == len(block.text)
             end = block.end if last else block.places[cut - 1] + 1
             if at >= end:
-                # A piece of nothing but white space, which was skipped with the one before it.
+                # White space, which was skipped with the piece before it.
                 continue
             found.append(
                 Sentence(plain(block.text[begin:cut]), at, end, block.kind, block.speaker, number, block.under)
@@ -118,10 +117,10 @@ def _skip(content: str, at: int) -> int:
 
 
 def sentence_ends(text: str) -> Iterator[int]:
-    """Yield the places behind the last sign of each sentence of one paragraph; the last is the length of ``text``."""
+    """Yield the ends of the sentences of one paragraph; the last is the length of ``text``."""
     closed = _enclosures(text)
     starts = [start for start, _end in closed]
-    # Who begins with a small letter does so after a full stop too.
+    # A text that begins in lower case has no capitals after full stops either.
     informal = text.lstrip()[:1].islower()
     begin, last = 0, len(text.rstrip())
     for found in _END.finditer(text):
@@ -143,7 +142,7 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` on one line and without the marks of Markdown; the address of a link stays, in brackets."""
+    """Return ``text`` on one line and without the marks of Markdown; the address of a link is kept in brackets."""
     if len(text) > 2 * MAX_SENTENCE:
         return " ".join(text.split())
     text = _LINK.sub(_link, _IMAGE.sub(r"\1", text))
@@ -154,8 +153,8 @@ def plain(text: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    said, address = found.groups()
-    return said if said == address else f"{said} ({address})"
+    label, address = found.groups()
+    return label if label == address else f"{label} ({address})"
 
 
 def _whole(block: Block) -> str:
@@ -172,7 +171,7 @@ def _whole(block: Block) -> str:
 
 
 def _enclosures(text: str) -> list[tuple[int, int]]:
-    """Return where quotations and brackets begin and end, outermost only, in order."""
+    """Return the spans of quotations and brackets, outermost only, in order."""
     return [found.span() for found in _ENCLOSED.finditer(text)]
 
 
@@ -181,7 +180,7 @@ def _ends_here(text: str, begin: int, found: re.Match[str], *, informal: bool) -
     if sign[0] in _FULL_WIDTH:
         return not (close and text[found.end() : found.end() + 1] in "と、，")
     if found["tight"] is not None:
-        # Without a space, Latin signs end nothing unless the writing has no spaces.
+        # Without a following space, Latin punctuation ends a sentence only in scripts without spaces.
         return text[found.end()] > "\u2fff" and sign[0] in "!?"
     following = text[_skip(text, found.end())]
     if sign[0] != "." and "…" not in sign:

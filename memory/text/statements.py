@@ -1,8 +1,8 @@
-"""What a text states, in its own words. No model takes part.
+"""Extracts the facts that a text states, in its own words and without a model.
 
-Sentences, list items, turns and rows are kept as they stand. Greetings, headers and signatures of mails, quotations,
-questions, headings and small talk are left out. In front stands the heading, and who says it: of each turn, and of a
-sentence in the first person where the text names its author. What follows from two sentences is not found.
+Sentences, list items, turns and rows are kept unchanged. Greetings, headers and signatures of mails, quotations,
+questions, headings and small talk are left out. The heading is put before a fact, and so is the speaker of a turn, or
+the author of a sentence in the first person. Facts that follow only from two sentences together are not found.
 """
 
 import re
@@ -20,21 +20,20 @@ from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
 from memory.text.stems import numbers, stems
 
-# One fact. Longer sentences are cut where they may be.
+# The longest fact in characters. Longer sentences are cut.
 MAX_FACT: Final = 500
-# Sentences beside each other are one fact as long as they are no longer than this together.
+# Neighbouring sentences are joined into one fact up to this length.
 MOST_JOINED: Final = 300
-# So much of a heading stands in front of what is under it.
+# The longest part of a heading that is put before a fact.
 MOST_HEADING: Final = 120
-# What is said in a conversation with fewer words is an answer to something.
+# In a conversation, a sentence with fewer words is an answer.
 LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
-# A text with fewer words that carry meaning and without a name is too thin to understand later. In prose a number is
-# enough; in a conversation it may be an answer to anything.
-LEAST_TELLING: Final = 3
-LEAST_TOLD: Final = 5
-# What somebody says of themselves needs fewer: "I am allergic to nuts."
-LEAST_OWN: Final = 2
+# The least number of content words of a fact without a name: in prose, in a conversation, and in a conversation for
+# statements about oneself, such as "I am allergic to nuts.". In prose a number is enough too.
+LEAST_WORDS: Final = 3
+LEAST_WORDS_SPOKEN: Final = 5
+LEAST_WORDS_OWN: Final = 2
 _NAMED: Final = re.compile(r"\S\s+\W{0,20}[A-ZÀ-Þ][^\W\d_]+")
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
@@ -48,7 +47,7 @@ _COURTESY: Final = re.compile(
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
 _OWN: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
-# What somebody says of themselves.
+# Statements about oneself.
 _STATED: Final = re.compile(
     r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
 )
@@ -67,7 +66,7 @@ _LABEL: Final = re.compile(r"[^:：]{1,40}[:：]\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One fact, and where in the text it stands."""
+    """One fact, and its span in the text."""
 
     text: str
     start: int
@@ -77,7 +76,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Reading:
-    """What a text states. ``dropped`` counts what was left out, by what it is."""
+    """The facts of a text. ``dropped`` counts the parts that were left out, by reason."""
 
     facts: list[Statement] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -85,7 +84,7 @@ class Reading:
 
 
 def facts_read(content: str) -> Reading:
-    """Return the facts of ``content`` in their order, each of at most ``MAX_FACT`` characters, none twice. Linear."""
+    """Return the distinct facts of ``content`` in order, each of at most ``MAX_FACT`` characters. Linear time."""
     masked, senders, left_out = messages_masked(content)
     blocks = [list(block) for _number, block in groupby(sentences_find(masked), key=attrgetter("block"))]
     named = {block[0].speaker for block in blocks if block[0].speaker} | {sender.name for sender in senders}
@@ -115,10 +114,10 @@ def facts_read(content: str) -> Reading:
         reasons = [_left_out(piece, spoken=spoken) for piece in pieces]
         for run in _runs(pieces, reasons, reading.dropped, speaker=speaker, spoken=spoken):
             text = " ".join(piece.text.strip() for piece in run)
-            if first.kind == "prose" and _tells_little(text, spoken=spoken):
+            if first.kind == "prose" and _is_thin(text, spoken=spoken):
                 reading.dropped["filler"] += len(run)
                 continue
-            if speaker and _said_by(text, speaker, spoken=spoken):
+            if speaker and _needs_speaker(text, speaker, spoken=spoken):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             if under:
                 text = f"{under[:MOST_HEADING].rstrip(':： ')}: {text}"
@@ -136,7 +135,7 @@ def facts_read(content: str) -> Reading:
 
 
 def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
-    """Return the sentences of a paragraph or turn. An item is one piece, unless it is long, or says "I" while
+    """Return the sentences of a paragraph or turn. An item of a list is one piece, unless it is long, or says "I" and
     its author is unknown: then only that sentence is left out."""
     first = block[0]
     whole = " ".join(piece.text.strip() for piece in block)
@@ -148,10 +147,10 @@ def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
 def _runs(
     pieces: Sequence[Sentence], reasons: Sequence[str], dropped: Counter[str], *, speaker: str | None, spoken: bool
 ) -> list[list[Sentence]]:
-    """Return the pieces that state something, those together that belong together: of a turn, those beside each other
-    up to ``MOST_JOINED``; of prose, a sentence and what leans on it ("He starts in May.").
+    """Return the pieces that state something, in groups: neighbours of a turn up to ``MOST_JOINED``, and in prose a
+    sentence with those that depend on it ("He starts in May.").
 
-    ``reasons`` has for each piece why it is left out, or nothing. Counts those that are in ``dropped``.
+    ``reasons`` has for each piece why it is left out, or "". Left out pieces are counted in ``dropped``.
     """
     runs: list[list[Sentence]] = []
     size = 0
@@ -173,9 +172,9 @@ def _runs(
 
 
 def segments_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
-    """Return ``content`` as spans of about ``at_most`` characters that end where sentences do.
+    """Return spans of at most ``at_most`` characters that end where sentences end and cover the whole text.
 
-    Together they cover the whole text. A sentence that is longer by itself is a segment by itself.
+    A longer sentence is a segment of its own.
     """
     ends = [sentence.end for sentence in sentences_find(content)]
     if not ends:
@@ -201,7 +200,7 @@ def cut_to(text: str, most: int) -> Iterator[str]:
 
 
 def title_of(fact: str, *, most: int = 120) -> str:
-    """Return a fact as a title: without the full stop, and cut between words where it is long."""
+    """Return a fact as a title: without the full stop, and cut between words if it is long."""
     plain = fact.strip()
     if plain.endswith(".") and not plain.endswith(".."):
         plain = plain[:-1]
@@ -211,12 +210,12 @@ def title_of(fact: str, *, most: int = 120) -> str:
 
 
 def _last(pattern: re.Pattern[str], text: str, most: int) -> int:
-    # Half of the room at least, or a comma near the beginning would leave a scrap.
+    # Search only the second half, so that no part is very short.
     return max((found.end() for found in pattern.finditer(text, most // 2, most) if found.end() <= most), default=0)
 
 
 def _left_out(sentence: Sentence, *, spoken: bool) -> str:
-    """Return what a sentence is that states nothing; empty if it may state something."""
+    """Return why a sentence states nothing; empty if it may state something."""
     text = sentence.text.strip()
     if sentence.kind in ("mark", "code", "heading"):
         return sentence.kind
@@ -233,15 +232,15 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return "heading" if bare.isupper() and len(bare.split()) < LEAST_SPOKEN else ""
     if spoken:
         return ""
-    # A line without a verb is a heading, a name or an address, unless it gives the value of something.
+    # A line without a verb is a heading, a name or an address, unless it is a label with a value.
     short = bare.isascii() and len(bare.split()) <= LONGEST_HEADING
     states = has_verb(bare) or _OWN.search(bare) or _gives_value(bare)
     return "heading" if short and not states else ""
 
 
 def _numbered_heading(sentence: Sentence, content: str) -> bool:
-    """Tell whether an item is the title of a numbered section: "2. Building works" below an empty line, and no further
-    number right below it."""
+    """Return whether an item is the title of a numbered section, such as "2. Building works": after an empty line, and
+    not directly followed by another number."""
     text = sentence.text.strip()
     begins = _NUMBER.match(content, sentence.start)
     after_gap = re.search(r"(?:\A|\n[ \t]*\r?\n)[ \t]*\Z", content[max(0, sentence.start - 40) : sentence.start])
@@ -252,7 +251,7 @@ def _numbered_heading(sentence: Sentence, content: str) -> bool:
 
 
 def _heads_list(sentence: Sentence, following: Sequence[Sentence] | None, content: str) -> bool:
-    """Tell whether an item of a word or two only announces the items indented under it."""
+    """Return whether an item only introduces the items indented under it."""
     if sentence.kind == "item" and sentence.text.rstrip().endswith((":", "：")):
         return True
     if sentence.kind != "item" or len(sentence.text.split()) > 2 or not following or following[0].kind != "item":
@@ -266,17 +265,17 @@ def _indent(content: str, at: int) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _tells_little(text: str, *, spoken: bool) -> bool:
-    """Tell whether a run of sentences is too thin to be understood later."""
+def _is_thin(text: str, *, spoken: bool) -> bool:
+    """Return whether a fact has too few content words to be understood later."""
     if spoken and _small_talk(text):
         return True
     if _NAMED.search(text):
         return False
     if spoken:
-        return len(set(stems(text))) < (LEAST_OWN if _STATED.search(text) else LEAST_TOLD)
+        return len(set(stems(text))) < (LEAST_WORDS_OWN if _STATED.search(text) else LEAST_WORDS_SPOKEN)
     if numbers(text) or _gives_value(text.strip()) or _begins_with_name(text):
         return False
-    return len(set(stems(text))) < LEAST_TELLING
+    return len(set(stems(text))) < LEAST_WORDS
 
 
 def _gives_value(text: str) -> bool:
@@ -292,7 +291,7 @@ def _begins_with_name(text: str) -> bool:
 def _small_talk(text: str) -> bool:
     words = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)
     if not text.isascii() and len(words) < LEAST_SPOKEN and not re.search(r"[A-Za-z]{2}", text):
-        # A script without spaces counts no words.
+        # Words cannot be counted in a script without spaces.
         return len(text) < 2 * LEAST_SPOKEN
     if len(words) < LEAST_SPOKEN or text.rstrip(" \"'").endswith("!!"):
         return True
@@ -300,8 +299,8 @@ def _small_talk(text: str) -> bool:
     return not verb or len(stems(text)) < (1 if _OWN.search(text) else 2)
 
 
-def _said_by(text: str, speaker: str, *, spoken: bool) -> bool:
-    """Tell whether it has to be said who says this: in a conversation, and of what says "I" or "we" without a name."""
+def _needs_speaker(text: str, speaker: str, *, spoken: bool) -> bool:
+    """Return whether the speaker must be added: in a conversation, and to "I" or "we", unless the text names them."""
     if re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE):
         return False
     return spoken or bool(_OWN.search(text) or _OURS.search(text))

@@ -1,6 +1,6 @@
-"""The words of a text that carry meaning, as stems, for comparing two texts.
+"""The content words of a text as stems, for comparing texts.
 
-Case, accents, inflection and function words do not count. Scripts without spaces give pairs of neighbouring signs.
+Case, accents, inflection and function words are ignored. Scripts without spaces give pairs of neighbouring characters.
 """
 
 import math
@@ -53,9 +53,9 @@ _ARTICLES: Final = wordset("a an the")
 
 @lru_cache(maxsize=16_384)
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words of ``text`` that carry meaning, in order, with repetitions."""
+    """Return the stems of the content words of ``text`` in order, with repetitions."""
     found: list[str] = []
-    # A single letter is a name only where it is written as one: plan B. "A" begins many a sentence.
+    # A single letter is a name only as a capital: plan B. "A" is one only where it does not begin a phrase.
     letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
     plan_a = _PLAN_A.search(text) is not None
     for match in _WORD.finditer(fold(humps_split(text, " "))):
@@ -98,7 +98,7 @@ _CALENDAR_STEMS: Final = frozenset(map(stem, CALENDAR))
 
 
 class Rarity:
-    """How much each word tells among some texts: its inverse document frequency."""
+    """The inverse document frequency of words among some texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._times: Counter[str] = Counter()
@@ -108,7 +108,7 @@ class Rarity:
             self._texts += 1
 
     def share(self, wanted: Iterable[str], there: Collection[str]) -> float:
-        """Return the share of ``wanted`` that is ``there``, rare words counting more; 0 if nothing is wanted."""
+        """Return the share of ``wanted`` in ``there``, with more weight on rare words; 0 if ``wanted`` is empty."""
         weights = {one: math.log(1 + (self._texts + 1) / (0.5 + self._times[one])) for one in set(wanted)}
         total = sum(weights.values())
         return sum(weight for one, weight in weights.items() if one in there) / total if total else 0.0
@@ -116,7 +116,7 @@ class Rarity:
 
 @lru_cache(maxsize=8_192)
 def numbers(text: str) -> frozenset[str]:
-    """Return the numbers of ``text``, in digits or words, without leading zeros; of a time also its hour."""
+    """Return the numbers of ``text``, in digits or words, without leading zeros; for a time of day also its hour."""
     folded = fold(text)
     found = {_number(number) for number in _NUMBER.findall(folded)}
     found |= {number.partition(":")[0] for number in found if ":" in number}
@@ -133,7 +133,7 @@ def _number(digits: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def subject(text: str) -> frozenset[str] | None:
-    """Return the stems of what ``text`` is about: its words before the first finite verb or before a colon, without
+    """Return the stems of the subject of ``text``: its words before the first finite verb or before a colon, without
     dates. None where the grammar is unknown: in other languages than English, and without a verb."""
     if _FOREIGN.search(text):
         return None
@@ -150,7 +150,7 @@ def subject(text: str) -> frozenset[str] | None:
 
 @lru_cache(maxsize=8_192)
 def verbs(text: str) -> frozenset[str]:
-    """Return the stems of the verbs of ``text`` that carry meaning; none in other languages than English."""
+    """Return the stems of the verbs of ``text``; empty for other languages than English."""
     if _FOREIGN.search(text):
         return frozenset()
     return frozenset(one for word in words_tag(text[:400]) if word.tag.startswith("V") for one in stems(word.text))
@@ -158,14 +158,14 @@ def verbs(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8_192)
 def things(text: str) -> frozenset[str]:
-    """Return the stems of the words that are no verbs, no dates and no numbers; all words in other languages."""
+    """Return the stems of all words except verbs, dates and numbers; of all words in other languages than English."""
     plain = frozenset(stems(text)) - verbs(text)
     return frozenset(one for one in plain if one not in _CALENDAR_STEMS and not one.isdigit()) or plain
 
 
 @lru_cache(maxsize=8_192)
 def value_kinds(text: str) -> frozenset[str]:
-    """Return of which kinds the values in ``text`` are: date, weekday, time, amount, number, email, ..."""
+    """Return the kinds of values in ``text``: date, weekday, time, amount, number, email, ..."""
     found = {"date" if one.kind == "datetime" else one.kind for one in identifiers_find(text)} - {"code"}
     if _AMOUNT.search(text):
         found.add("amount")
@@ -183,7 +183,7 @@ def value_kinds(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8_192)
 def same_text(one: str, other: str) -> bool:
-    """Tell whether two texts are the same but for case, accents, punctuation and articles."""
+    """Return whether two texts are equal except for case, accents, punctuation and articles."""
     return _plain(one) == _plain(other)
 
 

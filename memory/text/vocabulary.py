@@ -1,18 +1,17 @@
-"""Which words are words of English, and which are names: told by how likely the tagger HanTa takes each to be.
+"""Which words are English words and which are names, by the likelihoods of the tagger HanTa.
 
-HanTa knows some 29,000 forms of the British National Corpus and builds others from stems and endings. A slip of the pen
-is neither, and a word of another language or trade is not either: who asks has to be content with "not known". So are
-words of more than ``grammar.LONGEST_TAGGED`` letters, which nobody takes apart.
+HanTa knows some 29,000 forms of the British National Corpus and builds others from stems and endings. Misspelled,
+foreign and technical words are unknown, and so are words of more than ``grammar.LONGEST_TAGGED`` letters.
 """
 
 from memory.text.grammar import word_tags
 
 
 def word_known(word: str) -> bool:
-    """Tell whether ``word``, folded, is a word of English that is no mere name. About 50 microseconds, once."""
+    """Return whether ``word``, folded, is an English word other than a name. About 50 microseconds, once per word."""
     return any(tag != "NP0" for tag in word_tags(word))
 
 
 def name_known(word: str) -> bool:
-    """Tell whether ``word``, folded, is a name before anything else: "anna", "oslo", "williams"."""
+    """Return whether ``word``, folded, is most likely a name: "anna", "oslo", "williams"."""
     return word_tags(word)[:1] == ("NP0",)

@@ -1,14 +1,14 @@
-"""Lists of words, written as one text."""
+"""Lists of words."""
 
 from typing import Final
 
 
 def wordset(text: str) -> frozenset[str]:
-    """Return the words of ``text``, which are parted by spaces."""
+    """Return the words of ``text``, separated by white space."""
     return frozenset(text.split())
 
 
-# Words of grammar, of politeness, and of asking to forget: they tell no two facts apart.
+# Function words, polite words, and words of requests to forget, which do not distinguish facts.
 FUNCTION: Final = wordset(
     "well a an the this that these those there here some any all both each every either neither such same own other "
     "another i me my mine we us our ours you your yours he him his she her hers it its they them their theirs who "
@@ -27,7 +27,7 @@ CALENDAR: Final = wordset(
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday spring summer autumn winter"
 )
-# "Maria's sister lives in Rome" names Maria and is about somebody else.
+# "Maria's sister lives in Rome" names Maria, but is about another person.
 RELATIVES: Final = wordset(
     "wife husband son daughter child kid brother sister sibling twin mother father mom mum dad parent grandmother "
     "grandfather grandma grandpa granny uncle aunt cousin nephew niece boyfriend girlfriend partner spouse fiance "

@@ -1,7 +1,7 @@
-"""What becomes of the lines of an export: decided for the check and the import alike, and written by ingest.
+"""Decides for each line of an export whether it is imported, for the check and the import alike; ingest writes it.
 
-A topic that is in the store stays as it is, and so does what belongs to it: a line is imported if it belongs to a topic
-that this import has brought. A check, which brings none, notes them in a temporary table.
+Existing topics are not changed. A line is imported if it belongs to a topic that this import created. A check, which
+creates none, keeps their ids in a temporary table.
 """
 
 import datetime as dt
@@ -35,8 +35,8 @@ _END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
 
 
 class _Found(NamedTuple):
-    """Of some ids, those in use by topics of any scope or by anything else, the topics that the caller sees or this
-    import brings, those that it brings, and the erased ones."""
+    """Sets of ids: ``stored``, those in use in any scope; ``here``, the topics that the caller sees or this import
+    creates; ``imported``, those that it creates; and ``erased``."""
 
     stored: set[uuid.UUID]
     here: set[uuid.UUID]
@@ -45,8 +45,8 @@ class _Found(NamedTuple):
 
 
 class Target:
-    """The store as an import finds it. Without ``job_id`` it is that of a check, on one connection and within a block
-    of its own."""
+    """The store into which lines are imported. Without ``job_id`` it serves a check: use it as a context manager, on
+    one connection."""
 
     def __init__(self, principal: Principal, job_id: uuid.UUID | None = None) -> None:
         self._principal, self._job_id = principal, job_id
@@ -59,7 +59,7 @@ class Target:
         self._execute(_END)
 
     def reasons(self, lines: Sequence[Any]) -> list[str]:
-        """Return what becomes of each line, all of one kind: ``BROUGHT``, or why it is not. Four queries."""
+        """Return for each of the lines, all of one kind, ``BROUGHT`` or why it is left out. Four queries."""
         if lines and isinstance(lines[0], PolicyLine):
             present = policy_scopes([line.scope for line in lines])
             return [THERE if line.scope in present else BROUGHT for line in lines]
@@ -104,8 +104,8 @@ def _reason(line: Any, found: _Found) -> str:
 
 
 def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> dict[str, int]:
-    """Write lines of one kind, and return how many were imported, and how many not, by reason. A constant number of
-    statements, but for policies. Needs a transaction, in which no purge is at work. Raises what the writers raise."""
+    """Write lines of one kind, and return counts by outcome. A constant number of statements, except for policies.
+    Needs a transaction in which no purge is running. Raises what the writers raise."""
     reasons = Target(principal, job.pk).reasons(lines)
     new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
     if new:
@@ -138,8 +138,8 @@ def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Princi
 
 
 def _masked(lines: Sequence[Any]) -> Sequence[Any]:
-    """Return lines with reasons in which what a purge has erased here is masked, as the purge would have done it: a
-    file may be older. What topics say themselves is never touched. One query, and one more after each purge."""
+    """Return lines whose reasons mask what purges have erased here, because the file may be older than a purge. Texts
+    of topics are not changed. One query, and one more after each purge."""
     last = ErasureReceipt.objects.order_by("-number").values_list("hash", flat=True).first()
     if last is None:
         return lines
@@ -160,5 +160,5 @@ def _masked(lines: Sequence[Any]) -> Sequence[Any]:
 
 @lru_cache(maxsize=1)
 def _eraser(_last: str) -> ReceiptEraser:
-    # A receipt holds the hash of the one before, so the last stands for all of them.
+    # A receipt holds the hash of the one before, so the last identifies all of them.
     return ReceiptEraser(erased_hashes())

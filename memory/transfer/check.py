@@ -1,4 +1,4 @@
-"""The check of a file before it is imported: every line is read, and counted by what would become of it."""
+"""Checks a file before it is imported: parses every line and counts the outcomes."""
 
 import datetime as dt
 import uuid
@@ -48,11 +48,11 @@ def import_check(
     scope: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Read all of a file and return what importing it would bring, and what not and why. Changes nothing.
+    """Read the whole file and report what an import would write and leave out. Changes nothing.
 
-    ``scope`` is where files of other systems go. The first line that is wrong is among the ``problems`` of the report,
-    and ends the check. Some five statements for each 500 lines. Raises ``NotAllowed`` below operator, ``NotVisible``,
-    ``RequestRefused`` for a source that does not exist or a file that cannot be read.
+    ``scope`` is the target for files of other systems. In an export, the check ends with the first invalid line, which
+    is in ``problems``. About five statements for each 500 lines. Raises ``NotAllowed`` below operator, ``NotVisible``,
+    ``RequestRefused`` for an unknown source or an unreadable file.
     """
     principal.require("operator")
     foreign = source_of(source)
@@ -81,8 +81,7 @@ def source_of(name: str) -> Source | None:
         return None
     if name not in SOURCES:
         raise ValueRefused(
-            f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.",
-            code=ProblemCode.UNKNOWN_CHOICE,
+            f"Unknown source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.", code=ProblemCode.UNKNOWN_CHOICE
         )
     return SOURCES[name]
 
@@ -90,7 +89,7 @@ def source_of(name: str) -> Source | None:
 def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
     report = ImportReport(FORMAT)
     checker = Checker(principal)
-    # Without a transaction, which would hold back vacuum.
+    # Without a transaction, which would delay vacuum.
     with path.open("rb") as file, Target(principal) as target:
         try:
             for batch in lines_batches(file):
@@ -113,22 +112,22 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
 
 
 class Checker:
-    """Reads the lines of a file in order, and knows what came before. ``end`` asks whether it is whole."""
+    """Checks the lines of a file in order against those before; ``end`` checks that the file is complete."""
 
     def __init__(self, principal: Principal) -> None:
         self.lines = 0
         self._principal = principal
         self._header = self._ended = False
         self._place: tuple[int, tuple[Any, ...]] = (0, ())
-        # Of the topic before, the fields whose older revisions have to follow: the first and the last that is missing.
+        # Fields of the last topic whose older revisions must follow: (revisions read, revisions expected).
         self._topic: uuid.UUID | None = None
-        self._owed: dict[str, tuple[int, int]] = {}
+        self._missing: dict[str, tuple[int, int]] = {}
         self._policies: list[tuple[int, str]] = []
         self._drafted = policies_current()
         self._merged: dict[uuid.UUID, uuid.UUID] = {}
 
     def batch(self, batch: Lines) -> list[Any]:
-        """Return what the lines of a batch say. Raises ``LineProblem`` with the number of the first that is wrong."""
+        """Return the parsed lines of a batch. Raises ``LineProblem`` with the number of the first invalid line."""
         read = []
         for number, line in enumerate(batch.lines, start=batch.first):
             self.lines = number
@@ -138,19 +137,19 @@ class Checker:
         return read
 
     def policies(self, lines: dict[int, PolicyLine]) -> None:
-        """Look at policies that would be imported, by line. Raises ``LineProblem`` for one that a save would refuse."""
+        """Check policies that would be imported, by line. Raises ``LineProblem`` for one that a save would refuse."""
         for number, line in lines.items():
-            with _numbered(number, f"The policy of {line.scope} cannot be in force here. "):
+            with _numbered(number, f"The policy of {line.scope} is not valid here. "):
                 self._drafted = policy_drafted(self._drafted, line.scope, line.versions)
             self._policies.append((number, line.scope))
 
     def end(self) -> None:
-        """Raise ``LineProblem`` if the file is not whole, or if what it says does not hold together."""
+        """Raise ``LineProblem`` if the file is incomplete or inconsistent."""
         if not self._ended:
             what = "The file is empty" if not self.lines else f"The file ends after line {self.lines:,}"
-            raise LineProblem(f"{what}: the last line of an export says how many there are. Make the export again.")
+            raise LineProblem(f"{what}, without the last line of an export. Make the export again.")
         for number, scope in self._policies:
-            with _numbered(number, f"The policy of {scope} cannot be in force here. "):
+            with _numbered(number, f"The policy of {scope} is not valid here. "):
                 draft_check(self._drafted, scope)
         done: set[uuid.UUID] = set()
         for topic in self._merged:
@@ -160,7 +159,7 @@ class Checker:
                 chain.append(topic)
                 topic = self._merged[topic]
             if topic in chain:
-                raise LineProblem(f"Merges of this file lead in a circle, for instance from topic {topic}.")
+                raise LineProblem(f"Merges of this file form a cycle, for instance from topic {topic}.")
 
     def _line(self, kind: str, line: bytes) -> Any:
         if self._ended:
@@ -169,20 +168,17 @@ class Checker:
             _header_check(kind, line)
             self._header = True
             return None
-        if kind != "history" and self._owed:
-            raise LineProblem(f"Revisions of the field {next(iter(self._owed))!r} of the topic before are missing.")
+        if kind != "history" and self._missing:
+            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the topic before are missing.")
         if kind == END:
-            said = line_parse(End, line).lines
-            if said != self.lines:
-                raise LineProblem(
-                    f"The file says that it has {said:,} lines, and this is line {self.lines:,}: the file was cut, or "
-                    "has extra lines."
-                )
+            stated = line_parse(End, line).lines
+            if stated != self.lines:
+                raise LineProblem(f"The file states {stated:,} lines but has {self.lines:,}. Make the export again.")
             self._ended = True
             return None
         if kind not in MODELS:
             raise LineProblem(
-                f"There is no kind of line {kind!r}; was the file written by a newer MemState?",
+                f"Unknown kind of line {kind!r}; was the file written by a newer MemState?",
                 code=ProblemCode.NEWER_FORMAT,
             )
         parsed = line_parse(MODELS[kind], line)
@@ -191,39 +187,39 @@ class Checker:
             return parsed
         place = _ORDER.index(kind), line_key(parsed)
         if place <= self._place or (isinstance(parsed, PastMerge) and parsed.topic in self._merged):
-            raise LineProblem(f"This {kind} line is out of order, or there twice.")
+            raise LineProblem(f"This {kind} line is out of order or a duplicate.")
         self._place = place
         if isinstance(parsed, PolicyLine | TopicHistory):
             self._scope(parsed.scope)
         if isinstance(parsed, TopicHistory):
-            self._topic, self._owed = parsed.id, _older(parsed)
+            self._topic, self._missing = parsed.id, _older(parsed)
         if isinstance(parsed, PastMerge):
             self._merged[parsed.topic] = parsed.into
         return parsed
 
     def _history(self, line: OlderRevisions) -> None:
-        after, last = self._owed.get(line.field, (-1, -1))
+        after, last = self._missing.get(line.field, (-1, -1))
         end = line.after + len(line.revisions)
         if line.topic != self._topic or line.after != after or end > last:
             raise LineProblem("These revisions do not continue those before them, or belong to another topic.")
-        self._owed[line.field] = (end, last)
+        self._missing[line.field] = (end, last)
         if end == last:
-            del self._owed[line.field]
+            del self._missing[line.field]
 
     def _scope(self, scope: str) -> None:
         if scope_normalize(scope) != scope:
             raise LineProblem(f"{scope!r} is not a scope.")
         if not self._principal.sees(scope):
             raise LineProblem(
-                f"This lies in {scope}, outside {self._principal.scope}, where you may write. Import an export of that "
-                f"scope (manage.py export --scope {self._principal.scope}), or ask somebody who may.",
+                f"This line is in {scope}; you may write in {self._principal.scope} only. Import an export of that "
+                f"scope (manage.py export --scope {self._principal.scope}), or ask an operator of {scope}.",
                 code=ProblemCode.LINE_OUTSIDE_SCOPE,
             )
 
 
 @contextmanager
 def _numbered(number: int, what: str = "") -> Iterator[None]:
-    """Name the line, and what is wrong with it, in a problem."""
+    """Add the number of the line, and ``what``, to a problem."""
     try:
         yield
     except MemoryProblem as problem:
@@ -236,18 +232,17 @@ def _header_check(kind: str, line: bytes) -> None:
     version = line_parse(Header, line).version
     if version > VERSION:
         raise LineProblem(
-            f"The file was written by a newer MemState, in the format {version}; this one reads {VERSION}. Update this "
-            "one first."
+            f"The file has format {version} of a newer MemState; this one reads format {VERSION}. Update it first."
         )
     if version != VERSION:
-        raise LineProblem(f"The file is in the format {version}, which is not read any more. Make the export again.")
+        raise LineProblem(f"The file has format {version}, which is no longer read. Make the export again.")
 
 
 def _older(topic: TopicHistory) -> dict[str, tuple[int, int]]:
-    """Return the fields whose older revisions have to follow in lines of their own."""
+    """Return the fields whose older revisions must follow in lines of their own."""
     names = [field.name for field in topic.fields]
     if len(set(names)) < len(names):
         raise LineProblem("Two fields of this topic have the same name.")
     if short := next((field.name for field in topic.fields if field.before < 0), None):
-        raise LineProblem(f"The field {short!r} has more revisions than numbers.")
+        raise LineProblem(f"The field {short!r} has more revisions than it states.")
     return {field.name: (0, field.before) for field in topic.fields if field.before}

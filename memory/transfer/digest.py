@@ -1,4 +1,4 @@
-"""What a file is known by: the SHA-256 of its bytes, and whether it is still the file that was read."""
+"""Identifies a file by the SHA-256 of its bytes, and detects changes while it is read."""
 
 import hashlib
 import os
@@ -7,27 +7,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 _BLOCK = 1024 * 1024
-# A file system tells the moment of a change as coarsely as this. What was changed later before it was read may have
-# been changed once more since, in the same moment.
+# The coarsest resolution of times in file systems. A file changed more recently than this before it was read may have
+# changed again without a new time.
 _SETTLED_NS = 2_000_000_000
 _MOST_KNOWN = 16
 
 
 class Digest(NamedTuple):
-    """The SHA-256 of a file, its size in bytes, and by what the file system tells that nobody has touched it since."""
+    """The SHA-256 of a file, its size in bytes, and the file system's data that change with every write."""
 
     sha256: str
     size: int
     stamp: tuple[int, ...]
 
 
-# By path, of this process: an import of many turns reads its file once for this.
+# By path, in this process, so that an import of many steps hashes its file once.
 _known: dict[Path, Digest] = {}
 
 
 def file_digest(path: Path) -> Digest:
-    """Return what a file is known by. Reads all of it, but not again while it lies there untouched. Raises
-    ``OSError``."""
+    """Return the digest of a file. Reads the whole file, but not again while it is unchanged. Raises ``OSError``."""
     known = _known.get(path)
     if known is not None and _stamp(os.stat(path)) == known.stamp:
         return known
@@ -47,11 +46,11 @@ def file_digest(path: Path) -> Digest:
 
 
 def file_is(path: Path, seen: Digest) -> bool:
-    """Tell whether a file holds what it held when it was ``seen``. Reads it only if somebody has touched it. Raises
-    ``OSError``."""
+    """Return whether a file still has the content of ``seen``. Reads it only if the file system reports a change.
+    Raises ``OSError``."""
     return _stamp(os.stat(path)) == seen.stamp or file_digest(path).sha256 == seen.sha256
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
-    # Nobody can set the moment of a change (ctime), while that of a write can be set back.
+    # The time of a write (mtime) can be set by programs, the time of a change (ctime) cannot.
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

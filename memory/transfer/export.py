@@ -1,8 +1,8 @@
 """Export: the topics and policies of a store, or of one of its scopes, as lines of JSON. Nothing is changed.
 
-An export is one snapshot: what is written meanwhile is not in it. It says nothing of the time and the machine, so two
-stores that hold the same give the same file, byte for byte. The database writes the lines, and the models by which an
-import reads them name the columns.
+An export is one snapshot, without later writes. It contains neither the time nor the machine, so two stores with the
+same content give the same file, byte for byte. The database builds the lines; the columns are those of the models that
+an import uses.
 """
 
 import datetime as dt
@@ -25,12 +25,12 @@ from memory.models.expressions import partition_end_sql, path_within_sql
 from memory.policy.restore import PastVersion
 from memory.transfer.lines import END, FORMAT, VERSION
 
-# So many lines of a kind say how long its lines are.
+# The number of lines of each kind from which the size of an export is estimated.
 SAMPLE = 200
-# Rows that are fetched at once: as many as have about FETCH_BYTES, judged by those before.
+# Rows are fetched in chunks of about FETCH_BYTES, estimated from the rows before.
 FETCH, FETCH_BYTES = 100, 4 * 1024 * 1024
-# The line of a topic has the newest revisions: so many of each field, and together so many bytes. The older ones are in
-# lines of their own.
+# The line of a topic has the newest revisions: at most REVISIONS_IN_LINE of each field and LINE_BYTES together. Older
+# revisions have lines of their own.
 REVISIONS_IN_LINE, LINE_BYTES = 500, 4 * 1024 * 1024
 
 _WITHIN = path_within_sql("{}", path="%(path)s::text", below="%(below)s::text", beyond="%(beyond)s::text")
@@ -38,8 +38,8 @@ _SCOPES = f"IN (SELECT id FROM memory_scope WHERE {_WITHIN.format(*['path'] * 3)
 
 
 class Section(NamedTuple):
-    """Lines of one kind: ``members`` of the rows of ``source``, in the order of ``key``. ``scoped`` are those of a part
-    of the store."""
+    """Lines of one kind: ``members`` of the rows of ``source``, in the order of ``key``. ``scoped`` is the condition
+    for one scope."""
 
     kind: str
     source: str
@@ -48,16 +48,16 @@ class Section(NamedTuple):
     scoped: str
 
     def rows_sql(self, scope: str) -> str:
-        """Return the source of its lines, narrowed to ``scope``."""
+        """Return the source of its lines within ``scope``."""
         return f"{self.source} WHERE {'true' if scope == ROOT else self.scoped}"
 
 
 def store_export(*, principal: Principal, scope: str | None = None, vectors: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an export of ``scope``, each with its end; the last says how many there are.
+    """Yield the lines of an export of ``scope``, each with its line end; the last line states their number.
 
-    ``vectors`` adds the embeddings, which are made anew otherwise. Reads alone: a statement for each kind of line, one
-    that finds long histories, and two for each line of these. Unless the caller has opened a transaction, the generator
-    keeps one of its own open from the first line to the last, in which nothing can be written.
+    ``vectors`` adds the embeddings; without them, an import embeds the texts again. Read-only: a statement for each
+    kind of line, one that finds long histories, and two for each line of those. Outside a transaction, the generator
+    opens a read-only one from the first line to the last.
 
     Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
     """
@@ -66,7 +66,7 @@ def store_export(*, principal: Principal, scope: str | None = None, vectors: boo
 
 
 def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False) -> None:
-    """Note in the journal who takes an export of what. One statement. Raises as ``store_export`` does."""
+    """Journal an export. One statement. Raises as ``store_export`` does."""
     principal.require("operator")
     AuditEvent.objects.create(
         at=now,
@@ -79,7 +79,7 @@ def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = N
 
 
 def export_count(*, principal: Principal, scope: str | None = None) -> int:
-    """Return how many lines an export has, those of long histories left out. A statement for each kind, which reads
+    """Return how many lines an export has, without those of long histories. A statement for each kind, which reads
     keys. Raises as ``store_export`` does."""
     return export_size(principal=principal, scope=scope, sample=0)[0]
 
@@ -87,7 +87,7 @@ def export_count(*, principal: Principal, scope: str | None = None) -> int:
 def export_size(
     *, principal: Principal, scope: str | None = None, vectors: bool = False, sample: int = SAMPLE
 ) -> tuple[int, int]:
-    """Return how many lines an export has, as ``export_count`` does, and about how many bytes, judged by the first
+    """Return the lines of an export, as ``export_count`` does, and its size in bytes, estimated from the first
     ``sample`` lines of each kind. Two statements for each kind. Raises as ``store_export`` does."""
     principal.require("operator")
     where = principal.scope_chosen(scope)
@@ -161,7 +161,7 @@ def _list(columns: str, source: str) -> str:
 
 
 _BYTES = "octet_length(v.value) + octet_length(v.why_changed) + octet_length(v.impact_expected)"
-# Of each topic the newest revisions go first, of all fields alike.
+# The newest revisions of all fields of a topic come first.
 _LONG_TOPICS_SQL = f"""
 SELECT topic_id, field_id, through FROM (
     SELECT x.topic_id, x.field_id,
@@ -198,7 +198,7 @@ _NEWEST = (
     "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
     "ORDER BY v.seq"
 )
-# Rounded, because an import that computes with it must give the same file again.
+# Rounded, so that an import and another export give the same file.
 _COUNTED = (
     f"round(({partition_end_sql('t.scope_id')} - extract(epoch from {{row}}.reinforced_at)::float8 + "
     "{row}.idle_before)::numeric, 3)::float8 AS counted_seconds"
@@ -220,7 +220,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             + " AS summaries",
         )
     )
-    # A topic without a state of its own, once merged, is a released one for whoever does not find the other.
+    # A merged topic counts as released where the other topic is missing.
     topic = ", ".join(
         (
             "t.id, s.path AS scope, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at",
@@ -287,13 +287,13 @@ def _wanted(scope: str) -> dict[str, Any]:
 
 @contextmanager
 def _snapshot() -> Iterator[None]:
-    """Read everything as it is at one time. In a transaction of the caller's, what that sees."""
+    """Read from one snapshot: that of the caller's transaction, or of a new one."""
     if connection.in_atomic_block:
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            # Whoever takes the lines may be slow.
+            # The reader of the lines may be slow.
             cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
         yield

@@ -1,4 +1,4 @@
-"""What forgetting would do with the topics of an import if nothing used them: said before the import begins."""
+"""Forecast of an import: how many of its topics would be forgotten if nothing used them."""
 
 import datetime as dt
 from collections import Counter, defaultdict
@@ -9,15 +9,14 @@ from memory.insight.outlook import Subject, verdict
 from memory.policy.snapshot import Policies
 
 DAYS = (7, 30)
-# So many scopes are named.
+# The most scopes to name.
 _SCOPES = 10
 
 
 class Forecast:
     """Counts the new topics of an import by scope, and those that a scheduled run would archive or release.
 
-    It goes by the policies in force and makes no query. Soft limits are not considered, and conditions on
-    texts count as not met.
+    It uses the policies in force and makes no query. It ignores soft limits and treats conditions on texts as not met.
     """
 
     def __init__(self, policies: Policies, now: dt.datetime) -> None:
@@ -26,7 +25,7 @@ class Forecast:
         self._leaving: Counter[int] = Counter()
 
     def add(self, item: IngestItem) -> None:
-        """Count one item that makes a new topic."""
+        """Count one item that creates a topic."""
         scope = item.scope or "/"
         self._scopes[scope] += 1
         policy = self._policies.effective(scope)
@@ -53,7 +52,7 @@ class Forecast:
             self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).gone
 
     def sentences(self) -> list[str]:
-        """Return where the topics go, and how many the policy in force would forget; empty without new topics."""
+        """Return sentences on the scopes of new topics and on how many would be forgotten; empty without new topics."""
         total = self._scopes.total()
         if not total:
             return []

@@ -1,7 +1,7 @@
-"""Import: a file is checked whole, and then brought batch by batch, each in one transaction with the note that it is.
+"""Starts, confirms and cancels imports. A file is checked as a whole, then imported in batches.
 
-So a killed worker loses the batch that it was at and repeats none, and two workers on one import do it once. The same
-file started again goes on where an earlier import of it has stopped.
+A batch and its progress are one transaction: a killed worker loses the current batch only, and two workers on one
+import do not repeat a batch. Importing the same file again continues where an earlier import stopped.
 """
 
 import datetime as dt
@@ -38,10 +38,10 @@ def import_start(
     reason: str = "",
     progress: Progress | None = None,
 ) -> ImportJob:
-    """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
+    """Check a file and start to import it, or continue an import of it that has stopped or is running.
 
-    Raises what ``import_check`` raises, ``ValueRefused`` with all the problems it has found, and ``Conflict`` if a
-    caller of another scope brings this file; then nothing is changed. The caller does the work, or enqueues it.
+    Raises what ``import_check`` raises, ``ValueRefused`` with all problems of the file, and ``Conflict`` if a caller of
+    another scope is importing it; then nothing is changed. The caller does the work, or enqueues it.
     """
     principal.require("operator")
     where = _where(source, scope, principal)
@@ -58,8 +58,8 @@ def import_start(
         raise ValueRefused("\n".join(report.problems), code=ProblemCode.IMPORT_REFUSED)
     _checked(job, report)
     with transaction.atomic():
-        _turn_take()
-        # The check has taken its time, in which somebody else may have begun.
+        lock_wait(Lock.BEGIN_IMPORT)
+        # Another caller may have started during the check.
         if (working := _at_work(job)) is not None:
             return _joined(working, path)
         _begin(job, now=now, enqueue=enqueue)
@@ -75,7 +75,7 @@ def import_offer(
     source: str = FORMAT,
     scope: str | None = None,
 ) -> ImportJob:
-    """Have the worker check a file; nothing is brought before somebody says yes (``import_confirm``). One transaction.
+    """Let the worker check a file. The import starts with ``import_confirm``. One transaction.
 
     Raises ``NotAllowed``, ``NotVisible``, ``ValueRefused`` for an unknown source.
     """
@@ -109,7 +109,7 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
                 f"This import is {job.get_status_display().lower()}; it does not wait for a yes.",
                 code=ProblemCode.WRONG_STATUS,
             )
-        _turn_take()
+        lock_wait(Lock.BEGIN_IMPORT)
         if _at_work(job) is not None:
             raise Conflict(_AT_WORK, code=ProblemCode.IMPORT_AT_WORK)
         job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
@@ -144,11 +144,11 @@ def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime)
 
 
 def _where(source: str, scope: str | None, principal: Principal) -> str:
-    """Return where a file of another system goes. What MemState has written says so itself."""
+    """Return the target scope for a file of another system; "" for an export, whose lines name their scopes."""
     if source_of(source) is None:
         if scope is not None and principal.scope_chosen(scope) != principal.scope:
             raise RequestRefused(
-                "An export of MemState says itself where its topics lie; a scope is for other files.",
+                "An export of MemState names its scopes itself. Leave out the scope.",
                 code=ProblemCode.CONTRADICTORY_REQUEST,
             )
         return ""
@@ -163,7 +163,7 @@ def _made(path: Path, status: str, *, source: str, scope: str, principal: Princi
 
 
 def _checked(job: ImportJob, report: ImportReport) -> None:
-    job.report, job.digest, job.lines, job.size = report.told(), report.digest, report.lines, report.size
+    job.report, job.digest, job.lines, job.size = report.as_json(), report.digest, report.lines, report.size
 
 
 def _digest(path: Path) -> str:
@@ -175,14 +175,9 @@ def _digest(path: Path) -> str:
         ) from problem
 
 
-def _turn_take() -> None:
-    """Wait until no other import begins, and keep it so until the transaction ends."""
-    lock_wait(Lock.BEGIN_IMPORT)
-
-
 def _at_work(job: ImportJob) -> ImportJob | None:
-    """Return the import of the same file that is at work; there is one at most. Raises ``Conflict`` if its caller is
-    bound to another scope."""
+    """Return the running import of the same file; at most one exists. Raises ``Conflict`` if its caller is bound to
+    another scope."""
     same = ImportJob.objects.filter(digest=job.digest, source=job.source, scope=job.scope, status=Status.WORKING)
     found = same.first()
     if found is not None and found.principal_scope != job.principal_scope:
@@ -191,15 +186,15 @@ def _at_work(job: ImportJob) -> ImportJob | None:
 
 
 def _joined(working: ImportJob, path: Path) -> ImportJob:
-    """Return an import that is at work already; it reads on in ``path`` if its own file is not there any more."""
+    """Return a running import; it continues with ``path`` if its own file is missing."""
     if not os.access(working.file, os.R_OK):
         ImportJob.objects.filter(pk=working.pk, status=Status.WORKING).update(file=str(path))
     return working
 
 
 def _stopped(job: ImportJob) -> ImportJob | None:
-    """Return the last import of the same file, by callers of the same scope, that has stopped before its end and that
-    no other has continued."""
+    """Return the last failed or cancelled import of the same file, by a caller of the same scope, that was not
+    continued yet."""
     rows = ImportJob.objects.filter(
         status__in=[Status.FAILED, Status.CANCELLED],
         done__gt=0,
@@ -213,8 +208,7 @@ def _stopped(job: ImportJob) -> ImportJob | None:
 
 
 def _begin(job: ImportJob, *, now: dt.datetime, enqueue: Enqueue | None) -> None:
-    """Start a checked import where an earlier one has stopped. In the transaction of the caller, who holds the lock
-    for it (``_turn_take``)."""
+    """Start a checked import where an earlier one has stopped. The caller's transaction holds ``BEGIN_IMPORT``."""
     earlier = _stopped(job)
     if earlier is not None:
         job.offset, job.done, job.counts = earlier.offset, earlier.done, earlier.counts

@@ -1,4 +1,4 @@
-"""The lines of an export: what each kind looks like, and a file of them in batches."""
+"""The lines of an export: a model for each kind, and a reader of files in batches."""
 
 import re
 import uuid
@@ -14,7 +14,7 @@ from memory.policy.restore import PastVersion
 
 FORMAT, VERSION = "memstate", 2
 END = "end"
-# Lines of a batch, which also ends with the line that reaches so many bytes.
+# The limits of a batch. It ends with the line that reaches either.
 LINES, BATCH_BYTES = 500, 4 * 1024 * 1024
 # More than the longest line of an export.
 MAX_LINE = 128 * 1024 * 1024
@@ -22,7 +22,7 @@ MAX_LINE = 128 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _KIND = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z0-9_]{1,20})"')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-# Of the name of a member, as much as fits a sentence.
+# Longer names of members are cut in sentences.
 _MAX_NAME = 100
 _SENTENCES = {"missing": "is missing", "extra_forbidden": "is not known; was the file written by a newer MemState?"}
 
@@ -34,13 +34,13 @@ class LineProblem(ValueRefused):
 
 
 class Header(BaseModel):
-    """The first line; of a newer version, it may have any other member."""
+    """The first line. Newer versions may add members."""
 
     version: int
 
 
 class End(Past):
-    """The last line, by which a file that was cut off is recognised."""
+    """The last line; a file without it was cut off."""
 
     type: Literal["end"]
     lines: int
@@ -66,7 +66,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def line_key(line: Any) -> tuple[Any, ...]:
-    """Return what lines of a kind are ordered by."""
+    """Return the sort key of a line within its kind."""
     match line:
         case PolicyLine():
             return (line.scope,)
@@ -80,7 +80,7 @@ def line_key(line: Any) -> tuple[Any, ...]:
 
 
 def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-    """Return the topics that a line belongs to, and those that it points to beside."""
+    """Return the topics that a line belongs to, and other topics that it refers to."""
     match line:
         case TopicHistory():
             return {line.id}, set()
@@ -94,8 +94,7 @@ def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 
 class Lines(NamedTuple):
-    """Lines of one kind that follow each other; ``first`` is the number of the first, ``offset`` the bytes of the file
-    up to their end."""
+    """Consecutive lines of one kind. ``first`` is the number of the first line, ``offset`` their end in the file."""
 
     kind: str
     lines: Sequence[bytes]
@@ -104,9 +103,9 @@ class Lines(NamedTuple):
 
 
 def lines_batches(file: IO[bytes], *, offset: int = 0, done: int = 0) -> Iterator[Lines]:
-    """Yield the lines after ``offset``, of which ``done`` come before, in batches of one kind, ``LINES`` at most.
+    """Yield the lines after ``offset`` in batches of one kind. ``done`` is the number of lines before ``offset``.
 
-    Raises ``LineProblem`` for a line that is too long or does not say what it is.
+    Raises ``LineProblem`` for a line that is too long or does not begin with its type.
     """
     file.seek(offset)
     batch: list[bytes] = []
@@ -125,7 +124,7 @@ def lines_batches(file: IO[bytes], *, offset: int = 0, done: int = 0) -> Iterato
 
 
 def line_parse(model: type[BaseModel], line: bytes) -> Any:
-    """Return what a line says. Raises ``LineProblem`` with what is wrong with it."""
+    """Parse a line. Raises ``LineProblem`` with the reason if it is invalid."""
     if not line.endswith(b"\n"):
         raise LineProblem("The file ends within this line. Make the export again.")
     if _NUL.search(line):
@@ -135,12 +134,12 @@ def line_parse(model: type[BaseModel], line: bytes) -> Any:
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         if first["type"] == "json_invalid":
-            said = f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}"
+            sentence = f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}"
         else:
             why = _SENTENCES.get(first["type"], f"is not valid: {first['msg'][0].lower()}{first['msg'][1:]}")
             place = ".".join(map(str, first["loc"]))
-            said = f"The member {place if len(place) <= _MAX_NAME else f'{place[:_MAX_NAME]}…'} {why}"
-        raise LineProblem(said if said.endswith("?") else f"{said.rstrip('.')}.") from problem
+            sentence = f"The member {place if len(place) <= _MAX_NAME else f'{place[:_MAX_NAME]}…'} {why}"
+        raise LineProblem(sentence if sentence.endswith("?") else f"{sentence.rstrip('.')}.") from problem
 
 
 def _kind_of(line: bytes, number: int) -> str:

@@ -1,31 +1,30 @@
-"""What a file would bring and what it would not: the outcome of a check, before anything is written."""
+"""The outcome of checking a file: what an import would write and what it would leave out."""
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-# How many bytes of how many have been dealt with.
+# Called with the bytes done and the size of the file.
 Progress = Callable[[int, int], object]
 
 BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
-# Why something is left out that is neither brought nor there already, in words that follow a number.
+# Outcomes in words that follow a number.
 REASONS = {
     BROUGHT: "imported",
-    THERE: "there already, and left as they are",
-    ERASED: "left out, because a purge has erased here what they belong to",
-    MISSING: "left out, because what they refer to is not here and does not come with the file",
+    THERE: "already present, not changed",
+    ERASED: "left out, because their topics were purged here",
+    MISSING: "left out, because they refer to topics that are neither here nor in the file",
 }
 MOST_PROBLEMS = 20
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What the check of a file has found. A file with ``problems`` is not imported, not even in parts.
+    """The result of checking a file. A file with ``problems`` is not imported, not even in parts.
 
-    ``sorts`` counts per kind of line how many would be ``brought``, are ``there``, or are left out, by reason
-    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here,
-    ``forecast`` about where new topics go and when they would be forgotten.
+    ``sorts`` counts lines by kind and outcome (``REASONS``, or a sentence of the source). ``losses`` are sentences
+    about what is not kept, ``forecast`` about the scopes of new topics and when they would be forgotten.
     """
 
     source: str
@@ -43,17 +42,17 @@ class ImportReport:
             counts_add(self.sorts, {sort: {why: times}})
 
     def total(self, why: str) -> int:
-        """Return how many, over all sorts."""
+        """Return how many lines of all sorts have this outcome."""
         return sum(counts.get(why, 0) for counts in self.sorts.values())
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> "ImportReport":
-        """Return the report that ``told`` was made of."""
-        return cls(**told)
+    def of(cls, members: dict[str, Any]) -> "ImportReport":
+        """Return a report from its JSON."""
+        return cls(**members)
 
 
 def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]]) -> None:
@@ -65,17 +64,18 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 
 
 def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
-    """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."; of what a
-    check has counted and nobody has ``done``, what would be brought."""
+    """Return a sentence for each sort and outcome, such as "12 links: already present, not changed."; for a check, not
+    ``done`` yet, "would be imported"."""
     words = REASONS if done else REASONS | {BROUGHT: "would be imported"}
-    told = []
-    for sort, reasons in counts_sorted(counts):
-        told += [f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}." for why, times in reasons.items()]
-    return told
+    return [
+        f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}."
+        for sort, reasons in counts_sorted(counts)
+        for why, times in reasons.items()
+    ]
 
 
 def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """Return the counts with sorts in the order of the file, and what is brought before what is not."""
+    """Return the counts with sorts in the order of the file, and imported lines before the others."""
     return [
         (sort, {why: counts[sort][why] for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index)})
         for sort in sorted(counts, key=[*SORTS, *counts].index)
@@ -83,11 +83,11 @@ def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str
 
 
 def noun_of(sort: str, times: int) -> str:
-    """Return what so many of a kind of line are called."""
+    """Return the noun for this number of lines of a kind."""
     return SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
 
 
-# What a kind of line is called, once and several times.
+# The noun for a kind of line, singular and plural.
 SORTS = {
     "policy": ("scope with a policy", "scopes with policies"),
     "topic": ("topic", "topics"),

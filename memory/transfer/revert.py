@@ -1,7 +1,6 @@
-"""Taking an import back: the topics that it has brought are released, but for those that somebody has written to since.
+"""Reverts an import: releases the topics that it created, except those that were changed since.
 
-Nothing is removed. Each step is a change by hand with a run of its own, which undo takes back; policies that came with
-the file stay.
+Nothing is deleted. Each step is a manual change with a run of its own, which can be undone. Imported policies stay.
 """
 
 import datetime as dt
@@ -9,7 +8,7 @@ import uuid
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict
@@ -18,13 +17,14 @@ from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_move
 from memory.jobs.resumable import job_get, job_lock
 from memory.models import AuditEvent, ForgetRun, ImportedTopic, ImportJob
 
-# So many of those that are left are named.
+# The most remaining topics that a preview names.
 NAMED = 20
+_IN_USE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)
 
 
 class RevertPreview(NamedTuple):
-    """What an import has brought, as it stands: how many topics can be released, how many were written to since and
-    are left, and how many have left retrieval already; of those that are left, the first, with their titles."""
+    """The topics of an import: how many can be released (``standing``), how many stay because they were changed since
+    (``written``), and how many are released or merged already (``gone``). ``left`` names the first that stay."""
 
     standing: int
     written: int
@@ -38,7 +38,7 @@ class RevertPreview(NamedTuple):
 
 
 class RevertStep(NamedTuple):
-    """What a step has released, with the run that takes it back (None for nothing), and what stands after it."""
+    """The result of a step: how many topics it released, its run (None if it released none), and a new preview."""
 
     released: int
     run: ForgetRun | None
@@ -46,7 +46,7 @@ class RevertStep(NamedTuple):
 
 
 def import_revert_preview(job_id: uuid.UUID, *, principal: Principal) -> RevertPreview:
-    """Return what an import has brought, as it stands. Three queries, one of which reads a row for each topic.
+    """Return which topics of an import can be released. Three queries, one of which reads a row for each topic.
 
     Raises ``NotAllowed`` below operator, ``NotVisible``.
     """
@@ -57,12 +57,12 @@ def import_revert_preview(job_id: uuid.UUID, *, principal: Principal) -> RevertP
 def import_release(
     job_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, expected: int | None = None
 ) -> RevertStep:
-    """Release topics that an import has brought, ``MOST_AT_ONCE`` at most, in one transaction; call it again for the
-    remainder. ``expected`` is the number that the preview showed (``RevertPreview.next``). Runs a few SQL statements
-    more than a manual change, however many topics.
+    """Release at most ``MOST_AT_ONCE`` topics of an import in one transaction; call it again for the remainder.
+    ``expected`` is the number that the preview showed (``RevertPreview.next``). A few statements more than a manual
+    change, for any number of topics.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import is not at its end, or if it would be another
-    number than ``expected``.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import is unfinished, or if the number of topics is
+    not ``expected``.
     """
     principal.require("operator")
     job_get(ImportJob, job_id, principal=principal)
@@ -70,10 +70,11 @@ def import_release(
         job = job_lock(ImportJob, job_id)
         if job.status in job.UNFINISHED or job.finished_at is None:
             raise Conflict(
-                f"This import is {job.get_status_display().lower()}; what it brings can be released once it has ended.",
+                f"This import is {job.get_status_display().lower()}. Its topics can be released when it has finished.",
                 code=ProblemCode.WRONG_STATUS,
             )
-        ids = list(_standing(job).order_by("topic_id").values_list("topic_id", flat=True)[:MOST_AT_ONCE])
+        topics = ImportedTopic.objects.filter(_IN_USE, ~_written(job), job=job).order_by("topic_id")
+        ids = list(topics.values_list("topic_id", flat=True)[:MOST_AT_ONCE])
         if expected is not None and expected != len(ids):
             raise Conflict(
                 f"This would release {len(ids):,} topics now, not {expected:,}. Preview it again.",
@@ -97,26 +98,16 @@ def _preview(job: ImportJob) -> RevertPreview:
     if job.finished_at is None:
         return RevertPreview(0, 0, 0, [])
     written = _written(job)
-    counts = _topics(job).aggregate(
-        standing=Count("topic", filter=_HERE & ~written),
-        written=Count("topic", filter=_HERE & written),
-        gone=Count("topic", filter=~_HERE),
+    topics = ImportedTopic.objects.filter(job=job)
+    counts = topics.aggregate(
+        standing=Count("topic", filter=_IN_USE & ~written),
+        written=Count("topic", filter=_IN_USE & written),
+        gone=Count("topic", filter=~_IN_USE),
     )
-    left = _topics(job).filter(_HERE & written).order_by("topic_id").values_list("topic_id", "topic__title")
+    left = topics.filter(_IN_USE & written).order_by("topic_id").values_list("topic_id", "topic__title")
     return RevertPreview(**counts, left=list(left[:NAMED]))
 
 
-_HERE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)
-
-
-def _topics(job: ImportJob) -> QuerySet[ImportedTopic]:
-    return ImportedTopic.objects.filter(job=job)
-
-
-def _standing(job: ImportJob) -> QuerySet[ImportedTopic]:
-    return _topics(job).filter(_HERE, ~_written(job))
-
-
 def _written(job: ImportJob) -> Q:
-    """What somebody has written to since the import has ended."""
+    """Return the condition that a topic was changed after the import."""
     return Q(topic__updated_at__gt=job.finished_at)

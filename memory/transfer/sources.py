@@ -1,7 +1,7 @@
-"""Files that something else than MemState has written: what an importer offers, and which there are.
+"""The interface of importers for files of other systems, and their registry.
 
-An importer turns a file into items of ingest; ``importing`` writes them. The same file has to give the same items in
-the same order each time, since an import that was killed goes on behind the last batch that is stored.
+An importer turns a file into items of ingest; ``importing`` writes them. The same file must always give the same items
+in the same order, because a killed import continues after the last stored batch.
 """
 
 import datetime as dt
@@ -15,8 +15,7 @@ from memory.transfer.report import ImportReport, Progress
 
 
 class Batch(NamedTuple):
-    """Items that are written in one transaction; ``offset`` and ``lines`` are bytes and entries of the file up to their
-    end, from its beginning on."""
+    """Items for one transaction; ``offset`` and ``lines`` count the bytes and entries of the file up to their end."""
 
     items: Sequence[IngestItem]
     offset: int
@@ -24,7 +23,7 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """A sort of file. ``name`` is what commands call it, ``title`` what people read, ``noun`` what one entry is."""
+    """A file format. ``name`` is for commands, ``title`` for people, ``noun`` the word for one entry."""
 
     name: str
     title: str
@@ -33,13 +32,12 @@ class Source(Protocol):
     def check(
         self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
     ) -> ImportReport:
-        """Read all of the file, and return what importing it into ``scope`` would bring, and what not and why, without
-        changing anything. ``digest`` and ``size`` are filled in by the caller. Raises ``RequestRefused`` for what is no
-        such file, ``OSError``."""
+        """Read the whole file and report what an import into ``scope`` would write and leave out. Changes nothing. The
+        caller sets ``digest`` and ``size``. Raises ``RequestRefused`` for a file of another format, ``OSError``."""
         ...
 
     def batches(self, path: Path, *, scope: str, now: dt.datetime, offset: int) -> Iterator[Batch]:
-        """Yield the items behind ``offset``, a few hundred at a time. ``now`` is when the import began."""
+        """Yield the items after ``offset``, a few hundred at a time. ``now`` is the start of the import."""
         ...
 
 

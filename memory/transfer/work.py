@@ -1,4 +1,4 @@
-"""The work of an import: one batch after the other, each in one transaction with the note how far it came."""
+"""The work of an import: one batch after the other, each with its progress in one transaction."""
 
 import datetime as dt
 import time
@@ -30,22 +30,22 @@ from memory.transfer.report import BROUGHT, ERASED, THERE, Progress, counts_add
 
 Counts = dict[str, dict[str, int]]
 
-_CHANGED = "The file is not the one that was checked any more."
-_GONE = "The file is not there any more; import it again, and it goes on where it stopped."
+_CHANGED = "The file has changed since it was checked."
+_MISSING = "The file no longer exists. Import it again to continue."
 _UNCHECKED = (
-    "Its check was begun twice and did not come to its end: the worker gives up what takes longer than "
-    "MEMSTATE_JOB_TIMEOUT. manage.py import FILE takes as long as it needs."
+    "Its check was started twice and did not finish: the worker stops a job after MEMSTATE_JOB_TIMEOUT. Use "
+    "manage.py import FILE, which has no time limit."
 )
 # A check starts over with each attempt.
 MOST_CHECKS = 2
-# A large purge takes longer than others have to wait for a lock.
+# A large purge takes longer than the usual wait for a lock.
 _WAIT_SECONDS = 300
 # How often a check saves its progress.
 _SAVE_SECONDS = 1.0
 
 
 class ImportStep(NamedTuple):
-    """A batch: bytes and lines of the file up to its end, and the work, which returns what became of its lines."""
+    """A batch: bytes and lines of the file up to its end, and the work, which returns counts by outcome."""
 
     offset: int
     done: int
@@ -56,7 +56,7 @@ def import_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
     """Import batches of a file until it is done or ``seconds`` have passed, and return the import (see ``job_work``).
-    One that was offered is checked, all of it. ``progress`` is called with bytes."""
+    An offered import is checked instead, without a limit of time. ``progress`` is called with bytes."""
     job = ImportJob.objects.get(pk=job_id)
     if job.status == Status.CHECKING:
         job_step(ImportJob, job_id, partial(_check, job, clock=clock, progress=progress), clock=clock, cause=_cause)
@@ -73,7 +73,7 @@ def import_work(
                 raise JobFailed(_CHANGED)
             return _steps(job, path, seen, clock=clock, until=until, progress=progress)
         except OSError as problem:
-            raise JobFailed(_GONE) from problem
+            raise JobFailed(_MISSING) from problem
 
     job = job_work(ImportJob, job_id, step, clock=clock, seconds=seconds, enqueue=enqueue, cause=_cause)
     if job.status not in job.UNFINISHED:
@@ -117,11 +117,11 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
 
 
 def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None) -> bool:
-    """Do steps from where the import is; return whether there is more to do. The file must stay what was ``seen``."""
+    """Import steps until ``until``; return whether steps remain. The file must not change since ``seen``."""
     steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
     try:
         for step in steps:
-            # After it was read, so that what was checked is what is imported.
+            # Checked after reading, so that only checked content is imported.
             if not file_is(path, seen):
                 break
             job = _step_do(job, step, now=clock())
@@ -139,11 +139,11 @@ def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: flo
 
 
 def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob:
-    """Do one step, and return the import as it is then."""
+    """Do one step, and return the updated import."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
-        # Before the import: the order in which a purge locks them, so that what it erases is not imported after it.
+        # Locked before the import, in the order of a purge, so that no erased text is imported after the purge.
         purges_wait()
         job = job_hold(job)
         counts_add(job.counts, step.work(job, job_principal(job, now=now)))
@@ -173,7 +173,7 @@ def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Imp
 
 
 def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
-    """Ingest items of another system's file; topics that are there, or were erased, are left."""
+    """Ingest items of another system's file, except topics that exist or were erased."""
     counts: Counts = {}
     named = {item_id(item) for item in given}
     there, erased = ids_known(list(named | {edge.to_topic_id for item in given for edge in item.edges}))
@@ -193,8 +193,8 @@ def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principa
 
 
 def _refused(outcome: object) -> str:
-    said = outcome.sentence if isinstance(outcome, MemoryProblem) else str(outcome)
-    return f"left out: {said.rstrip('.')}"
+    sentence = outcome.sentence if isinstance(outcome, MemoryProblem) else str(outcome)
+    return f"left out: {sentence.rstrip('.')}"
 
 
 def _cause(problem: Exception) -> str:

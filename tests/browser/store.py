@@ -49,7 +49,7 @@ def tables_keep(schema: str) -> None:
 
 
 def tables_are_kept(schema: str) -> bool:
-    """Tell whether something is kept under the name ``schema``."""
+    """Return whether something is kept under the name ``schema``."""
     return bool(_tables(schema))
 
 

@@ -14,7 +14,7 @@ from tests.client.proxy import Proxy, answer
 
 
 def matches(value: Any, kind: Any) -> bool:
-    """Tell whether a value is what an annotation says, with no member that it does not know."""
+    """Return whether a value is what an annotation says, with no member that it does not know."""
     origin = get_origin(kind)
     if kind is Any:
         return True

@@ -35,6 +35,8 @@ from memory.models import (
     StudyJob,
     Topic,
 )
+from memory.notifications.outbox import test_write
+from memory.notifications.targets import target_add
 from tests.cast import Caller, worker_turn
 from tests.console.people import account_make
 from tests.forgetting.shop import policy_put, run, topics_make
@@ -56,6 +58,7 @@ class Crowd:
     listing_id: uuid.UUID
     receipt_id: uuid.UUID
     access_id: int
+    target_id: uuid.UUID
     place: int = 1
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -70,6 +73,8 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     fields = [{"name": "city", "value": "Berlin"}]
     forgotten = topics_make(operator, n, days=200, fields=fields)
     topics_make(operator, n, days=1, fields=fields)
+    placed = [{"placement": "new_topic", "title": "topic", "scope": f"/place/{place}"} for place in range(n)]
+    operator.post("/v1/ingest/batch", placed).ok()
     main = forgotten[0]
     operator.post(
         "/v1/ingest/batch",
@@ -127,6 +132,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         listing_id=_listings_make(n, now),
         receipt_id=_receipts_make(n, now),
         access_id=_recall_make(forgotten, now),
+        target_id=_targets_make(n, now),
         extraction_id=_extractions_make(operator, n, now),
         import_id=_imports_make(n, now),
         **_conversations_make(forgotten, n, now),
@@ -155,6 +161,26 @@ def _recall_make(topics: list[str], now: dt.datetime) -> int:
         ShadowHit(access=access, topic_id=topic, rank=1, similarity=0.9, at=access.at) for topic in ids
     )
     return access.pk
+
+
+def _targets_make(n: int, now: dt.datetime) -> uuid.UUID:
+    """So many targets with a message each; return the first."""
+    targets = [
+        target_add(
+            kind="webhook",
+            name=f"target {place}",
+            address="https://93.184.216.34/",
+            events=["job_failed"],
+            regret_above=None,
+            reason="for the test",
+            principal=SYSTEM,
+            now=now,
+        )[0]
+        for place in range(n)
+    ]
+    for target in targets:
+        test_write(target, now=now)
+    return targets[0].pk
 
 
 def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:

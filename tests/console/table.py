@@ -32,6 +32,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "listing_id": uuid.UUID(int=7),
     "receipt_id": uuid.UUID(int=7),
     "access_id": 7_000_000,
+    "target_id": uuid.UUID(int=7),
     "what": "scope",
 }
 # What stands behind the question mark where a page is about something.
@@ -49,6 +50,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "policy_rollback": {"scope": "/", "to": "1"},
     "recall": {"again": "1"},
     "caller": {"name": "key:agent"},
+    "scope": {"scope": "/place"},
 }
 
 

@@ -1,8 +1,11 @@
 """The audit page: every change, filtered, counted, and taken away as a file that is safe to open."""
 
 import csv
+import datetime as dt
 import io
 import json
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -44,7 +47,7 @@ def test_saved_policies_are_in_the_journal_too(looker: Client, operator: Caller)
     assert rows_of(page) == 2
     assert "shorter weeks" in page
     assert "half_life_days" in page
-    assert page.index("policy rolled back") < page.index("policy saved")
+    assert page.index("Policy rolled back") < page.index("Policy saved")
     assert rows_of(looker.get("/audit/", {"action": "policy_*"}).content.decode()) == 2
     assert "2 changes" in looker.get("/audit/count/", {"scope": "/team"}).content.decode()
 
@@ -68,7 +71,7 @@ def test_filters_take_the_words_that_the_page_shows(looker: Client, agent: Calle
     def found(**query: str) -> int:
         return rows_of(looker.get("/audit/", {"scope": "/team", **query}).content.decode())
 
-    assert [found(action=said) for said in ("ingest new topic", "ingest", "Ingest_new_topic", "pinned")] == [2, 2, 2, 1]
+    assert [found(action=said) for said in ("Created", "ingest", "Ingest_new_topic", "pinned")] == [2, 2, 2, 1]
     assert found(action="ing") == 0
     assert [found(actor=said) for said in ("operator", "key:operator", "oper")] == [2, 2, 0]
 
@@ -82,6 +85,7 @@ def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operat
 
     page = looker.get("/audit/", {"scope": "/team", "action": "run applied"}).content.decode()
     assert rows_of(page) == 1
+    assert "archived 1" in page
     assert f'href="/runs/{run.pk}/"' in page
     assert "Scheduled run" in page
     assert rows_of(looker.get("/audit/", {"actor": "system", "scope": "/team"}).content.decode()) == 1
@@ -89,11 +93,62 @@ def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operat
     assert "4 changes" in looker.get("/audit/count/", {"scope": "/team"}).content.decode()
 
 
+def test_the_last_24_hours_come_first_and_other_ranges_are_in_the_address(looker: Client, db: None) -> None:
+    now = timezone.now()
+    for hours in (0.5, 5, 30, 24 * 10, 24 * 100):
+        AuditEvent.objects.create(at=now - dt.timedelta(hours=hours), actor="system", action="noted", scope="/t")
+
+    def found(**query: str) -> int:
+        return rows_of(looker.get("/audit/", {"scope": "/t", **query}).content.decode())
+
+    ranges = ("", "1h", "24h", "7d", "30d", "all", "custom", "no such")
+    assert [found(range=each) for each in ranges] == [2, 1, 2, 3, 4, 5, 5, 2]
+    minute = f"{now - dt.timedelta(hours=6):%Y-%m-%dT%H:%M}"
+    assert (found(since=minute), found(until=minute), found(range="1h", since=minute)) == (2, 3, 1)
+    day = f"{now - dt.timedelta(hours=30):%Y-%m-%d}"
+    own = looker.get("/audit/", {"range": "custom", "since": day, "until": day}).content.decode()
+    assert (f'value="{day}T00:00"' in own, f'value="{day}T23:59"' in own) == (True, True)
+    count = looker.get("/audit/count/", {"scope": "/t", "range": "7d"}).content.decode()
+    assert "3 changes" in count
+
+
+def test_the_history_of_one_topic_has_no_range_by_itself(looker: Client, agent: Caller) -> None:
+    topic = agent.remember("A passport")
+    AuditEvent.objects.update(at=timezone.now() - dt.timedelta(days=90))
+    assert rows_of(looker.get("/audit/", {"topic": topic}).content.decode()) == 1
+    assert rows_of(looker.get("/audit/").content.decode()) == 0
+
+
+def test_changes_are_counted_by_kind_and_person_with_links(looker: Client, agent: Caller, operator: Caller) -> None:
+    agent.remember("One", scope="/team")
+    topic = operator.remember("Two", scope="/team")
+    operator.post(f"/v1/topics/{topic}/pin", {}).ok()
+
+    part = looker.get("/audit/summary/", {"scope": "/team", "range": "1h"}, headers={"HX-Request": "true"})
+    links = dict(re.findall(r'<a href="([^"]*)">([^<]*) <span class="num">', part.content.decode()))
+    assert "<html" not in part.content.decode()
+    assert sorted(links.values()) == ["Created", "Pinned", "key:agent", "key:operator"]
+    for address, count in zip(sorted(links, key=links.__getitem__), (2, 1, 1, 2), strict=True):
+        assert rows_of(looker.get(unescape(address)).content.decode()) == count, address
+    assert "<html" in looker.get("/audit/summary/").content.decode()
+
+
+def test_people_agents_and_automatic_runs_are_told_apart(looker: Client, db: None) -> None:
+    for actor in ("user:admin", "key:tour agent", "key:other", "system"):
+        AuditEvent.objects.create(at=timezone.now(), actor=actor, action="noted", scope="/t")
+
+    def found(by: str) -> int:
+        return rows_of(looker.get("/audit/", {"scope": "/t", "by": by}).content.decode())
+
+    assert [found(by) for by in ("", "people", "agents", "automatic", "odd")] == [4, 1, 2, 1, 4]
+
+
 def test_a_filter_that_makes_no_sense_is_explained_in_place(looker: Client, db: None) -> None:
     page = looker.get("/audit/", {"since": "yesterday", "scope": "no scope", "topic": "7"})
 
     assert page.status_code == 200
-    assert {"invalid", "invalid-scope"} <= set(codes_of(page))
+    # The date and the id, and the scope.
+    assert sorted(codes_of(page)) == ["invalid", "invalid", "invalid-scope"]
     assert 'aria-invalid="true"' in page.content.decode()
 
 

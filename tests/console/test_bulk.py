@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from memory.models import AuditEvent, ForgetRun, Topic, Vitality
 from tests.cast import Caller, worker_turn
@@ -193,3 +194,62 @@ def test_what_was_pinned_or_unpinned_after_the_page_was_shown_is_left_out_of_an_
     assert "2 topics are archived." in done
     assert "It was pinned while you looked: 1. It was unpinned while you looked: 1." in done
     assert {str(topic) for topic in Topic.objects.filter(rung=3).values_list("id", flat=True)} == {one, kept}
+
+
+# --- At once ---------------------------------------------------------------------------------------------------------
+
+
+def picked(client: Client, verb: str, topics: list[str], **more: Any) -> Any:
+    """Post what a list posts: the topics that were picked, and when it was shown."""
+    seen_at = timezone.now().isoformat()
+    return client.post(f"/bulk/{verb}/", {"topic": topics, "seen_at": seen_at, "next": "/archived/", **more})
+
+
+@pytest.mark.parametrize("verb", ["archive", "pin", "unpin", "restore"])
+def test_what_can_be_undone_is_done_at_once_to_what_was_picked(op: Client, operator: Caller, verb: str) -> None:
+    made = topics_make(operator, 3, pinned=verb == "unpin")
+    if verb == "restore":
+        archive(operator, made)
+    counted()
+    before = dump(*JOURNALS, "django_session")
+    assert picked(op, verb, made).headers["Location"] == "/archived/"
+    assert dump(*JOURNALS, "django_session") != before
+    (undo,) = re.findall(r'action="(/undo/[^"]+)"', op.get("/archived/").content.decode())
+    op.post(undo)
+    counted()
+    assert dump(*JOURNALS, "django_session") == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"), [("release", {}), ("purge", {}), ("restore", {"all": "archived"}), ("pin", {"seen_at": ""})]
+)
+def test_the_rest_is_asked_first_and_no_token_is_in_the_address(
+    op: Client, operator: Caller, verb: str, more: dict[str, str]
+) -> None:
+    made = topics_make(operator, 2)
+    archive(operator, made)
+    events = AuditEvent.objects.count()
+    address = picked(op, verb, made, csrfmiddlewaretoken="x" * 64, scope="/", **more).headers["Location"]
+    assert address.startswith(f"/bulk/{verb}/?")
+    assert "csrf" not in address
+    assert ("topic=" in address) == ("all" not in more)
+    assert AuditEvent.objects.count() == events
+    assert "2 topics" in op.get(address).content.decode()
+
+
+def test_what_was_changed_after_the_list_was_shown_is_skipped(op: Client, operator: Caller) -> None:
+    one, edited = operator.remember("one"), operator.remember("edited")
+    seen_at = timezone.now().isoformat()
+    operator.patch(f"/v1/topics/{edited}", {"title": "another"}).ok()
+    done = op.post("/bulk/archive/", {"topic": [one, edited], "seen_at": seen_at}, follow=True).content.decode()
+    assert "It was changed while you looked: 1." in done
+    assert (Topic.objects.get(id=one).rung, Topic.objects.get(id=edited).rung) == (3, 0)
+
+
+def test_a_list_that_changes_in_place_follows_the_redirect_itself(op: Client, operator: Caller) -> None:
+    one = operator.remember("one")
+    headers = {"HX-Request": "true", "HX-Target": "content"}
+    reply = op.post(f"/topics/{one}/archive/", {"next": "/lookup/"}, headers=headers)
+    assert (reply.status_code, reply.headers["Location"]) == (302, "/lookup/")
+    reply = op.post(f"/topics/{one}/archive/", {"next": "/lookup/"}, headers=headers)
+    assert (reply.status_code, reply.headers["HX-Reselect"]) == (409, ".notice")

@@ -13,14 +13,21 @@ from tests.console.table import Address, addresses
 FEW, MANY = 10, 200
 # Addresses of forms lead back to their page; what cannot be done any more says so.
 EXPECTED = {
+    "policy_edit": 302,
     "policy_effect": 302,
+    "policy_rules_effect": 302,
     "run_progress": 302,
+    "demo_progress": 302,
+    "topic_peek": 302,
+    "duplicate_peek": 302,
     "overview_queries": 302,
     "extraction_progress": 302,
     "conversation_turn": 302,
     "conversation_written": 302,
     "study_progress": 302,
     "transfer_progress": 302,
+    "notifications_sent": 302,
+    "forget_receipts_check_progress": 302,
     "schedules_pulse": 302,
     "salience_save": 302,
     "salience_dry_run": 302,

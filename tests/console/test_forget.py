@@ -151,7 +151,7 @@ def test_a_purge_has_to_be_typed_and_leaves_a_receipt(op: Client, operator: Call
     said = text_of(reply)
     assert reply.redirect_chain[-1][0].startswith("/forget/receipts/")
     assert "This is the receipt" in said
-    assert "Undo" not in said
+    assert "Undo" not in said.rpartition("Shortcuts")[0]
     assert "ann@example.org" not in said
     assert "Salary of Ann" not in said
     assert gone(one)
@@ -443,7 +443,7 @@ def test_receipts_are_listed_and_shown_and_say_whether_the_chain_is_whole(
         reply = looker.get(address)
         assert reply.status_code == 200, address
         said = body_of(reply)
-        assert receipt.hash[:12] in said
+        assert (str(receipt.pk) if address == "/forget/receipts/" else receipt.hash) in said
         assert "first secret" not in said
         assert "second secret" not in said
     assert "Verified 2 receipts" in text_of(looker.get("/forget/receipts/chain/"))

@@ -237,6 +237,7 @@ def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     assert looker.post("/demo/").status_code == 403
     assert op.post("/demo/").status_code == 302
     assert [each.func() for each in OrmQ.objects.all()] == ["memory.jobs.tasks.demo_load"]
+    assert '<progress max="2000" value="0"' in text_of(op, "/demo/progress/", headers=PART)
     monkeypatch.setattr(tasks, "DEMO_TOPICS", 30)
     assert 30 == tasks.demo_load() <= Topic.objects.count()
     assert tasks.demo_load() == 0
@@ -268,7 +269,7 @@ def test_what_waits_is_counted_in_the_menu_and_named_at_home(looker: Client) -> 
     now = timezone.now()
     Failure.objects.create(id="1", name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
     page = text_of(looker, "/")
-    assert re.search(r'Schedules <span class="waits num" title="Waiting">1</span>', page)
+    assert re.search(r'Settings <span class="waits num" title="Waiting">1</span>', page)
     assert "1 job</a> failed in the last 24 hours" in page
     assert 'class="waits' in text_of(looker, "/audit/")
 
@@ -284,7 +285,7 @@ def test_the_line_of_live_topics_follows_what_was_written_and_archived(operator:
     topics_restore([uuid.UUID(ids[0])], principal=SYSTEM, reason="", now=now)
 
     assert topic_counts().live == 4
-    assert live_days(4, days=5, now=now) == [0, 5, 5, 3, 4]
+    assert [day.live for day in live_days(4, days=5, now=now)] == [0, 5, 5, 3, 4]
 
 
 def test_it_is_said_whether_anything_leaves_the_machine(looker: Client, settings: Any) -> None:

@@ -11,11 +11,13 @@ from django.db.models import Max
 from django.test import Client
 from django.utils import timezone
 
+from memory.console.rule_form import rule_form_of
 from memory.core.policy_presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
 from memory.policy.read import policy_show
 from memory.policy.save import policy_save
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from tests.cast import Caller, Clock
 from tests.console.people import body_of, codes_of, person, statements_of
 
@@ -72,7 +74,7 @@ def words(html: str) -> str:
 def test_without_a_policy_the_tree_says_so_and_what_to_do(op: Client):
     said = page(op, "/policies/")
     assert "Only defaults apply" in said
-    assert "Set a policy" in said
+    assert "Set values" in said
 
 
 def test_the_tree_shows_each_policy_with_what_it_sets_and_who_changed_it_last(looker: Client, agent: Caller):
@@ -86,7 +88,7 @@ def test_the_tree_shows_each_policy_with_what_it_sets_and_who_changed_it_last(lo
     places = [said.index(f" {path} ") for path in ("/user", "/user/mara", "/user-data")]
     assert places == sorted(places)
     assert re.search(r"balanced 1 value automatic 0 Version 1 by mara, now small memory", said)
-    assert re.search(r"/user 1 value , 1 rule with approval 1 Version 1 by mara, now ask first", said)
+    assert re.search(r"/user 1 value , 1 rule need approval 1 Version 1 by mara, now ask first", said)
     assert re.search(r"/user/mara 1 value off 1 Version 1", said)
 
 
@@ -110,19 +112,20 @@ def test_every_value_in_force_is_shown_with_its_source(looker: Client, settings:
     settings.MEMSTATE_KNOBS = {"shadow_share": 0.1}
     saved(preset="memstate", cron="30 4 * * *")
     saved("/user", half_life_days=7)
-    said = page(looker, "/policies/at/?scope=/user")
-    assert re.search(r"half_life_days [a-z ]+ 7 set here", said)
-    assert re.search(r"strategy [a-z ]+ static preset memstate, /", said)
-    assert re.search(r"cron [a-zA-Z ,]+ 30 4 \* \* \* /", said)
-    assert re.search(r"shadow_share [a-z ]+ 0\.1 environment", said)
-    assert re.search(r"shadow_top_k [a-z ]+ 10 default", said)
+    html = body_of(looker.get("/policies/at/?scope=/user"))
+    assert re.search(r"Half-life in days</label> <span class=\"badge accent\">set here", html)
+    assert 'name="half_life_days" value="7"' in html
+    assert "static (preset memstate, /)" in html
+    assert 'placeholder="30 4 * * * (from /)"' in html
+    assert 'placeholder="0.1 (environment)"' in html
+    assert 'placeholder="10 (default)"' in html
 
 
 def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looker: Client):
     saved(rules=[PIN])
     saved("/user", preset="graduated", rules=[{**PIN, "name": "mine", "enabled": False}])
-    said = page(looker, "/policies/at/?scope=/user")
-    names = ["mine off", "from 90 days only identity and decision on preset graduated", "keep decisions on from /"]
+    said = page(looker, f"{RULES}/user")
+    names = ["mine off", "from 90 days only identity and decision preset graduated", "keep decisions from /"]
     places = [said.index(name) for name in names]
     assert places == sorted(places)
     assert "After an ingest: pin topics whose kind is decision." in said
@@ -131,8 +134,8 @@ def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looke
 def test_a_scope_without_a_policy_says_which_one_governs_it(looker: Client):
     saved("/user", half_life_days=7)
     said = page(looker, "/policies/at/?scope=/user/mara/food")
-    assert "Nothing is set here. The values in force come from /user" in said
-    assert "No version yet" in said
+    assert "Nothing set here, inherits version 1 of /user" in said
+    assert "No version yet" in page(looker, "/policies/versions/?scope=/user/mara/food")
 
 
 def test_what_is_no_scope_is_refused(looker: Client):
@@ -157,10 +160,10 @@ def test_a_half_life_on_its_way_shows_how_far_it_is(looker: Client):
 def test_versions_are_paged_and_each_has_a_page_of_its_own(looker: Client):
     for number in range(1, 26):
         saved(half_life_days=number, reason=f"try {number}")
-    html = body_of(looker.get("/policies/at/"))
+    html = body_of(looker.get("/policies/versions/"))
     assert "try 25" in html
     assert "try 5”" not in html
-    older = page(looker, "/policies/at/?cursor=6")
+    older = page(looker, "/policies/versions/?cursor=6")
     assert "“try 5”" in older
     version = page(looker, "/policies/version/?scope=/&number=7")
     assert "“try 7”" in version
@@ -218,9 +221,9 @@ def test_a_policy_can_be_emptied(op: Client):
 def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):
     saved(half_life_days=7)
     saved(half_life_days=9)
-    for address in ("/policies/", "/policies/at/", "/policies/version/?number=1", "/policies/presets/"):
-        html = body_of(looker.get(address))
-        assert "/policies/edit/" not in html, address
+    for address in ("", "at/", "rules/", "versions/", "version/?number=1", "presets/"):
+        html = body_of(looker.get(f"/policies/{address}"))
+        assert 'id="save"' not in html, address
         assert "/policies/rollback/" not in html, address
     assert looker.get("/policies/rollback/?to=1").status_code == 403
     assert looker.post("/policies/rollback/?to=1", {"base_version": 2, "reason": "x"}).status_code == 403
@@ -229,7 +232,9 @@ def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):
 
 # --- Editing ---------------------------------------------------------------------------------------------------------
 
-EDIT = "/policies/edit/?scope="
+EDIT = "/policies/at/?scope="
+RULES = "/policies/rules/?scope="
+STEP = "/policies/rules/effect/?scope="
 EFFECT = "/policies/edit/effect/?scope="
 # What the browser adds while somebody types.
 TYPING = {"HX-Request": "true", "HX-Target": "policy-tried"}
@@ -237,7 +242,7 @@ TYPING = {"HX-Request": "true", "HX-Target": "policy-tried"}
 
 def sent(html: str) -> dict[str, str]:
     """Return what a browser would send of the editor as it stands on a page."""
-    form = html.partition('class="policy-editor')[2].partition("</form>")[0]
+    form = html.partition('id="policy-editor"')[2].partition("</form>")[0]
     texts = {}
     for tag in re.findall(r"<input [^>]*>", form):
         attributes = dict(re.findall(r'([a-z-]+)="([^"]*)"', tag))
@@ -250,9 +255,9 @@ def sent(html: str) -> dict[str, str]:
     return {name: text for name, text in texts.items() if name != "csrfmiddlewaretoken"}
 
 
-def opened(client: Client, scope: str = "/", more: str = "") -> dict[str, str]:
+def opened(client: Client, scope: str = "/", more: str = "", tab: str = EDIT) -> dict[str, str]:
     """Return what the editor of ``scope`` would send if nothing were typed."""
-    reply = client.get(f"{EDIT}{scope}{more}")
+    reply = client.get(f"{tab}{scope}{more}")
     assert reply.status_code == 200, body_of(reply)[:1000]
     return sent(body_of(reply))
 
@@ -306,9 +311,10 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "text", "code"), REFUSED)
 def test_what_makes_no_sense_is_refused_in_place_and_what_was_typed_stays(op: Client, name: str, text: str, code: str):
     saved(half_life_days=7)
-    draft = opened(op)
+    tab = RULES if name == "rules" else EDIT
+    draft = opened(op, tab=tab)
     typed = {**draft, name: text, "topic_count_soft_limit": "123", "reason": "to try"}
-    reply = op.post(f"{EDIT}/", typed)
+    reply = op.post(f"{tab}/", typed)
     html = body_of(reply)
     assert reply.status_code == 422
     # Beside its field.
@@ -375,46 +381,183 @@ def test_a_preset_loaded_as_draft_and_saved_is_the_preset(op: Client):
 def test_values_that_go_before_a_preset_are_named_and_can_be_given_up(op: Client):
     typed = {**opened(op, "/user"), "half_life_days": "7", "cron": "0 5 * * *", "preset": "relevance"}
     html = body_of(op.post(f"{EFFECT}/user", typed))
-    assert "Set here, overriding the preset relevance: half_life_days" in words(html)
+    assert "Overrides preset relevance: half_life_days" in words(html)
     given_up = sent(body_of(op.post(f"{EFFECT}/user", {**typed, "preset_taken": "yes"})))
     assert (given_up["half_life_days"], given_up["cron"], given_up["preset"]) == ("", "0 5 * * *", "relevance")
 
 
-def test_a_shipped_set_is_added_and_single_rules_are_switched_and_removed(op: Client):
+def test_a_shipped_set_is_added_and_single_rules_are_switched_moved_and_removed(op: Client):
     saved(rules=[PIN])
-    draft = opened(op, "/user", "&add=ttl_by_kind")
+    draft = opened(op, "/user", "&add=ttl_by_kind", tab=RULES)
     assert json.loads(draft["rules"])[0]["name"] == "session_state lives 24h"
     # A rule from above is switched off by one of its name here.
-    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "switch": "keep decisions"})))
-    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "switch": "tool_output lives 7d"})))
-    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "drop": "decision lives 365d"})))
-    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "add": "yes", "set": "scope_and_age"})))
-    op.post(f"{EDIT}/user", {**draft, "reason": "rules"})
-    states = {rule.name: rule.enabled for rule in policies_current().effective("/user").rules.rules}
-    assert states == {
-        "session_state lives 24h": True,
-        "tool_output lives 7d": False,
-        "project_status lives 30d": True,
-        "preference lives 730d": True,
-        "keep decisions": False,
-        "old projects after 30 days": True,
-    }
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "switch": "keep decisions"})))
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "switch": "tool_output lives 7d"})))
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "drop": "decision lives 365d"})))
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "add": "yes", "set": "scope_and_age"})))
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "up": "keep decisions"})))
+    draft = sent(body_of(op.post(f"{STEP}/user", {**draft, "down": "session_state lives 24h"})))
+    op.post(f"{RULES}/user", {**draft, "reason": "rules"})
+    assert [(rule.name, rule.enabled) for rule in policies_current().policies["/user"].rules] == [
+        ("tool_output lives 7d", False),
+        ("session_state lives 24h", True),
+        ("project_status lives 30d", True),
+        ("keep decisions", False),
+        ("preference lives 730d", True),
+        ("old projects after 30 days", True),
+    ]
     assert policies_current().effective("/").rules.rules[0].enabled
 
 
 def test_a_link_opens_a_draft_with_one_rule_switched(op: Client):
     saved(rules=[PIN])
-    draft = opened(op, "/", "&switch=keep decisions")
+    draft = opened(op, "/", "&switch=keep decisions", tab=RULES)
     assert json.loads(draft["rules"])[0]["enabled"] is False
-    assert op.get(f"{EDIT}/&switch=nothing like it").status_code == 400
+    assert op.get(f"{RULES}/&switch=nothing like it").status_code == 400
 
 
 def test_a_step_that_makes_no_sense_loses_nothing(op: Client):
-    typed = {**opened(op), "rules": "[{", "cron": "0 5 * * *", "switch": "tea", "reason": "so far"}
-    reply = op.post(f"{EFFECT}/", typed)
+    typed = {**opened(op, tab=RULES), "rules": "[{", "cron": "0 5 * * *", "switch": "tea", "reason": "so far"}
+    reply = op.post(f"{STEP}/", typed)
     assert reply.status_code == 422
     kept = sent(body_of(reply))
     assert (kept["rules"], kept["cron"], kept["reason"]) == ("[{", "0 5 * * *", "so far")
+
+
+# --- The form of a rule ----------------------------------------------------------------------------------------------
+
+
+def rows(*rows: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return rows of a condition as a form sends them: level, not, what, op and value of each."""
+    names = ("level", "negated", "what", "op", "value")
+    said = {f"row-{name}": [row[at] for row in rows] for at, name in enumerate(names)}
+    return {**said, "row-name": [row[5] if len(row) > 5 else "" for row in rows]}
+
+
+def ruled(**said: Any) -> dict[str, Any]:
+    """Return the form of a new rule as it is sent."""
+    plain = {"editing": "", "enabled": "yes", "name": "old output", "action": "archive", "match": "all"}
+    return {f"rule-{name}": value for name, value in {**plain, "events": ["cron", "manual"], **said}.items()}
+
+
+def test_a_rule_is_added_by_choosing_from_lists_and_saved_with_the_draft(op: Client):
+    saved("/user", half_life_days=7, rules=[PIN])
+    draft = opened(op, "/user", tab=RULES)
+    html = body_of(op.post(f"{STEP}/user", {**draft, "new": "yes"}))
+    assert 'name="rule-name"' in html
+    condition = rows(
+        ("0", "", "kind", "in", "tool_output, session_state"),
+        ("0", "not", "any", "is", ""),
+        ("1", "", "idle", "<", "30d"),
+        ("1", "", "retrievals", ">", "3"),
+        ("1", "not", "field", "contains", "open", "state"),
+        ("0", "", "score", "<=", "0.5"),
+        ("0", "", "", "is", ""),
+    )
+    typed = {**draft, **ruled(), **condition, "apply": "yes"}
+    draft = sent(body_of(op.post(f"{STEP}/user", typed)))
+    op.post(f"{RULES}/user", {**draft, "reason": "a rule"})
+    version = PolicyVersion.objects.get(scope="/user", number=2)
+    assert version.values == {"half_life_days": 7}
+    assert [rule["name"] for rule in version.rules] == ["keep decisions", "old output"]
+    assert version.rules[1] == {
+        "name": "old output",
+        "action": "archive",
+        "events": ["cron", "manual"],
+        "enabled": True,
+        "condition": {
+            "all": [
+                {"field": "kind", "op": "in", "value": ["tool_output", "session_state"]},
+                {
+                    "not": {
+                        "any": [
+                            {"field": "idle", "op": "<", "value": "30d"},
+                            {"field": "retrievals", "op": ">", "value": 3},
+                            {"not": {"field": {"name": "state", "op": "contains", "value": "open"}}},
+                        ]
+                    }
+                },
+                {"field": "score", "op": "<=", "value": 0.5},
+            ]
+        },
+    }
+
+
+def test_a_rule_is_changed_in_its_place_also_by_saving_while_its_form_is_open(op: Client):
+    saved(rules=[PIN, {**PIN, "name": "second"}])
+    draft = opened(op, tab=RULES)
+    html = body_of(op.post(f"{STEP}/", {**draft, "edit": "keep decisions"}))
+    assert 'name="rule-editing" value="keep decisions"' in html
+    assert 'value="decision"' in html
+    typed = ruled(editing="keep decisions", name="keep choices", action="pin", events=["ingest_complete"])
+    op.post(f"{RULES}/", {**draft, **typed, **rows(("0", "", "kind", "is", "choice")), "save": "yes", "reason": "r"})
+    first, second = policies_current().policies["/"].rules
+    assert (first.name, first.condition) == ("keep choices", {"field": "kind", "op": "is", "value": "choice"})
+    assert second.name == "second"
+
+
+WRONG = [
+    ({"name": ""}, ("0", "", "kind", "is", "x"), "invalid-rule"),
+    ({"name": "keep decisions"}, ("0", "", "kind", "is", "x"), "invalid-rule"),
+    ({"action": "melt"}, ("0", "", "kind", "is", "x"), "invalid-rule"),
+    ({"action": "categorize"}, ("0", "", "kind", "is", "x"), "invalid-rule"),
+    ({"events": []}, ("0", "", "kind", "is", "x"), "invalid-rule"),
+    ({}, ("0", "", "age", "is", "7d"), "unknown-operator"),
+    ({}, ("0", "", "age", ">", "a week"), "invalid-duration"),
+    ({}, ("0", "", "retrievals", ">", "some"), "invalid-condition-value"),
+    ({}, ("0", "", "colour", "is", "red"), "unknown-condition-field"),
+    ({}, ("0", "", "text", "matches", "(?=a)"), "invalid-pattern"),
+    ({}, ("0", "", "any", "is", ""), "invalid-condition"),
+    ({}, ("0", "", "", "is", ""), "invalid-condition"),
+    ({}, ("0", "", "category", "has", "late"), None),
+]
+
+
+@pytest.mark.parametrize(("said", "row", "code"), WRONG)
+def test_a_rule_that_makes_no_sense_is_refused_in_place_and_nothing_is_changed(
+    op: Client, said: dict[str, Any], row: tuple[str, ...], code: str | None
+):
+    saved(rules=[PIN])
+    draft = opened(op, tab=RULES)
+    typed = {**draft, **ruled(**said), **rows(row), "reason": "so far"}
+    for address, button in ((STEP, "apply"), (RULES, "save")):
+        if code is None and button == "save":
+            continue
+        reply = op.post(f"{address}/", {**typed, button: "yes"})
+        html = body_of(reply)
+        if code is None:
+            assert reply.status_code == 200
+            continue
+        assert (reply.status_code, codes_of(reply)[:1]) == (422, [code])
+        kept = sent(html)
+        assert (kept["reason"], kept["rules"]) == ("so far", draft["rules"])
+        assert kept["row-value"] == row[4]
+    assert policies_current().numbers["/"] == 1
+
+
+def test_the_wrong_row_of_several_is_the_one_that_is_marked(op: Client):
+    draft = opened(op, tab=RULES)
+    said = rows(("0", "", "kind", "is", "x"), ("0", "not", "all", "is", ""), ("1", "", "age", ">", "soon"))
+    html = body_of(op.post(f"{STEP}/", {**draft, **ruled(), **said, "apply": "yes"}))
+    marked = [row for row in html.split('class="rule-row"')[1:] if "errorlist" in row.partition("</li>\n")[0]]
+    assert len(marked) == 1
+    assert 'value="soon"' in marked[0]
+
+
+def test_rows_are_added_and_removed_and_an_open_form_can_be_left(op: Client):
+    draft = {**opened(op, tab=RULES), **ruled()}
+    said = rows(("0", "", "any", "is", ""), ("1", "", "kind", "is", "x"))
+    html = body_of(op.post(f"{STEP}/", {**draft, **said, "row_add": "yes"}))
+    assert re.findall(r'class="rule-row" data-level="(\d)"', html) == ["0", "1", "1"]
+    html = body_of(op.post(f"{STEP}/", {**draft, **said, "row_drop": "0"}))
+    assert re.findall(r'class="rule-row" data-level="(\d)"', html) == ["1"]
+    assert 'class="rule-row"' not in body_of(op.post(f"{STEP}/", {**draft, **said, "cancel": "yes"}))
+
+
+@pytest.mark.parametrize("name", SHIPPED_RULE_SETS)
+def test_the_form_of_a_shipped_rule_says_that_rule(name: str):
+    for rule in SHIPPED_RULE_SETS[name]:
+        assert rule_form_of(rule).rule("/") == rule.as_json()
 
 
 # --- Two operators ---------------------------------------------------------------------------------------------------
@@ -429,7 +572,7 @@ def test_the_second_of_two_operators_is_told_and_nothing_typed_is_lost(op: Clien
     html = body_of(reply)
     assert (reply.status_code, codes_of(reply)) == (409, ["policy-changed"])
     assert "user:administrator" in html
-    assert re.search(r"half_life_days 7 → becomes 9 mode inherited → becomes review", words(html))
+    assert re.search(r"half_life_days 7 → becomes 9 Runs mode inherited → becomes review", words(html))
     assert "they were first" in html
     kept = sent(html)
     assert {name: kept[name] for name in typed} == typed
@@ -490,13 +633,22 @@ def test_a_draft_whose_version_is_no_longer_the_newest_says_so_while_it_is_typed
 
 
 def test_the_address_of_a_step_leads_back_to_the_editor(op: Client):
-    assert op.get(f"{EFFECT}/user").headers["Location"] == "/policies/edit/?scope=%2Fuser"
+    assert op.get(f"{EFFECT}/user").headers["Location"] == "/policies/at/?scope=%2Fuser"
+    assert op.get(f"{STEP}/user").headers["Location"] == "/policies/rules/?scope=%2Fuser"
 
 
-def test_a_reader_may_neither_edit_nor_save(looker: Client):
-    assert looker.get(f"{EDIT}/").status_code == 403
-    assert looker.post(f"{EDIT}/", {"base_version": "0", "mode": "off", "reason": "x"}).status_code == 403
-    assert looker.post(f"{EFFECT}/", {"base_version": "0", "mode": "off"}).status_code == 403
+def test_the_address_of_the_old_editor_leads_to_the_tab_that_has_what_it_asks_for(op: Client):
+    assert op.get("/policies/edit/?scope=/a&half_life_days=3").headers["Location"] == (
+        "/policies/at/?scope=%2Fa&half_life_days=3"
+    )
+    assert op.get("/policies/edit/?scope=/a&add=auto_pin").headers["Location"].startswith("/policies/rules/?scope=%2Fa")
+
+
+def test_a_reader_may_try_a_draft_and_not_save_it(looker: Client):
+    for tab, step in ((EDIT, EFFECT), (RULES, STEP)):
+        assert looker.get(f"{tab}/").status_code == 200
+        assert looker.post(f"{step}/", {"base_version": "0", "mode": "off"}).status_code == 200
+        assert looker.post(f"{tab}/", {"base_version": "0", "mode": "off", "reason": "x"}).status_code == 403
     assert policies_current().numbers == {}
 
 
@@ -505,7 +657,15 @@ def test_a_reader_may_neither_edit_nor_save(looker: Client):
 
 @pytest.mark.parametrize(
     "address",
-    ["/policies/", "/policies/?counts=1", "/policies/at/", "/policies/version/?number=1", "/policies/presets/"],
+    [
+        "/policies/",
+        "/policies/?counts=1",
+        "/policies/at/",
+        "/policies/rules/",
+        "/policies/versions/",
+        "/policies/version/?number=1",
+        "/policies/presets/",
+    ],
 )
 def test_a_page_costs_as_many_statements_for_200_policies_and_versions_as_for_10(looker: Client, address: str):
     versions_made([*(f"/s{number}" for number in range(10)), *["/"] * 10])
@@ -528,8 +688,8 @@ def test_the_editor_costs_as_many_statements_for_200_versions_as_for_10(op: Clie
 @pytest.mark.parametrize("base", ["x", "NaN", "1.0", "-1", "9" * 40])
 def test_a_draft_on_no_version_is_refused_with_a_sentence(op: Client, base: str) -> None:
     replies = [
-        op.get("/policies/edit/", {"base_version": base}),
-        op.post("/policies/edit/", {"base_version": base, "reason": "x"}),
+        op.get("/policies/at/", {"base_version": base}),
+        op.post("/policies/at/", {"base_version": base, "reason": "x"}),
         op.post("/policies/edit/effect/", {"base_version": base, "merge": "1"}),
     ]
     for reply in replies:

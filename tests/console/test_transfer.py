@@ -74,8 +74,8 @@ def test_the_empty_page_says_what_to_do_and_is_for_operators(op: Client, looker:
     assert "No imports yet" in told
     assert "At most 2.0" in told
     assert looker.get("/transfer/").status_code == 403
-    assert "Export and import" in text_of(op.get("/"))
-    assert "Export and import" not in text_of(looker.get("/"))
+    assert "Export and import" in text_of(op.get("/keys/"))
+    assert "Export and import" not in text_of(looker.get("/keys/"))
 
 
 def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client, operator: Caller) -> None:

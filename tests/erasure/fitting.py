@@ -39,7 +39,7 @@ GUARDS = (
     "identifiers_held",
     "names_held",
     "_rivals",
-    "_goes_along",
+    "_also_replaced",
     "_items_divided",
     "_covering",
     "_records",
@@ -70,7 +70,7 @@ def main() -> None:
             print(f"without {name}: {passed(cases)}")
             setattr(choose, name, kept)
     weights_set(cases)
-    for title, weights in (("MEANT", weigh.MEANT), ("REPLACED", weigh.REPLACED)):
+    for title, weights in (("FORGET_WEIGHTS", weigh.FORGET_WEIGHTS), ("REPLACE_WEIGHTS", weigh.REPLACE_WEIGHTS)):
         print(title, {name: round(weight, 2) for name, weight in weights.items()})
 
 
@@ -90,7 +90,7 @@ def weights_set(cases: Iterable[dict[str, Any]], *, without: str = "") -> None:
         for replaces, features, gone in _examples(case):
             rows[replaces][0].append([0.0 if name == without else features[name] for name in weigh.FEATURES])
             rows[replaces][1].append(gone)
-    for replaces, weights in ((False, weigh.MEANT), (True, weigh.REPLACED)):
+    for replaces, weights in ((False, weigh.FORGET_WEIGHTS), (True, weigh.REPLACE_WEIGHTS)):
         bias, *fitted = _logistic(np.array(rows[replaces][0]), np.array(rows[replaces][1], dtype=float))
         weights.clear()
         weights.update({"bias": float(bias), **dict(zip(weigh.FEATURES, map(float, fitted), strict=True))})
@@ -221,7 +221,7 @@ def _nothing(name: str) -> Callable[..., Any]:
         "identifiers_held": lambda *_: None,
         "names_held": lambda *_: None,
         "_rivals": lambda *_: False,
-        "_goes_along": lambda *_: False,
+        "_also_replaced": lambda *_: False,
         "_items_divided": lambda chosen, *_: chosen,
         "_covering": lambda *_: (),
         "_records": lambda chosen, _facts: tuple(chosen),

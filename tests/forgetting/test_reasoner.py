@@ -273,6 +273,7 @@ def test_plans_steps_and_previews_cost_the_same_for_10_and_for_200_topics(operat
         costs["step"].append(statements(partial(run_step, made.pk, now=NOON)))
         assert not run_step(made.pk, now=NOON)
         assert ForgetRun.objects.get(pk=made.pk).applied == number
-    assert {name: max(counts) - min(counts) for name, counts in costs.items()} == {"plan": 1, "step": 0, "preview": 0}
+    # The larger plan is held: one statement counts what is live, one finds the targets to notify.
+    assert {name: max(counts) - min(counts) for name, counts in costs.items()} == {"plan": 2, "step": 0, "preview": 0}
     assert max(costs["step"]) <= 25
     assert max(costs["plan"]) <= 12

@@ -20,9 +20,9 @@ def one(text: str, kind: str) -> Identifier:
 def same(asked: str, said: str) -> bool:
     """Whether a request that says ``asked`` finds a text that says ``said``."""
     told = {key for it in identifiers_find(said) for key in it.stored}
-    return any(it.sought & told for it in identifiers_find(asked) if it.kind in STRONG) or (
+    return any(it.search_keys & told for it in identifiers_find(asked) if it.kind in STRONG) or (
         not any(it.kind in STRONG for it in identifiers_find(asked) + identifiers_find(said))
-        and any(it.sought & told for it in identifiers_find(asked))
+        and any(it.search_keys & told for it in identifiers_find(asked))
     )
 
 
@@ -41,7 +41,7 @@ def test_every_spelling_is_found_by_every_other(kind: str, spellings: list[str])
         (asked, said)
         for asked in spellings
         for said in spellings
-        if not any(one(asked, kind).sought & it.stored for it in identifiers_find(said))
+        if not any(one(asked, kind).search_keys & it.stored for it in identifiers_find(said))
     ]
     # Where each leaves another part out, as in "0170 ..." and "0049 170 ...", they meet in the full spelling.
     assert not failed
@@ -157,7 +157,7 @@ def test_any_text_can_be_read_and_places_are_right(text: str) -> None:
         assert it.kind in KINDS
         assert it.canonical
         assert len(it.key.encode()) < 2_000
-        assert it.key in it.stored & it.sought
+        assert it.key in it.stored & it.search_keys
 
 
 PIECES = st.sampled_from([spelling for groups in SPELLINGS.values() for group in groups for spelling in group])

@@ -149,7 +149,7 @@ def test_a_file_without_any_message_is_refused(source: str, value: Any, tmp_path
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(value))
     before = store_rows()
-    assert check(source, path).problems == ["There are no messages in this file."]
+    assert check(source, path).problems == ["This file contains no messages."]
     with pytest.raises(CommandError) as refused:
         call_command("import", str(path), "--from", source, stdout=StringIO())
     assert refused.value.code == "import-refused"

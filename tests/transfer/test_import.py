@@ -119,7 +119,7 @@ def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Pa
     emptied()
     path = tmp_path / "whole"
     path.write_bytes(whole)
-    with pytest.raises(ValueRefused, match=r"Line \d+: This lies in /, outside /user/alice"):
+    with pytest.raises(ValueRefused, match=r"Line \d+: This line is in /; you may write in /user/alice only"):
         import_start(path, principal=ALICE, now=timezone.now())
     assert not ImportJob.objects.exists()
     job = imported(part, tmp_path, ALICE)
@@ -217,7 +217,7 @@ def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_pat
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     path.write_bytes(path.read_bytes().replace(b"Something", b"Otherwise"))
     job = import_work(job.pk, clock=timezone.now, seconds=60)
-    assert (job.status, job.failure) == ("failed", "The file is not the one that was checked any more.")
+    assert (job.status, job.failure) == ("failed", "The file has changed since it was checked.")
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     path.unlink()
     job = import_work(job.pk, clock=timezone.now, seconds=60)

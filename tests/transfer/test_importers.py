@@ -24,7 +24,7 @@ from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.known import item_id, items_new
 from memory.transfer.importers.mem0 import Mem0
 from memory.transfer.importers.places import scope_segment
-from memory.transfer.importers.times import moment_read
+from memory.transfer.importers.times import time_parse
 from memory.transfer.report import ImportReport
 
 NOW = dt.datetime(2026, 7, 1, tzinfo=dt.UTC)
@@ -128,17 +128,17 @@ class TestMem0:
             ({"hash": "abc"}, "hash", "made anew"),
             ({"score": 0.5}, "score", "search"),
             ({"embedding": [0.1, 0.2]}, "embedding", "its own model"),
-            ({"expiration_date": "2026-01-01"}, "expiration_date", "policy"),
+            ({"expiration_date": "2026-01-01"}, "expiration_date", "policies"),
             ({"structured_attributes": {"day": 1}}, "structured_attributes", "time"),
             ({"mood": "good"}, "mood", "not known"),
-            ({"created_at": "soon"}, "created_at", "no time"),
+            ({"created_at": "soon"}, "created_at", "not a readable time"),
             ({"created_at": "2031-01-01T00:00:00Z"}, "created_at", "future"),
             ({"metadata": {"x" * 300: 1}}, "metadata", "1 to 200"),
             ({"metadata": {"long": "x" * 100_001}}, "metadata.long", "100,000"),
-            ({"metadata": "words"}, "metadata", "no object"),
-            ({"metadata": {f"n{n}": n for n in range(250)}}, "metadata", "takes 190"),
+            ({"metadata": "words"}, "metadata", "not an object"),
+            ({"metadata": {f"n{n}": n for n in range(250)}}, "metadata", "keeps at most 190"),
             ({"categories": [1, "food"]}, "categories", "each a name"),
-            ({"user_id": {"a": 1}}, "user_id", "neither text"),
+            ({"user_id": {"a": 1}}, "user_id", "neither a text"),
         ],
     )
     def test_what_has_no_place_is_told_and_the_rest_is_brought(
@@ -156,7 +156,7 @@ class TestMem0:
             (["a list"], " list"),
             (7, "this is a number"),
             (7.5, "this is a number"),
-            (None, "this is nothing"),
+            (None, "this is null"),
         ],
     )
     def test_a_bad_entry_is_told_with_its_place_and_nothing_of_the_file_is_brought(
@@ -193,9 +193,9 @@ class TestMem0:
         counted = survey(Mem0(), file)
         assert (counted.lines, counted.sorts["topic"], counted.problems) == (4, {"brought": 1}, [])
         assert counted.losses == [
-            "2 of 4: relations: not kept, they join names, and do not say which memories they come from.",
+            "2 of 4: relations: not kept, they connect names, without the memories that they come from.",
             "1 of 4: hash: not kept, it is made anew from the text.",
-            "1 of 4: id: not kept, it stands in the file before, and the first is taken.",
+            "1 of 4: id: not kept, an earlier memory of the file has the same id and is kept.",
         ]
 
     def test_odd_ids_make_topics_that_a_second_import_finds(self, file: Path) -> None:
@@ -204,7 +204,7 @@ class TestMem0:
         ids = {draft.item.topic_id for draft in first if draft.item}
         assert len(ids) == 3
         assert ids == {draft.item.topic_id for draft in second if draft.item}
-        assert all(draft.told for draft in first)
+        assert all(draft.notes for draft in first)
 
     @pytest.mark.parametrize("name", ["mara", "a/b", "..", ".", "50% off", "two words", "tab\there", "ünïcode", "%20"])
     def test_a_name_becomes_a_segment_that_can_be_read_back(self, file: Path, name: str) -> None:
@@ -259,8 +259,8 @@ class TestChat:
 
     def test_a_role_or_name_that_is_no_text_is_counted(self, file: Path) -> None:
         for lost, said in (
-            ([("role", "it is no text")], {"role": ["user"]}),
-            ([("name", "it is no text")], {"name": {"a": 1}}),
+            ([("role", "it is not a text")], {"role": ["user"]}),
+            ([("name", "it is not a text")], {"name": {"a": 1}}),
             ([], {"role": "user", "name": None}),
             ([], {"role": None, "sender": "user"}),
         ):
@@ -291,8 +291,8 @@ class TestChat:
         assert (counted.lines, counted.sorts["topic"], counted.sorts["link"]) == (4, {"brought": 2}, {"brought": 1})
         assert counted.losses == [
             "2 of 4: messages without text: not kept, a call of a tool or a picture, for instance.",
-            "2 of 4: content: not kept, parts that are no text, such as pictures.",
-            "2 of 4: time is missing; the topic is as old as the import.",
+            "2 of 4: content: not kept, parts that are not text, such as pictures.",
+            "2 of 4: time is missing; the time of the import is used.",
         ]
 
     def test_times_that_are_missing_or_out_of_order_keep_the_order_of_the_file(self, file: Path) -> None:
@@ -314,13 +314,10 @@ class TestChat:
         assert ages == sorted(set(ages))
         assert ages[-1] - ages[0] < dt.timedelta(milliseconds=1)
         assert ages[0] == dt.datetime.fromtimestamp(1_746_093_600, tz=dt.UTC)
-        said = [clause for draft in found for _name, clause in (*draft.told, *draft.lost)]
-        assert [sum(word in clause for clause in said) for word in ("first message", "just after", "order", "UTC")] == [
-            1,
-            3,
-            1,
-            1,
-        ]
+        said = [clause for draft in found for _name, clause in (*draft.notes, *draft.lost)]
+        assert [
+            sum(word in clause for clause in said) for word in ("first time", "message before is used", "order", "UTC")
+        ] == [1, 3, 1, 1]
 
     def test_without_any_time_a_message_is_as_old_as_the_import(self, file: Path) -> None:
         found = drafts(Chat(), file, [{"role": "user", "content": text} for text in "abc"])
@@ -336,7 +333,7 @@ class TestChat:
         # Both begin with the same word, and part behind it.
         assert len(ids) == len(set(ids)) == 5
         assert [draft.lost for draft in found if draft.item is None] == [
-            [("message", "it stands in the file before, with the same beginning")]
+            [("message", "an earlier conversation of the file begins with the same messages")]
         ]
         lines = "\n".join(json.dumps(each) for each in by_list)
         assert [draft.item and draft.item.topic_id for draft in drafts(Chat(), file, lines)] == [
@@ -370,19 +367,19 @@ class TestFiles:
         ("text", "sentence"),
         [
             ("hello", "at line 1, a value is expected"),
-            ('[{"role": "user"}', "it ends in the middle"),
+            ('[{"role": "user"}', "it is cut off"),
             ('{"results": [\n{"memory": "a"},\n{"memory" "b"}]}', "line 3"),
             ('[{"role": "user"},]', "a value is expected"),
-            ('{"role": "user", "content": "cut o', "it ends in the middle"),
+            ('{"role": "user", "content": "cut o', "it is cut off"),
             ("[1 2]", "a comma or a closing bracket is missing"),
-            ("1, 2", "comma stands where none may stand"),
+            ("1, 2", "comma is misplaced"),
             ('{"a" 1}', "colon"),
-            ("[" * 5000, "nests too deep"),
+            ("[" * 5000, "nested too deeply"),
             ("[" + "9" * 5000 + "]", "digits"),
             ("[1e99999999999999999999]", "digits"),
             ('[{"memory": "a"},\n{"memory": NaN}]', "at line 2, a value is expected"),
             ('[{"memory": "\\ud83a \\ude00"}]', "surrogate"),
-            ('[{"memory": "a"}]\n"cut o', "at line 2, it ends in the middle"),
+            ('[{"memory": "a"}]\n"cut o', "at line 2, it is cut off"),
         ],
     )
     def test_a_file_that_is_no_json_is_refused_with_the_line(self, file: Path, text: str, sentence: str) -> None:
@@ -476,7 +473,7 @@ class TestFiles:
     ],
 )
 def test_moments_are_read_as_other_systems_write_them(said: object, moment: str | None) -> None:
-    found = moment_read(said)
+    found = time_parse(said)
     assert (found.at.isoformat() if found else None) == moment
 
 

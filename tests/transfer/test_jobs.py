@@ -115,7 +115,7 @@ def test_who_is_bound_to_a_scope_reaches_nothing_outside_it(cast: Cast, tmp_path
         "a topic": [lines(part)[0], lines(part, "topic")[0].replace(b"/user/alice", b"/user/alicf")],
     }
     for content in forged.values():
-        with pytest.raises(ValueRefused, match=r"Line 2: .*outside /user/alice"):
+        with pytest.raises(ValueRefused, match=r"Line 2: .*in /user/alice only"):
             import_start(kept(tmp_path, "forged", ended(content)), principal=ALICE, now=timezone.now())
     # What is not visible is as what is not there.
     pointing = [
@@ -271,10 +271,10 @@ def test_an_import_is_taken_back_but_for_what_was_written_to_since(
     assert (first.released, first.rest.standing) == (2, 1)
     out = io.StringIO()
     call_command("import", "--take-back", str(job.pk), "--dry-run", stdout=out)
-    assert "Would be released: 1. Written to since, and left: 1." in out.getvalue()
+    assert "Would be released: 1. Not released, because changed since: 1." in out.getvalue()
     call_command("import", "--take-back", str(job.pk), "--reason", "a mistake", stdout=out)
     assert "Released: 1." in out.getvalue()
-    assert f"left: {made[0]} Topic 0" in out.getvalue()
+    assert f"changed: {made[0]} Topic 0" in out.getvalue()
     assert {str(topic.pk) for topic in Topic.objects.filter(released_at=None)} == {own, made[0]}
     told = AuditEvent.objects.filter(action="import_released").order_by("id")
     assert [(event.reason, event.after["topics"]) for event in told] == [("a mistake", 2), ("a mistake", 1)]

@@ -198,12 +198,13 @@ DERIVED = "made anew from the texts"
 LEFT_OUT = {
     **dict.fromkeys(("ForgetRun", "ForgetAction", "DuplicatePair", "AccessLog", "ShadowHit", "Watermark"), HAPPENED),
     **dict.fromkeys(("ErasureReceipt", "AuditEvent", "Conversation", "ConversationTurn"), HAPPENED),
-    **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic"), HAPPENED),
+    **dict.fromkeys(("ConversationWrite", "ImportJob", "ImportedTopic", "ErasureCheck"), HAPPENED),
     **dict.fromkeys(
         ("ApiKey", "IdempotencyRecord", "ForgetListing", "ForgetPause", "ExtractionJob", "StudyJob", "Rekeying"), OURS
     ),
     **dict.fromkeys(("PartitionActivity",), "topics carry the idle time that counts for them"),
     **dict.fromkeys(("WakeUp", "WorkerHeartbeat"), OURS),
+    **dict.fromkeys(("NotificationTarget", "NotificationOccurrence", "NotificationDelivery"), OURS),
     **dict.fromkeys(("DuplicateLook", "TopicDocument", "TopicMention", "Lexeme", "CorpusTotals"), DERIVED),
 }
 # Tables that are, each with the part that holds a row, and the columns that it holds in another way or not at all.

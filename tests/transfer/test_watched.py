@@ -88,7 +88,7 @@ def test_a_file_that_changes_while_it_is_read_ends_its_import(
     path.write_bytes(content)
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     job = import_work(job.pk, clock=timezone.now, seconds=60, progress=changed)
-    assert (job.status, job.done, job.failure) == ("failed", 1, "The file is not the one that was checked any more.")
+    assert (job.status, job.done, job.failure) == ("failed", 1, "The file has changed since it was checked.")
     # What is touched and stays the same is the same file, and is read to its end once more.
     path.write_bytes(content)
     job = import_start(path, principal=SYSTEM, now=timezone.now())

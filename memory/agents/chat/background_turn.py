@@ -42,7 +42,7 @@ def place_taken() -> Iterator[None]:
     with _room:
         if _at_work >= most:
             raise TooManyConversations(
-                f"The assistant is already answering {most} messages, which is its limit. Try again in a moment."
+                f"The assistant is already answering {most} messages, which is its limit. Try again in a few seconds."
             )
         _at_work += 1
     try:
@@ -53,8 +53,8 @@ def place_taken() -> Iterator[None]:
 
 
 class Running:
-    """Work in a background thread. ``work`` gets ``tell``, which reports an event, and ``go_on``, which returns False
-    after the client has left. An exception is reported as the event ``failed``."""
+    """Work in a background thread. ``work`` gets ``emit``, which reports an event, and ``go_on``, which returns False
+    after the client has disconnected. An exception is reported as the event ``failed``."""
 
     def __init__(
         self,

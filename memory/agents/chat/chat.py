@@ -42,7 +42,7 @@ from memory.models.locks import lock_missed
 logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
-Tell = Callable[[Event, Mapping[str, Any]], None]
+Emit = Callable[[Event, Mapping[str, Any]], None]
 # The members of a reply that are known before the work starts.
 _KNOWN_FIRST = ("intent", "intent_source", "model", "conversation_id")
 
@@ -119,10 +119,10 @@ def chat_run(
     *,
     clock: Clock,
     enqueue: Enqueue,
-    tell: Tell = lambda _event, _told: None,
+    emit: Emit = lambda _event, _data: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> ChatReply:
-    """Answer the message and return the reply as JSON. ``tell`` is called with each event.
+    """Answer the message and return the reply as JSON. ``emit`` is called with each event.
 
     Takes at most ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` plus one tool call. ``go_on`` is called before each round; if it
     returns False, the work stops, and earlier writes stay. Costs the queries of the tools, and two for each call, which
@@ -132,12 +132,12 @@ def chat_run(
     """
     notes = Notes(chat.turn)
     try:
-        return _run(_recalled(chat, now=clock()), notes, clock=clock, enqueue=enqueue, tell=tell, go_on=go_on)
+        return _run(_recalled(chat, now=clock()), notes, clock=clock, enqueue=enqueue, emit=emit, go_on=go_on)
     except Exception as problem:
         # Problems have a message for users. Other exceptions are described in the log only.
-        told = problem.sentence if isinstance(problem, MemoryProblem) else ""
+        sentence = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
-        _close(notes, reply=told, ended=ended, rounds=0, now=clock())
+        _close(notes, reply=sentence, ended=ended, rounds=0, now=clock())
         raise
 
 
@@ -165,7 +165,7 @@ def _close(notes: Notes, **how: Any) -> None:
 
 
 def _run(
-    chat: Chat, notes: Notes, *, clock: Clock, enqueue: Enqueue, tell: Tell, go_on: Callable[[], bool]
+    chat: Chat, notes: Notes, *, clock: Clock, enqueue: Enqueue, emit: Emit, go_on: Callable[[], bool]
 ) -> ChatReply:
     request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
@@ -181,7 +181,7 @@ def _run(
         "ended": "done",
         "study": None,
     }
-    tell("intent", {name: value for name, value in body.items() if name in _KNOWN_FIRST})
+    emit("intent", {name: value for name, value in body.items() if name in _KNOWN_FIRST})
     study_id, stays = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()
@@ -198,7 +198,7 @@ def _run(
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
     else:
         length_check(request)
-        end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
+        end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on)
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
         # The client of a stopped message has not received the reply, so a repeated message may start again.
         stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
@@ -213,8 +213,8 @@ def _run(
         study_id=study_id,
         at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and stays else None,
     )
-    tell("reply", {"reply": body["reply"]})
-    tell("done", body)
+    emit("reply", {"reply": body["reply"]})
+    emit("done", body)
     return body
 
 
@@ -239,14 +239,14 @@ def _intent(chat: Chat) -> Intent:
 
 
 def _talk(
-    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell, go_on: Callable[[], bool]
+    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, emit: Emit, go_on: Callable[[], bool]
 ) -> LoopEnd:
     """Let the model use tools until it has an answer. Raises ``ModelProblem`` if it failed before the first call."""
     request, mark = chat.request, mark_make()
 
     def tick(called: ToolCalled) -> None:
         notes.call(called)
-        tell("tool", called.as_json())
+        emit("tool", called.as_json())
 
     tools = reading_tools(chat.principal, clock=clock)
     if writes:

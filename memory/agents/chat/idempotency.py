@@ -1,8 +1,8 @@
-"""An Idempotency-Key with a message: sent again, it is answered with the reply it had, and nothing is done twice.
+"""The Idempotency-Key of a message: a repeated message gets the stored reply, and nothing is done twice.
 
-An ingest holds its key in the transaction of its effect. A turn takes minutes and many transactions, so its key is
-committed with the turn (``key_take``), and gets the reply in the transaction that closes it (``reply_keep``). A turn
-that came to no reply leaves its key as it is: whether anything was written tells what becomes of it (``reply_again``).
+An ingest stores its key in the transaction of its effect. A turn takes minutes and many transactions, so its key is
+committed with the turn (``key_take``) and gets the reply in the transaction that closes the turn (``reply_keep``). If
+a turn ends without a reply, its writes decide whether the key is free again (``reply_again``).
 """
 
 import datetime as dt
@@ -83,9 +83,9 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
     Call it in the transaction that closes the turn, after its row is locked. The reply contains texts, unlike that of
     an ingest, so it is stored as JSON, in which a purge finds them.
     """
-    told = json.dumps(reply, ensure_ascii=False, default=_plain)
+    stored = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
-        cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": told, "purged": PURGED})
+        cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": stored, "purged": PURGED})
 
 
 def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:

@@ -103,9 +103,9 @@ def conversation_undo(
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
-    told = "undo of a conversation" + (f": {reason}" if reason else "")
+    why = "undo of a conversation" + (f": {reason}" if reason else "")
     # Embedded before rows are locked. Values that change in between are embedded again.
-    items = [_ingest_item(item, told) for item in _undoable(conversation, now=now).taken_back if item.former]
+    items = [_ingest_item(item, why) for item in _undoable(conversation, now=now).taken_back if item.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         turns_hold(conversation_id, now=now)
@@ -113,15 +113,15 @@ def conversation_undo(
         _lock(cursor, conversation_id)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
-        found = _undo_merges(cursor, conversation, writes, principal=principal, reason=told, now=now)
+        found = _undo_merges(cursor, conversation, writes, principal=principal, reason=why, now=now)
         found.cancelled = cancelled
         if digest is not None and found.digest != digest:
             # The rollback restores everything, including cancelled studies and undone merges.
             raise UndoPreviewOutdated(OUTDATED)
         if topics := [item.topic_id for item in found.of("topic")]:
-            found.run_id = topics_release(topics, principal=principal, reason=told, now=now).pk
-        _links_remove(cursor, conversation_id, found, principal=principal, reason=told, now=now)
-        _values_restore(found, prepared, told, principal=principal, now=now)
+            found.run_id = topics_release(topics, principal=principal, reason=why, now=now).pk
+        _links_remove(cursor, conversation_id, found, principal=principal, reason=why, now=now)
+        _values_restore(found, prepared, why, principal=principal, now=now)
         _note(cursor, found, now=now)
         if found.taken_back or cancelled:
             _journal(conversation, found, principal=principal, reason=reason, now=now)
@@ -225,19 +225,19 @@ def _links_remove(
 
 
 def _values_restore(
-    found: ConversationUndone, prepared: PreparedItems, told: str, *, principal: Principal, now: dt.datetime
+    found: ConversationUndone, prepared: PreparedItems, why: str, *, principal: Principal, now: dt.datetime
 ) -> None:
     """Write the former values as new revisions. Values that ingest refuses are kept, with the reason."""
     items = [item for item in found.taken_back if item.former]
     if not items:
         return
-    former_items = PreparedItems([_ingest_item(item, told) for item in items], prepared.vectors, prepared.policies)
+    former_items = PreparedItems([_ingest_item(item, why) for item in items], prepared.vectors, prepared.policies)
     for item, outcome in zip(items, ingest_apply(former_items, principal=principal, now=now), strict=True):
         if isinstance(outcome, MemoryProblem):
             item.why = outcome.sentence
 
 
-def _ingest_item(item: UndoItem, told: str) -> IngestItem:
+def _ingest_item(item: UndoItem, why: str) -> IngestItem:
     assert item.former is not None
     former = item.former
     value = (IngestField if former.value else EmptyField).model_validate(
@@ -246,7 +246,7 @@ def _ingest_item(item: UndoItem, told: str) -> IngestItem:
             "value": former.value,
             "field_type": former.field_type,
             "ref_topic_id": former.ref_topic_id,
-            "why_changed": told,
+            "why_changed": why,
             "provenance": PROVENANCE,
         }
     )
@@ -267,15 +267,15 @@ def _journal(
     conversation: Conversation, undone: ConversationUndone, *, principal: Principal, reason: str, now: dt.datetime
 ) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(undone_at=now, undone_by=principal.actor)
-    told = {
+    effect = {
         "conversation": str(conversation.pk),
         "taken_back": {k: v for k, v in undone.counts.items() if v},
         "left": len(undone.left),
     }
     if undone.run_id:
-        told["run"] = str(undone.run_id)
+        effect["run"] = str(undone.run_id)
     if undone.cancelled:
-        told["studies_cancelled"] = undone.cancelled
+        effect["studies_cancelled"] = undone.cancelled
     AuditEvent.objects.create(
-        at=now, actor=principal.actor, action=UNDONE, scope=conversation.scope, reason=reason, after=told
+        at=now, actor=principal.actor, action=UNDONE, scope=conversation.scope, reason=reason, after=effect
     )

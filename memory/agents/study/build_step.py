@@ -73,7 +73,7 @@ class BuildStep:
     def messages(self, mark: str) -> list[Message]:
         """Return the first messages of the dialogue."""
         start, end = self.spans[self.at]
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "before": self.content[max(0, start - BEFORE_CHARS) : start],
             "part": self.content[start:end],
         }
@@ -81,9 +81,9 @@ class BuildStep:
         if self.offset:
             words = PART_AGAIN
             ids = [topic_id_of(self.job.id, self.at, number) for number in range(self.offset)]
-            told["noted"] = [_listed(self.known.topics[each]) for each in ids if each in self.known.topics]
+            data["noted"] = [_listed(self.known.topics[each]) for each in ids if each in self.known.topics]
         asked = words.format(number=self.at + 1, of=len(self.spans))
-        return dialogue_begin(BUILD, [{"role": "user", "content": f"{asked}\n{framed(told, mark)}"}], mark=mark)
+        return dialogue_begin(BUILD, [{"role": "user", "content": f"{asked}\n{framed(data, mark)}"}], mark=mark)
 
     def toolbox(self) -> Toolbox:
         """Return the tools of this part."""

@@ -251,5 +251,5 @@ class LinkStep:
                 code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
         self.staged.merges[own] = into_topic.id
-        told: dict[str, Any] = {"topic_id": str(into_topic.id), "applied": [f"merged:{own}"]}
-        return ToolReply(told, [into_topic.id, own])
+        result: dict[str, Any] = {"topic_id": str(into_topic.id), "applied": [f"merged:{own}"]}
+        return ToolReply(result, [into_topic.id, own])

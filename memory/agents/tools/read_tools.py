@@ -59,23 +59,25 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
             q=asked.q, top_k=asked.top_k, kinds=asked.kinds, as_of=as_of, include_archived=asked.include_archived
         )
         found = query_answer(request, principal=principal, now=clock()).body["candidates"]
-        told = [_bundle(each) for each in found]
+        result = [_bundle(each) for each in found]
         ids = [uuid.UUID(each["topic_id"]) for each in found]
-        return ToolReply({"topics": told}, ids, [each for topic in told for each in _linked(topic)])
+        return ToolReply({"topics": result}, ids, [each for topic in result for each in _linked(topic)])
 
     def topic(asked: TopicArguments) -> ToolReply:
         now = clock()
         detail = topic_detail(asked.topic_id, principal=principal, now=now)
         lookup_record(asked.topic_id, scope=detail["scope"], principal=principal, now=now)
-        told = _detail(detail)
-        return ToolReply(told, [asked.topic_id], _linked(told))
+        result = _detail(detail)
+        return ToolReply(result, [asked.topic_id], _linked(result))
 
     def history(asked: HistoryArguments) -> ToolReply:
         page = field_history(
             asked.topic_id, asked.field, principal=principal, cursor=None, limit=asked.limit, now=clock()
         )
-        told = [_plain(each) for each in page["items"]]
-        return ToolReply({"field": asked.field, "revisions": told, "more": page["next"] is not None}, [asked.topic_id])
+        result = [_plain(each) for each in page["items"]]
+        return ToolReply(
+            {"field": asked.field, "revisions": result, "more": page["next"] is not None}, [asked.topic_id]
+        )
 
     def why(asked: TopicArguments) -> ToolReply:
         card = topic_why(asked.topic_id, principal=principal, now=clock())
@@ -116,8 +118,8 @@ def _cut(text: object, most: int) -> object:
 
 def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, Any]:
     shown = {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most] if each["current"]}
-    told: dict[str, Any] = {"fields": shown}
-    return told | {"fields_left_out": len(fields) - most} if len(fields) > most else told
+    result: dict[str, Any] = {"fields": shown}
+    return result | {"fields_left_out": len(fields) - most} if len(fields) > most else result
 
 
 def _bundle(found: Candidate) -> dict[str, Any]:
@@ -153,8 +155,8 @@ def _links(neighbors: Sequence[NeighborOut]) -> list[dict[str, str]]:
     ]
 
 
-def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
-    return [uuid.UUID(str(each["topic_id"])) for each in told["linked"]]
+def _linked(result: dict[str, Any]) -> list[uuid.UUID]:
+    return [uuid.UUID(str(each["topic_id"])) for each in result["linked"]]
 
 
 def _plain(revision: Mapping[str, object]) -> dict[str, Any]:

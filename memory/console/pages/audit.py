@@ -1,15 +1,20 @@
-"""Audit: every change, who made it and why."""
+"""Activity: every change by people, agents and automatic runs, with its reason."""
 
 from typing import Any
 
 from django import forms
+from django.http import HttpResponse
+from django.urls import path
 
-from memory.console.fields import ActionField, ActorField, ScopeField
+from memory.console.fields import ActionField, ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
+from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.time_ranges import ALL, RangeForm
-from memory.insight.audit_list import AuditFilter, audit_count, audit_list
+from memory.insight.audit_list import AuditFilter, audit_count, audit_list, audit_summary
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
+# Kinds and people that the summary names.
+MOST_NAMED = 8
 
 
 class AuditForm(RangeForm[AuditFilter]):
@@ -18,9 +23,14 @@ class AuditForm(RangeForm[AuditFilter]):
     actor = ActorField(required=False, placeholder="a user, a key or system")
     action = ActionField(required=False, placeholder="Created")
     scope = ScopeField(required=False)
-    topic = forms.UUIDField(required=False, label="Topic", widget=forms.TextInput(attrs={"placeholder": "its id"}))
+    by = filter_choice("By", [("", "Anyone"), ("people", "People"), ("agents", "Agents"), ("automatic", "Automatic")])
+    topic = forms.UUIDField(required=False, label="Topic")
 
-    field_order = ("actor", "action", "scope", "topic")
+    field_order = ("by", "actor", "action", "scope", "topic")
+
+    def shown(self) -> list[forms.BoundField]:
+        """Return the fields to draw: the topic only if one is asked for."""
+        return [field for field in super().shown() if field.name != "topic" or self.data.get("topic")]
 
     @property
     def range_default(self) -> str:
@@ -36,9 +46,21 @@ class AuditForm(RangeForm[AuditFilter]):
             actor=cleaned.get("actor") or None,
             action=cleaned.get("action") or None,
             topic_id=cleaned.get("topic"),
+            by=cleaned.get("by") or None,
             since=since,
             until=until,
         )
+
+
+@page(get=READER)
+def summary(request: ConsoleRequest) -> HttpResponse:
+    """Show how many changes match the filter, by kind and by person. One query."""
+    form = AuditForm(request.GET)
+    form.is_valid()
+    found = audit_summary(form.to_filter(), principal=request.principal)
+    part = "console/parts/audit_summary.html"
+    context = {"title": "Changes by kind and person", "part": part, "summary": found, "most": MOST_NAMED}
+    return show(request, part.removeprefix("console/") if request.htmx else "overview_part.html", context)
 
 
 # The journal, newest first. One query for a page, one to count.
@@ -52,4 +74,4 @@ AUDIT = ListPage(
     columns=COLUMNS,
 )
 
-urlpatterns = AUDIT.urlpatterns
+urlpatterns = [*AUDIT.urlpatterns, path("audit/summary/", summary, name="audit_summary")]

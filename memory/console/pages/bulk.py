@@ -1,6 +1,8 @@
-"""One change for many topics: a page shows what will change and what will be skipped; then exactly that is done.
+"""One change for many topics. What can be undone is done at once to topics that were picked, and the notice offers
+Undo. Release, purge, and all topics that match a filter have a page first: it shows what will change and what will be
+skipped; then exactly that is done.
 
-Lists send the topics that were picked, or the filter itself with ``all=<list>``. The page that asks for the reason
+Lists post the topics that were picked, or the filter itself with ``all=<list>``. The page that asks for the reason
 carries the topics as they were found, so that whatever begins to match meanwhile is not touched.
 """
 
@@ -24,7 +26,7 @@ from memory.console.fields import ReasonField
 from memory.console.forget_forms import PURGE, IdsForm, ids_pack
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
-from memory.console.undo import back_to, undo_offer
+from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
@@ -54,6 +56,8 @@ class BulkVerb:
     done: str
     means: str
     tone: str = "primary"
+    # Whether topics that were picked are changed without a page that asks.
+    at_once: bool = True
 
 
 WORDS = {
@@ -68,30 +72,36 @@ WORDS = {
         "archived",
         "Queries and lists no longer show them. They are still found by their id and in the archive, and can be "
         "restored.",
-        "danger",
     ),
     "release": BulkVerb(
         "Release",
         "released",
         "Queries and lists no longer show them, even if they include archived topics. They stay in the store and can "
         "be restored.",
-        "danger",
+        at_once=False,
     ),
     "pin": BulkVerb("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
     "unpin": BulkVerb("Unpin", "unpinned", "The policy applies to them again, based on their score."),
 }
 
+# What asks and confirms, in the address of the page that asks.
+_NOT_ASKED = ("csrfmiddlewaretoken", "seen_at")
 Chosen = Callable[..., list[uuid.UUID]]
 # Lists whose filter can select all matching topics.
 LISTS: dict[str, Chosen] = {"archived": archived_chosen}
 
 
-class BulkConfirmForm(forms.Form):
+class PickedForm(forms.Form):
+    """When the list was shown, and where to go afterwards."""
+
+    seen_at = forms.DateTimeField(widget=forms.HiddenInput)
+    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
+
+
+class BulkConfirmForm(PickedForm):
     """The topics shown on the page, and the reason of the change."""
 
     topics = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * 24)
-    seen_at = forms.DateTimeField(widget=forms.HiddenInput)
-    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
     def clean_topics(self) -> dict[uuid.UUID, bool]:
@@ -132,14 +142,22 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
-    """Show what ``verb`` would change and skip; then change exactly these topics. Two queries, sixteen for the
-    change."""
+    """Change topics that were picked, if that can be undone; else show what ``verb`` would change and skip, then change
+    exactly these topics. Two queries, sixteen for the change."""
     now = timezone.now()
+    if request.method == "POST" and "topics" not in request.POST:
+        picked = PickedForm(request.POST)
+        ids = [] if request.POST.get("all") else ids_chosen(request.POST, principal=request.principal)
+        if not ids or not WORDS[verb].at_once or not picked.is_valid():
+            return _asked(request)
+        return _done(request, verb, {**picked.cleaned_data, "reason": ""}, ids, None, now)
     if request.method == "POST":
         form = BulkConfirmForm(request.POST)
         if form.is_valid():
-            return _done(request, verb, form.cleaned_data, now)
-        ids: list[uuid.UUID] = list(form.cleaned_data.get("topics") or {})
+            topics = form.cleaned_data["topics"]
+            pinned = {topic_id for topic_id, was_pinned in topics.items() if was_pinned}
+            return _done(request, verb, form.cleaned_data, list(topics), pinned, now)
+        ids = list(form.cleaned_data.get("topics") or {})
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form = BulkConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
@@ -159,27 +177,38 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     )
 
 
-def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.datetime) -> HttpResponse:
+def _asked(request: ConsoleRequest) -> HttpResponse:
+    """Lead from a form to the page that asks, whose address holds what was picked; ``all`` means all of them."""
+    members = request.POST.copy()
+    for name in (*_NOT_ASKED, *(["topic"] if members.get("all") else [])):
+        members.pop(name, None)
+    return go(request, f"{request.path}?{members.urlencode()}")
+
+
+def _done(
+    request: ConsoleRequest,
+    verb: str,
+    said: dict[str, Any],
+    ids: list[uuid.UUID],
+    pinned: set[uuid.UUID] | None,
+    now: dt.datetime,
+) -> HttpResponse:
     moved = topics_move(
-        verb,
-        list(said["topics"]),
-        seen_at=said["seen_at"],
-        principal=request.principal,
-        reason=said["reason"],
-        now=now,
-        pinned={topic_id for topic_id, pinned in said["topics"].items() if pinned},
+        verb, ids, seen_at=said["seen_at"], principal=request.principal, reason=said["reason"], now=now, pinned=pinned
     )
     if moved.run is not None:
         undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
     if moved.left:
         why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for *_row, why in moved.left).items())
         messages.warning(request, f"{topics_words(len(moved.left))} skipped. {why}")
-    return go(request, back_to(request, said["next"]))
+    return go_back(request, back_to(request, said["next"]))
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk_purge(request: ConsoleRequest) -> HttpResponse:
     """Show which topics would be erased; then make a list, which is confirmed on its own page. Two queries."""
+    if request.method == "POST" and "topics" not in request.POST:
+        return _asked(request)
     form = IdsForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         listing = forget_list(

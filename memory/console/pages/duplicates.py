@@ -15,7 +15,7 @@ from django.utils import timezone
 from memory.console.duplicate_forms import DecideForm, FindForm, MergeConfirmForm, PairsForm, pairs_chosen, pairs_pack
 from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.undo import back_to, pair_undo_offer, undo_offer
+from memory.console.undo import back_to, go_back, pair_undo_offer, undo_offer
 from memory.core.differences import Piece, pieces_shorten, words_differ
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.scopes import ROOT
@@ -26,11 +26,12 @@ from memory.duplicates.pairs import (
     duplicate_settings,
     pair_detail,
     pair_next,
+    pair_summary,
     pairs_count,
     pairs_list,
     waiting_count,
 )
-from memory.duplicates.replies import PairOut
+from memory.duplicates.replies import PairCompared, PairOut
 from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 from memory.jobs import tasks
@@ -129,13 +130,22 @@ def duplicate(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     return _pair(request, pair_id, DecideForm())
 
 
+@page(get=READER)
+def duplicate_peek(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Show what differs between two topics beside the list. Eight queries at most."""
+    if not request.htmx:
+        return go(request, "console:duplicate", pair_id)
+    pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
+    return show(request, "parts/pair_peek.html", {"pair": pair, "differing": _differing(pair)})
+
+
 @page(post=OPERATOR)
 def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     """Merge a pair, and go on to the next one."""
 
     def merge(reason: str) -> None:
         run = pair_merge(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, "Merged: the newer topic has the content of both.", run)
+        undo_offer(request, f"Merged {_title(request, pair_id)}: the newer topic has the content of both.", run)
 
     return _decide(request, pair_id, merge)
 
@@ -146,7 +156,8 @@ def duplicate_keep(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
 
     def keep(reason: str) -> None:
         pair_keep_both(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        pair_undo_offer(request, "Both topics are kept. The pair is suggested again if one of them changes.", pair_id)
+        title = _title(request, pair_id)
+        pair_undo_offer(request, f"Kept both of {title}. The pair is suggested again if one of them changes.", pair_id)
 
     return _decide(request, pair_id, keep)
 
@@ -157,7 +168,7 @@ def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResp
 
     def supersede(reason: str) -> None:
         run = pair_supersede(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, "Superseded: queries return the newer topic only.", run)
+        undo_offer(request, f"Superseded {_title(request, pair_id)}: queries return the newer topic only.", run)
 
     return _decide(request, pair_id, supersede)
 
@@ -177,7 +188,7 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     else:
         whys = " ".join(sorted({why for _topic, why in left}))
         messages.warning(request, f"Nothing was undone: one of the topics has changed since. {whys}")
-    return go(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
+    return go_back(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
 
 
 def _pair(
@@ -190,14 +201,13 @@ def _pair(
 ) -> HttpResponse:
     """Show a pair; ``refused`` says why nothing was done."""
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
-    differing = [each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]]
     following, left = pair_next(_list_filter(request), pair_id, principal=request.principal)
     return show(
         request,
         "duplicate.html",
         {
             "pair": pair,
-            "differing": differences_words(differing),
+            "differing": _differing(pair),
             "form": form,
             "refused": refused,
             "following": following,
@@ -208,20 +218,34 @@ def _pair(
     )
 
 
+def _differing(pair: PairCompared) -> list[str]:
+    """Return the differences that matter as sentences."""
+    return differences_words([each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]])
+
+
 def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], None]) -> HttpResponse:
-    """Execute the decision and redirect to the next open pair, or to the list."""
+    """Execute the decision and redirect to ``next``, such as the list, or to the next open pair."""
     form = DecideForm(request.POST)
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
     try:
         do(form.cleaned_data["reason"])
     except Conflict as problem:
+        if request.htmx:
+            raise
         return _pair(request, pair_id, form, refused=problem, status=409)
+    if request.POST.get("next"):
+        return go_back(request, _back(request, request.POST["next"]))
     waiting = dataclasses.replace(_list_filter(request), state="open")
     following, _left = pair_next(waiting, pair_id, principal=request.principal)
     if following is None:
         return go(request, f"{reverse(LIST)}{_query(request)}")
     return go(request, _here(request, following))
+
+
+def _title(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
+    """Return the title of the newer topic, in quotes. One query."""
+    return f"“{pair_summary(pair_id, principal=request.principal)['newer']['title']}”"
 
 
 def _list_filter(request: ConsoleRequest) -> PairFilter:
@@ -308,6 +332,7 @@ urlpatterns = [
     path("duplicates/look/", duplicates_look, name="duplicates_look"),
     path("duplicates/merge/", duplicates_merge, name="duplicates_merge"),
     path("duplicates/<uuid:pair_id>/", duplicate, name="duplicate"),
+    path("duplicates/<uuid:pair_id>/peek/", duplicate_peek, name="duplicate_peek"),
     path("duplicates/<uuid:pair_id>/merge/", duplicate_merge, name="duplicate_merge"),
     path("duplicates/<uuid:pair_id>/keep/", duplicate_keep, name="duplicate_keep"),
     path("duplicates/<uuid:pair_id>/supersede/", duplicate_supersede, name="duplicate_supersede"),

@@ -15,6 +15,7 @@ from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
+from memory.erasure.check import erasure_check_start
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
 from memory.erasure.forget_list_details import listing_others, listing_tally
@@ -29,6 +30,7 @@ from memory.erasure.forget_lists import (
 )
 from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
+from memory.jobs.tasks import erasure_check_enqueue
 from memory.models import ForgetRun
 
 # Words of names that are offered as lookups.
@@ -77,7 +79,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         return go(request, "console:forget_list", listing_id)
     if form.is_valid():
         try:
-            return _done(request, listing)
+            return _done(request, listing, verify=form.cleaned_data["verify"])
         except Conflict as problem:
             refused, status = problem, 409
             listing = listing_get(listing_id, principal=request.principal, now=now)
@@ -99,6 +101,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "refused": refused,
             "is_first": not request.GET.get("cursor"),
             "rows": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
+            "sure": len({match.confidence for match in matches}) < 2,
             "tally": listing_tally(listing_id),
             "heading": _heading(listing),
             "button": _button(listing),
@@ -133,11 +136,13 @@ def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     return go(request, "console:forget_list", made.id)
 
 
-def _done(request: ConsoleRequest, listing: Listing) -> HttpResponse:
+def _done(request: ConsoleRequest, listing: Listing, *, verify: bool) -> HttpResponse:
     done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now())
     topics = "1 topic is" if done.count == 1 else f"{done.count:,} topics are"
     if done.receipt is not None:
         messages.success(request, f"{topics} purged. This is the receipt; a purge cannot be undone.")
+        if verify:
+            erasure_check_start(principal=request.principal, now=timezone.now(), enqueue=erasure_check_enqueue)
         return go(request, "console:forget_receipt", done.receipt.pk)
     if done.run is not None:
         undo_offer(request, f"{topics} released and no longer returned by queries.", done.run)

@@ -80,7 +80,7 @@ class AgentForm(forms.Form):
     """A request for ``POST /v1/query``, and the key whose answer is shown."""
 
     q = forms.CharField(label="Question", max_length=8000, widget=forms.TextInput(attrs={"data-search": ""}))
-    key = forms.ChoiceField(required=False, label="Run as", help_text="The query uses the role and scope of this key.")
+    key = forms.ChoiceField(required=False, label="As", help_text="The query uses the role and scope of this key.")
     scope = ScopeField(required=False, help_text="Leave empty for everything the key can read.")
     top_k = forms.IntegerField(required=False, label="Topics at most", min_value=1, max_value=MAX_TOP_K, initial=8)
     token_budget = forms.IntegerField(required=False, label="Token budget", min_value=1, max_value=1_000_000)
@@ -97,7 +97,7 @@ class AgentForm(forms.Form):
     def __init__(self, *args: Any, keys: list[ImpersonatedKey], operator: Principal, **options: Any) -> None:
         super().__init__(*args, **options)
         self._principals = {"": operator, **{str(key.key_id): key.principal for key in keys}}
-        choices = [("", "the whole store"), *((str(key.key_id), key.label) for key in keys)]
+        choices = [("", "You, in the whole store"), *((str(key.key_id), key.label) for key in keys)]
         self.fields["key"].choices = choices  # type: ignore[attr-defined]
 
     @property
@@ -163,7 +163,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     now = timezone.now()
     keys = keys_to_impersonate(now)
     asked = AgentForm.defaults | request.GET.dict() if "q" in request.GET else None
-    form = AgentForm(asked, keys=keys, operator=request.principal)
+    form = AgentForm(asked, keys=keys, operator=request.principal, initial={"key": request.GET.get("key", "")})
     context: dict[str, Any] = {"form": form}
     if form.is_valid():
         answer = query_answer(form.to_filter(), principal=form.principal, now=now, record=False)

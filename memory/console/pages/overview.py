@@ -73,14 +73,14 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show the numbers, what needs a decision, and placeholders for the slow parts. Thirteen queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most fifteen queries."""
     now = timezone.now()
-    standing = topic_counts()
+    standing, steps = topic_counts(), first_steps()
     policies = policies_current()
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
-    live = live_days(standing.live, days=DAYS, now=now)
+    live = [day.live for day in live_days(standing.live, days=DAYS, now=now)]
     dates = [day.day for day in days]
     return show(
         request,
@@ -90,9 +90,10 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "live": spark_line(live),
             "gained": live[-1] - live[0],
-            "recalls": spark_bars(dates, [day.queries for day in days], "recalls"),
+            # An empty store has no pictures.
+            "recalls": spark_bars(dates, [day.queries for day in days], "recalls") if standing.total else None,
             "recalled": sum(day.queries for day in days),
-            "archivings": spark_bars(dates, [day.archived for day in days], "archived"),
+            "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
             "archived": sum(day.archived for day in days),
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
@@ -104,7 +105,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "worker": worker_check(now),
             "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
-            "steps": first_steps(),
+            "steps": steps,
+            # The demo begins in an empty store and is at work until its topics have vectors.
+            "demo": None if steps.topics and steps.embedded else tasks.demo_progress(),
         },
     )
 
@@ -116,8 +119,16 @@ def demo_start(request: ConsoleRequest) -> HttpResponse:
         messages.warning(request, "The store has topics already, so no demo data was loaded.")
     else:
         tasks.demo_enqueue()
-        messages.success(request, "The demo data is being loaded. It takes one or two minutes; reload this page then.")
     return go(request, "console:overview")
+
+
+@page(get=READER)
+def demo_progress(request: ConsoleRequest) -> HttpResponse:
+    """Return the progress of the demo for the home page, which is reloaded at its end. Two queries."""
+    demo = tasks.demo_progress()
+    if demo is None or not request.htmx:
+        return go(request, "console:overview")
+    return show(request, "parts/overview_demo.html", {"demo": demo})
 
 
 @page(get=READER)
@@ -204,6 +215,7 @@ REGRETTED = ListPage(
 urlpatterns = [
     path("", overview, name="overview"),
     path("demo/", demo_start, name="demo"),
+    path("demo/progress/", demo_progress, name="demo_progress"),
     path("overview/health/", overview_health, name="overview_health"),
     path("overview/gauges/", overview_gauges, name="overview_gauges"),
     path("overview/activity/", overview_activity, name="overview_activity"),

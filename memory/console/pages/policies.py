@@ -1,4 +1,4 @@
-"""Policies: the tree of them, what one puts in force, its history, and the way back in it."""
+"""Tuning: the values and rules of a scope, its versions and the way back in them, the presets, and all policies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,13 +8,14 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
-from django.utils.http import urlencode
 
-from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField, SuggestInput, form_error
+from memory.console.fields import MOST_ADDRESS, ReasonForm, form_error
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
-from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
+from memory.console.policy_steps import draft_opened, draft_save, draft_stepped, rule_stepped, rules_of_draft
+from memory.console.rule_form import RuleForm, signs_of_fields
+from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -25,18 +26,16 @@ from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
 from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
+from memory.policy.read import rule_sentence
 from memory.policy.save import policy_rollback
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
 EMPTIED = 20
-
-
-class OpenForm(forms.Form):
-    """Which scope to look at."""
-
-    scope = ScopeField(required=False, label="Open policy of", widget=SuggestInput("scope", {"size": 32}))
+# The tabs that edit a draft, by the names of their URLs. The URL of their steps has `_effect` after it.
+VALUES, RULES = "policy", "policy_rules"
 
 
 class RollbackForm(ReasonForm):
@@ -45,14 +44,9 @@ class RollbackForm(ReasonForm):
     base_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
 
-def address(name: str, scope: str, **more: Any) -> str:
-    """Return the address of a page about the policy of ``scope``."""
-    return f"{reverse(f'console:{name}')}?{urlencode({'scope': scope, **more}, doseq=True)}"
-
-
 def scope_of(request: ConsoleRequest) -> str:
     """Return the scope a page is about, the root unless one is named. Raises ``ValueRefused``."""
-    return scope_normalize(request.GET.get("scope", ROOT))
+    return scope_normalize(request.GET.get("scope") or ROOT)
 
 
 def number_of(request: ConsoleRequest, name: str) -> int:
@@ -75,7 +69,7 @@ def policies(request: ConsoleRequest) -> HttpResponse:
         {
             "nodes": nodes,
             "next": following,
-            "form": OpenForm(),
+            "head": tuning_head("policies", scope_of(request), policies_current()),
             "emptied": policies_emptied(limit=EMPTIED + 1),
             "counted": counted,
         },
@@ -83,16 +77,13 @@ def policies(request: ConsoleRequest) -> HttpResponse:
 
 
 @page(get=READER)
-def policy(request: ConsoleRequest) -> HttpResponse:
-    """Show one policy with what is in force and its history. Three queries."""
+def policy_versions(request: ConsoleRequest) -> HttpResponse:
+    """Show the versions of the policy of a scope, newest first. Two queries."""
     scope = scope_of(request)
     before = number_of(request, "cursor")
     history = policy_history(scope, before=before or None, limit=VERSIONS)
-    return show(
-        request,
-        "policy.html",
-        {"sheet": policy_sheet(scope, now=timezone.now()), "versions": history.items, "next": history.next},
-    )
+    head = tuning_head("policy_versions", scope, policies_current())
+    return show(request, "policy_versions.html", {"head": head, "versions": history.items, "next": history.next})
 
 
 @page(get=READER)
@@ -106,10 +97,11 @@ def policy_version(request: ConsoleRequest) -> HttpResponse:
 def policy_presets(request: ConsoleRequest) -> HttpResponse:
     """Show presets and shipped sets of rules, as they differ from what is in force. Two queries."""
     scope = scope_of(request)
+    head = tuning_head("policy_presets", scope, policies_current())
     return show(
         request,
         "policy_presets.html",
-        {"scope": scope, "presets": presets_offered(scope), "sets": rule_sets_offered(scope)},
+        {"scope": scope, "head": head, "presets": presets_offered(scope), "sets": rule_sets_offered(scope)},
     )
 
 
@@ -134,7 +126,7 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
         else:
             done = f"{scope} is rolled back to version {to}" if to else f"The policy of {scope} is cleared"
             messages.success(request, f"{done}, as version {version.number}.")
-            return go(request, address("policy", scope))
+            return go(request, address("policy_versions", scope))
     effect = rollback_effect(scope, to=to, now=now)
     return show(
         request,
@@ -144,9 +136,9 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-@page(get=OPERATOR, post=OPERATOR)
-def policy_edit(request: ConsoleRequest) -> HttpResponse:
-    """Show a draft of the policy, or save it as the next version.
+@page(get=READER, post=OPERATOR)
+def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
+    """Show a draft of the values or rules of a scope, or save it as the next version.
 
     A draft that is refused, and one made on a version that is no longer the newest, comes back as it was typed.
     """
@@ -157,44 +149,62 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
     if request.method != "POST":
         texts = draft_opened(request.GET.dict(), policies=policies, scope=scope)
         form = DraftForm(texts, policies=policies, scope=scope)
-        return _editor(request, form, ReasonForm(), tried=request.GET.keys() > {"scope"})
+        return _editor(request, tab, form, ReasonForm(), tried=bool(request.GET.keys() - {"scope"}))
     form, save = DraftForm(request.POST, policies=policies, scope=scope), ReasonForm(request.POST)
+    if tab == RULES:
+        # A rule that is being changed is part of what is saved.
+        texts, rule = rule_stepped(form, request.POST)
+        form = DraftForm(texts, policies=policies, scope=scope)
+        if rule is not None:
+            return _editor(request, tab, form, save, tried=False, rule=rule, status=422)
     # Both are checked, so that one reply has all errors.
     if not (form.is_valid() & save.is_valid()):
-        return _editor(request, form, save, tried=True, status=422)
+        return _editor(request, tab, form, save, tried=True, status=422)
     try:
         draft_save(request, form, reason=save.cleaned_data["reason"])
     except Conflict as problem:
-        return _editor(request, form, save, tried=True, status=409, conflict=problem)
+        return _editor(request, tab, form, save, tried=True, status=409, conflict=problem)
     except MemoryProblem as problem:
         form.add_error(field_named(problem), form_error(problem))
-        return _editor(request, form, save, tried=True, status=422)
-    return go(request, address("policy", scope))
+        return _editor(request, tab, form, save, tried=True, status=422)
+    return go(request, address(tab, scope))
 
 
-@page(get=OPERATOR, post=OPERATOR)
-def policy_effect(request: ConsoleRequest) -> HttpResponse:
+@page(get=READER, post=READER)
+def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     """Preview a draft, or apply a step to it, such as disabling a rule, and preview the result."""
     scope = scope_of(request)
     if request.method != "POST":
         # The user returned to the URL of a submitted form.
-        return go(request, address("policy_edit", scope))
+        return go(request, address(tab, scope))
     number_of(request, "base_version")
     policies = policies_current()
     form = DraftForm(request.POST, policies=policies, scope=scope)
     save = ReasonForm(initial={"reason": request.POST.get("reason", "")})
+    rule: RuleForm | None = None
     try:
         texts, clashes = draft_stepped(form, request.POST)
+        if tab == RULES and texts == dict(draft_query(form)):
+            texts, rule = rule_stepped(form, request.POST)
     except MemoryProblem as problem:
         form.is_valid()
         form.add_error(field_named(problem), form_error(problem))
-        return _editor(request, form, save, tried=True, status=422)
+        return _editor(request, tab, form, save, tried=True, status=422)
     form = DraftForm(texts, policies=policies, scope=scope)
-    return _editor(request, form, save, tried=True, clashes=clashes)
+    status = 422 if rule is not None and (rule.errors or rule.wrong) else 200
+    return _editor(request, tab, form, save, tried=True, clashes=clashes, rule=rule, status=status)
+
+
+@page(get=READER)
+def policy_edit(request: ConsoleRequest) -> HttpResponse:
+    """Redirect from where the editor was."""
+    tab = RULES if request.GET.keys() & {"add", "switch"} else VALUES
+    return go(request, f"{reverse(f'console:{tab}')}?{request.GET.urlencode()}")
 
 
 def _editor(
     request: ConsoleRequest,
+    tab: str,
     form: DraftForm,
     save: ReasonForm,
     *,
@@ -202,8 +212,9 @@ def _editor(
     status: int = 200,
     conflict: Conflict | None = None,
     clashes: Sequence[str] | None = None,
+    rule: RuleForm | None = None,
 ) -> HttpResponse:
-    """Render the editor, or the part with the effect of the draft, which is updated during input."""
+    """Render a tab with a draft, or the part with the effect of the draft, which is updated during input."""
     base = int(form["base_version"].value() or 0)
     drafted = form.drafted if form.is_valid() else None
     effect: Effect | None = None
@@ -213,15 +224,16 @@ def _editor(
     stale = base != form.policies.numbers.get(form.scope, 0) or conflict is not None
     shown = {
         "scope": form.scope,
+        "head": tuning_head(tab, form.scope, form.policies),
         "form": form,
         "save": save,
+        "save_url": address(tab, form.scope),
+        "effect_url": address(f"{tab}_effect", form.scope),
         "tried": tried,
         "effect": effect,
-        "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
         "warnings": [] if drafted is None else drafted.warnings(form.scope),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),
-        "sets": tuple(SHIPPED_RULE_SETS),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
         "clashes": clashes,
@@ -231,7 +243,28 @@ def _editor(
     if request.htmx and request.htmx.target == "policy-tried":
         # The request is valid even if the draft is not.
         return show(request, "parts/policies_tried.html", shown)
-    return show(request, "policy_edit.html", shown, status=status)
+    if tab == VALUES:
+        shown["sheet"] = policy_sheet(form.scope, now=timezone.now())
+        # Rules that the draft changes go along.
+        shown["carried"] = [(name, value) for name, value in draft_query(form) if name == "rules"]
+        return show(request, "policy.html", shown, status=status)
+    draft = rules_of_draft(form)
+    shown |= {
+        "rule": rule,
+        "signs": signs_of_fields(),
+        "carried": [(name, value) for name, value in draft_query(form) if name not in ("rules", "base_version")],
+        "own": [] if draft is None else [{"rule": each, "words": rule_sentence(each)} for each in draft.rules],
+        "others": [] if draft is None else _others(form, draft),
+        "sets": tuple(SHIPPED_RULE_SETS),
+    }
+    return show(request, "policy_rules.html", shown, status=status)
+
+
+def _others(form: DraftForm, draft: SetPolicy) -> list[dict[str, Any]]:
+    """Return the rules in force beside those of the draft: of its preset, and of the scopes above."""
+    policies = form.policies.with_policy(draft)
+    rules = rules_as_json(policies, policies.effective(form.scope))
+    return [rule for rule in rules if not rule["here"] or rule["preset"]]
 
 
 def _salience_address(form: DraftForm) -> str:
@@ -242,10 +275,13 @@ def _salience_address(form: DraftForm) -> str:
 
 urlpatterns = [
     path("policies/", policies, name="policies"),
-    path("policies/at/", policy, name="policy"),
+    path("policies/at/", policy, name=VALUES),
+    path("policies/edit/effect/", policy_effect, name=f"{VALUES}_effect"),
+    path("policies/rules/", policy, {"tab": RULES}, name=RULES),
+    path("policies/rules/effect/", policy_effect, {"tab": RULES}, name=f"{RULES}_effect"),
+    path("policies/versions/", policy_versions, name="policy_versions"),
     path("policies/version/", policy_version, name="policy_version"),
     path("policies/presets/", policy_presets, name="policy_presets"),
     path("policies/edit/", policy_edit, name="policy_edit"),
-    path("policies/edit/effect/", policy_effect, name="policy_effect"),
     path("policies/rollback/", policy_rolled_back, name="policy_rollback"),
 ]

@@ -1,4 +1,4 @@
-"""Recalls: what agents asked and what they got; one recall, then and now; and all that one caller wrote and asked."""
+"""Recalls: what agents asked and what they got; one recall, then and now."""
 
 from typing import Any
 
@@ -12,11 +12,7 @@ from memory.console.list_page import ListPage
 from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.time_ranges import RangeForm
 from memory.core.scopes import ROOT
-from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.recalls import RecallFilter, recall_get, recalls_count, recalls_list
-
-# Recalls and changes of a caller on its page.
-LATEST = 20
 
 
 class RecallsForm(RangeForm[RecallFilter]):
@@ -43,34 +39,12 @@ class RecallsForm(RangeForm[RecallFilter]):
         )
 
 
-class CallerForm(forms.Form):
-    """The name of a caller in an address."""
-
-    name = forms.CharField(max_length=200)
-
-
 @page(get=READER)
 def recall(request: ConsoleRequest, access_id: int) -> HttpResponse:
     """Show one recall, and with ``again`` what it returns now, which is recorded nowhere. Fourteen queries at most."""
     again = "again" in request.GET
     found = recall_get(access_id, principal=request.principal, now=timezone.now(), again=again)
     return show(request, "recall.html", {"recall": found, "again": again})
-
-
-@page(get=READER)
-def caller(request: ConsoleRequest) -> HttpResponse:
-    """Show what one caller, named as in the journals, wrote and asked last. At most six queries."""
-    form = CallerForm(request.GET)
-    name = form.cleaned_data["name"] if form.is_valid() else ""
-    recalls, more_recalls = recalls_list(
-        RecallFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST
-    )
-    changes, more_changes = audit_list(AuditFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST)
-    return show(
-        request,
-        "caller.html",
-        {"name": name, "rows": recalls, "more_recalls": more_recalls, "changes": changes, "more_changes": more_changes},
-    )
 
 
 @page(get=READER)
@@ -94,6 +68,5 @@ RECALLS = ListPage(
 urlpatterns = [
     *RECALLS.urlpatterns,
     path("recalls/<int:access_id>/", recall, name="recall"),
-    path("callers/", caller, name="caller"),
     path("overview/queries/", queries, name="overview_queries"),
 ]

@@ -1,14 +1,23 @@
-"""Receipts of purges, and the verification of their chain."""
+"""Receipts of purges, the verification of their chain, and the search for what they say was erased."""
 
 import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from django import forms
 from django.apps import apps
 from django.http import HttpResponse
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.list_page import ListPage, NoFilter
-from memory.console.page import READER, ConsoleRequest, page, show
+from memory.access.principal import Principal
+from memory.console.list_page import ListPage, ListRequest, NoFilter
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.erasure.check import erasure_check_start, erasure_checks_last
 from memory.erasure.receipts import receipt_get, receipts_count, receipts_list, receipts_verify
+from memory.health import worker_problem
+from memory.jobs.tasks import erasure_check_enqueue
+from memory.models import ErasureCheck, ErasureReceipt
 
 COLUMNS = (
     "number",
@@ -25,6 +34,69 @@ COLUMNS = (
     "reason_hash",
     "hash",
 )
+# What was erased, as people call it, by table.
+SAID = {
+    "memory_topic": ("memory", "memories"),
+    "memory_revision": ("value", "values"),
+    "memory_lexeme": ("word", "words"),
+    "memory_link": ("link", "links"),
+    "memory_accesslog": ("query record", "query records"),
+    "memory_conversationturn": ("message", "messages"),
+}
+
+
+class OfReceiptForm(forms.Form):
+    """The receipt from whose page a verification is asked for."""
+
+    receipt = forms.UUIDField(required=False)
+
+    def receipt_of(self, principal: Principal) -> ErasureReceipt | None:
+        """Return the receipt, None if none is named. One query. Raises ``NotVisible``."""
+        named = self.cleaned_data["receipt"] if self.is_valid() else None
+        return receipt_get(named, principal=principal) if named else None
+
+
+@page(post=OPERATOR)
+def receipts_check(request: ConsoleRequest) -> HttpResponse:
+    """Start a verification, unless one is at work. At most eight queries."""
+    receipt = OfReceiptForm(request.POST).receipt_of(request.principal)
+    erasure_check_start(principal=request.principal, now=timezone.now(), enqueue=erasure_check_enqueue)
+    return go(request, "console:forget_receipt", receipt.pk) if receipt else go(request, "console:forget_receipts")
+
+
+@page(get=READER)
+def receipts_check_progress(request: ConsoleRequest) -> HttpResponse:
+    """Return the progress of a verification, and its result at the end, for a page that shows it. Four queries."""
+    receipt = OfReceiptForm(request.GET).receipt_of(request.principal)
+    if not request.htmx:
+        return go(request, "console:forget_receipt", receipt.pk) if receipt else go(request, "console:forget_receipts")
+    return show(request, "parts/forget_check.html", _verification(request.principal, receipt))
+
+
+def _verification(principal: Principal, receipt: ErasureReceipt | None = None) -> dict[str, Any]:
+    """Return the verification at work, the last result, and what of it is about ``receipt``. Three queries at most."""
+    newest, done = erasure_checks_last(principal=principal)
+    working = newest is not None and newest.status == ErasureCheck.Status.WORKING
+    verified = done if done and (receipt is None or done.receipts >= receipt.number) else None
+    report = verified.report if verified else {}
+    traces = [each for each in report.get("traces", ()) if receipt is None or each["receipt"] == receipt.number]
+    return {
+        "receipt": receipt,
+        "check": newest,
+        "working": working,
+        "worker": worker_problem(timezone.now(), waits=working),
+        "verified": verified,
+        "report": report,
+        "traces": traces,
+        "left": bool(traces) or (receipt is not None and receipt.number in report.get("receipts", ())),
+    }
+
+
+def _said(receipt: ErasureReceipt) -> str:
+    """Return what a purge erased, in words: ``2 memories, 29 words, 1 query``."""
+    counts = {"memory_topic": len(receipt.topic_ids), **receipt.counts}
+    found = ((counts.get(table, 0), words) for table, words in SAID.items())
+    return ", ".join(f"{times:,} {one if times == 1 else many}" for times, (one, many) in found if times)
 
 
 @page(get=READER)
@@ -36,7 +108,7 @@ def receipts_chain(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
-    """Show one receipt. One query."""
+    """Show one receipt, and whether anything is left of what it says was erased. Four queries at most."""
     found = receipt_get(receipt_id, principal=request.principal)
     counts = sorted(
         ((table, _table_words(table), times) for table, times in found.counts.items()),
@@ -45,7 +117,13 @@ def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
     return show(
         request,
         "forget_receipt.html",
-        {"receipt": found, "topic_count": len(found.topic_ids), "counts": counts, "rows": sum(found.counts.values())},
+        {
+            **_verification(request.principal, found),
+            "said": _said(found),
+            "topic_count": len(found.topic_ids),
+            "counts": counts,
+            "rows": sum(found.counts.values()),
+        },
     )
 
 
@@ -58,7 +136,12 @@ def _table_words(table: str) -> str:
     return f"{words}: {column.replace('_', ' ')}" if column else words
 
 
-# Receipts, newest first. One query for a page, one to count; the chain is verified separately.
+def _more(asked: ListRequest[None], rows: Sequence[ErasureReceipt]) -> Mapping[str, Any]:
+    """Return the last verification, and what each purge erased. Three queries at most."""
+    return {**_verification(asked.principal), "lines": [(each, _said(each)) for each in rows]}
+
+
+# Receipts, newest first. Four queries for a page, one to count; the chain is verified separately.
 RECEIPTS = ListPage(
     name="forget_receipts",
     address="forget/receipts/",
@@ -68,6 +151,7 @@ RECEIPTS = ListPage(
     noun="receipt",
     columns=COLUMNS,
     file=lambda _asked: "receipts",
+    more=_more,
 )
 # One receipt, which is exported with every id and hash. One query.
 RECEIPT = ListPage(
@@ -82,6 +166,8 @@ RECEIPT = ListPage(
 
 urlpatterns = [
     *RECEIPTS.urlpatterns,
+    path("forget/receipts/verify/", receipts_check, name="forget_receipts_check"),
+    path("forget/receipts/verify/progress/", receipts_check_progress, name="forget_receipts_check_progress"),
     path("forget/receipts/chain/", receipts_chain, name="forget_receipts_chain"),
     *RECEIPT.urlpatterns,
 ]

@@ -9,12 +9,12 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 
 from memory.console.fields import ReasonField, SuggestInput, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
-from memory.console.undo import undo_offer
+from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_release, topics_restore
@@ -97,8 +97,9 @@ class TopicForm(forms.Form):
 
 
 class TopicActionForm(forms.Form):
-    """The reason of an action on a topic."""
+    """The reason of an action on a topic, and where to go afterwards."""
 
+    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
     def __init__(self, *args: Any, why: str, **more: Any) -> None:
@@ -116,7 +117,6 @@ class TopicAction:
     button: str
     done: str
     do: Callable[..., ForgetRun]
-    tone: str = "primary"
     reason_label: str = "Reason"
 
 
@@ -146,7 +146,6 @@ ACTS = {
         "Archive topic",
         "is archived.",
         topics_archive,
-        tone="danger",
     ),
     "restore": TopicAction(
         "Restore",
@@ -169,7 +168,6 @@ ACTS = {
         "Release topic",
         "is released. No query returns it.",
         topics_release,
-        tone="danger",
     ),
 }
 
@@ -217,14 +215,16 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpResponse:
-    """Explain an action and ask for the reason; then execute it. About a dozen queries."""
+    """Explain an action and ask for the reason; then execute it. Buttons post what can be undone without asking. About
+    a dozen queries."""
     act, now = ACTS[verb], timezone.now()
     detail = topic_get(topic_id, principal=request.principal, now=now)
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         undo_offer(request, f"“{detail['title']}” {act.done}", run)
-        return go(request, "console:topic", topic_id)
+        page_of = reverse("console:topic", args=[topic_id])
+        return go_back(request, back_to(request, form.cleaned_data["next"], otherwise=page_of))
     return show(
         request, "topic_act.html", {"act": act, "form": form, "topic": detail}, status=422 if form.errors else 200
     )

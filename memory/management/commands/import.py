@@ -1,4 +1,4 @@
-"""manage.py import FILE: what an export holds, or a file of another system, into the store."""
+"""manage.py import FILE: imports an export, or a file of another system."""
 
 import uuid
 from pathlib import Path
@@ -48,18 +48,18 @@ class Command(StoreCommand):
             help="what has written the file; detected from the file if left out",
         )
         parser.add_argument(
-            "--scope", default="/", help="where topics of other systems go; nothing is written outside it (default /)"
+            "--scope", default="/", help="the scope for files of other systems; nothing is written outside (default /)"
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="report what would be imported, and what not and why"
+            "--dry-run", action="store_true", help="report what would be imported and what would be left out"
         )
         parser.add_argument(
             "--take-back",
             type=uuid.UUID,
             metavar="IMPORT",
-            help="instead of a file: release the topics of this import that were not written to since",
+            help="instead of a file: release the topics of this import, except those changed since",
         )
-        parser.add_argument("--reason", default="", help="why it is imported, or taken back; for the journal")
+        parser.add_argument("--reason", default="", help="the reason, for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Check and import the file."""
@@ -71,7 +71,7 @@ class Command(StoreCommand):
                 self._take_back(options["take_back"], principal, reason=options["reason"], dry=options["dry_run"])
                 return
             if path is None:
-                raise CommandRefused("Say which file.", ProblemCode.INVALID_ARGUMENT)
+                raise CommandRefused("Give the path of a file.", ProblemCode.INVALID_ARGUMENT)
             source = options["source"] or source_guess(path) or FORMAT
             if source != options["source"] and source != FORMAT:
                 self.stdout.write(f"Read as: {SOURCES[source].title}.")
@@ -91,21 +91,21 @@ class Command(StoreCommand):
             raise CommandRefused(
                 f"{_FAILED[options['take_back'] is None]} {problem.sentence}", problem.code
             ) from problem
-        self._told(job)
+        self._report(job)
 
     def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
-        look, released = import_revert_preview(job_id, principal=principal), 0
-        with tqdm(total=look.standing, unit=" topics", desc="Releasing", dynamic_ncols=True, disable=dry) as bar:
-            while look.standing and not dry:
+        preview, released = import_revert_preview(job_id, principal=principal), 0
+        with tqdm(total=preview.standing, unit=" topics", desc="Releasing", dynamic_ncols=True, disable=dry) as bar:
+            while preview.standing and not dry:
                 step = import_release(job_id, principal=principal, reason=reason, now=timezone.now())
-                look, released = step.rest, released + step.released
+                preview, released = step.rest, released + step.released
                 bar.update(step.released)
                 if not step.released:
                     break
-        said = f"Would be released: {look.standing:,}." if dry else f"Released: {released:,}."
-        self.stdout.write(f"{said} Written to since, and left: {look.written:,}. Policies that came with it stay.")
-        for topic_id, title in look.left:
-            self.stdout.write(f"  left: {topic_id} {title}")
+        result = f"Would be released: {preview.standing:,}." if dry else f"Released: {released:,}."
+        self.stdout.write(f"{result} Not released, because changed since: {preview.written:,}. Imported policies stay.")
+        for topic_id, title in preview.left:
+            self.stdout.write(f"  changed: {topic_id} {title}")
 
     def _dry(self, path: Path, principal: Principal, *, source: str) -> None:
         with _bar("Checking") as bar:
@@ -115,7 +115,7 @@ class Command(StoreCommand):
         self._losses(report)
         if report.problems:
             raise CommandRefused("\n".join(report.problems), ProblemCode.IMPORT_REFUSED)
-        self.stdout.write("Nothing was written; leave out --dry-run to bring it.")
+        self.stdout.write("Nothing was written. Leave out --dry-run to import the file.")
 
     def _work(self, job: ImportJob) -> ImportJob:
         try:
@@ -126,12 +126,12 @@ class Command(StoreCommand):
         except (DatabaseError, MemoryProblem) as problem:
             job.refresh_from_db()
             code = problem.code if isinstance(problem, MemoryProblem) else ProblemCode.IMPORT_FAILED
-            raise CommandRefused(f"{job.failure} Start it again to go on.", code) from problem
+            raise CommandRefused(f"{job.failure} Start it again to continue.", code) from problem
         if job.status == ImportJob.Status.DONE:
             upkeep_request()
         return job
 
-    def _told(self, job: ImportJob) -> None:
+    def _report(self, job: ImportJob) -> None:
         for sentence in counts_sentences(job.counts, done=True):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
@@ -142,7 +142,7 @@ class Command(StoreCommand):
             f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has imported."
         )
         self.stdout.write(
-            "Everything is imported. Topics are found by words now, and by meaning when the worker has embedded them."
+            "Import finished. Search finds the topics by words now, and by meaning when the worker has embedded them."
         )
 
     def _losses(self, report: ImportReport) -> None:

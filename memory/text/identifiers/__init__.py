@@ -1,7 +1,7 @@
-"""Identifiers in texts: what names one person or thing, and what only describes; found in any spelling.
+"""Finds identifiers and dates in texts, in any spelling.
 
-Two identifiers are equal if their canonical forms are, never if one is a part of the other: what is found is bounded by
-what surrounds it, so that ``a@x.io`` is not in ``a.smith@x.io``, and ``INV-100`` not in ``INV-1001`` or ``INV-100-2``.
+Two identifiers are equal if their canonical forms are equal. A part of an identifier does not match: ``a@x.io`` is not
+found in ``a.smith@x.io``, and ``INV-100`` not in ``INV-1001`` or ``INV-100-2``.
 """
 
 import re
@@ -10,21 +10,21 @@ from typing import Final
 from memory.text.codes import codes_find as codes_any
 from memory.text.codes import codes_solid
 from memory.text.identifiers.codes import codes_find, numbered_find
+from memory.text.identifiers.datetimes import datetimes_find
 from memory.text.identifiers.digits import accounts_find, phones_find
 from memory.text.identifiers.machines import machines_find
-from memory.text.identifiers.moments import moments_find
 from memory.text.identifiers.places import files_find, paths_find, points_find
 from memory.text.identifiers.view import Identifier, TextView
 from memory.text.identifiers.web import dotted_find, names_find, web_find
 from memory.text.word_lists import wordset
 
-__all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_index", "identifiers_sought"]
+__all__ = ["KINDS", "STRONG", "Identifier", "identifier_search_keys", "identifiers_find", "identifiers_index"]
 
-# Each singles out one person or thing.
+# Kinds that identify one person or thing.
 STRONG: Final = wordset(
     "email phone url domain path uuid card ip cidr mac iban handle hashtag code isbn doi coordinates hash vin ssn"
 )
-# Each describes many.
+# Kinds that do not.
 WEAK: Final = wordset("date time datetime")
 KINDS: Final = STRONG | WEAK
 
@@ -34,23 +34,23 @@ _ANYTHING: Final = re.compile(
 
 _DIGIT_OR_JOINT: Final = re.compile(r"\d|_|-\w+-|[a-z][A-Z][a-z]")
 
-# The same for most texts, without a costly look: signs that something is made of, and words in small letters.
+# A cheaper test for most texts: characters that occur in identifiers, and words in lower case.
 _SIGN: Final = re.compile(r"[\d@#/\\_]|\.\w")
 _WORDS: Final = (" at ", "noon", "midday", "midnight", "mitternacht")
 
 
 def identifiers_find(text: str) -> list[Identifier]:
-    """Return the identifiers in ``text`` in their order, with their place in it. Linear in the length of the text.
+    """Return the identifiers in ``text`` in order, with their spans. Linear in the length of the text.
 
-    Two with the same place are two readings of it: 03/04/2024 is the third of April or the fourth of March. Parts of a
-    larger one are not found again: the domain of an e-mail address is not a domain. Only a moment is also a date and a
-    time, and a URL at a numbered host also that number.
+    Two with the same span are alternatives: 03/04/2024 is the third of April or the fourth of March. Parts of an
+    identifier are not found again: the domain of an e-mail address is not a domain. Exceptions: a datetime is also a
+    date and a time, and a URL with an IP address also that address.
     """
     return sorted(_read(text).found, key=lambda one: (one.start, -one.end, one.key))
 
 
 def identifiers_index(text: str) -> set[str]:
-    """Return the keys by which ``text`` is found: those of its identifiers, and its codes in any spelling."""
+    """Return the index keys of ``text``: those of its identifiers, and of its codes in any spelling."""
     keys = {key for key in _read(text).keys if not key.startswith("code:")}
     if not _DIGIT_OR_JOINT.search(text):
         return keys
@@ -61,10 +61,10 @@ def identifiers_index(text: str) -> set[str]:
     return keys
 
 
-def identifiers_sought(request: str) -> set[str]:
-    """Return the keys under which ``identifiers_index`` has the texts that name an identifier of ``request``."""
+def identifier_search_keys(request: str) -> set[str]:
+    """Return the keys of ``identifiers_index`` that texts with an identifier of ``request`` have."""
     strong = STRONG - {"code"}
-    keys = {key for one in identifiers_find(request) if one.kind in strong for key in one.sought}
+    keys = {key for one in identifiers_find(request) if one.kind in strong for key in one.search_keys}
     solid, grouped = codes_solid(request)
     keys.update(f"code:{code}" for code in codes_any(request))
     keys.update(f"{kind}:{code}" for code in solid for kind in ("solid", "group"))
@@ -84,7 +84,7 @@ def _read(text: str) -> TextView:
         points_find(view)
     files_find(view)
     dotted_find(view)
-    moments_find(view)
+    datetimes_find(view)
     names_find(view)
     if digits:
         accounts_find(view)
@@ -95,7 +95,7 @@ def _read(text: str) -> TextView:
 
 
 def _likely(view: TextView) -> bool:
-    """Tell whether anything may be found. Most texts are sentences without a number, and cost no more than this."""
+    """Return whether the text may contain an identifier: a cheap test that most texts without numbers fail."""
     text = view.text
     if _SIGN.search(text):
         return True

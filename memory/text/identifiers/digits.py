@@ -35,7 +35,7 @@ _PHONE_WORD: Final = re.compile(
     re.IGNORECASE,
 )
 _GROUPS: Final = re.compile(r"\d+")
-# The longest first; a sign that no country begins with stands for itself.
+# A number of the North American Numbering Plan.
 _NANP: Final = re.compile(r"[2-9]\d{2}[2-9]\d{6}")
 
 
@@ -122,7 +122,7 @@ def _phone(view: TextView, match: re.Match[str], raw: str, digits: str) -> None:
 
 
 def _parted(digits: str) -> tuple[str, str]:
-    """Return country code and national number; with a trunk zero that some write and nobody dials gone."""
+    """Return country code and national number, without a trunk zero that is written but not dialled."""
     # The package loads its tables on demand, one country at a time.
     import phonenumbers
 

@@ -4,7 +4,7 @@ from typing import Final
 
 
 def _table(lines: str) -> dict[str, str]:
-    """Return what each word stands for, of lines that each begin with that: ``kg: kg kilo kilos``."""
+    """Return a dict from each word to the key of its line, of lines such as ``kg: kg kilo kilos``."""
     pairs = (line.split(": ", 1) for line in lines.strip().splitlines())
     return {word: meaning for meaning, words in pairs for word in words.split()}
 

@@ -1,4 +1,4 @@
-"""The plain form of a text that identifiers are searched in; what one search has found is hidden from the next."""
+"""The plain form of a text for searching identifiers. What one search finds is hidden from later ones."""
 
 import hashlib
 import re
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-# Replaces what a search has found. Neither word, space nor digit, so that no match begins, ends or continues at it.
+# Replaces what a search has found. It is not a word character, space or digit, so that no match touches it.
 TAKEN: Final = "\ue000"
 
-# Signs of a canonical form. Of four bytes each, they are still within what an index of PostgreSQL takes.
+# The most characters of a canonical form. At four bytes each, they still fit into an index of PostgreSQL.
 LONGEST: Final = 400
 
-# Scripts that put no space between words, or hang endings on without one. To them an identifier is a word of its own.
+# Scripts without spaces between words, or with endings attached to words. In them, identifiers need no space around.
 _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u312f\u3130-\u318f\u31a0-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# A sign of a word in all other scripts: letter, digit or underscore. A Cyrillic "а" before "nn@x.io" is one of them, so
-# that a name with a look-alike letter is not found in part.
+# A word character of all other scripts: letter, digit or underscore. They include Cyrillic letters, so that a part of
+# "аnn@x.io" with a Cyrillic "а" is not found.
 WORD: Final = rf"[^\W{_UNSPACED}]"
 # The letters among them.
 LETTER: Final = rf"[^\W\d_{_UNSPACED}]"
@@ -27,11 +27,11 @@ UNSPACED: Final = rf"[{_UNSPACED}]"
 
 _PLAIN: Final = {
     **dict.fromkeys("‐‑‒–−⁃﹣－", "-"),
-    # A dash that parts two clauses joins no code.
+    # A dash between clauses does not join a code.
     **dict.fromkeys("—―﹘⸺⸻", "\t"),
     **dict.fromkeys("‘’‚‛`´ʹʻʼʽ′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
-    # Separators of other scripts that stand where ours would.
+    # Separators of other scripts.
     "⁄": "/",
     "∕": "/",
     "٫": ".",
@@ -42,7 +42,7 @@ _PLAIN: Final = {
 _UNSEEN: Final = frozenset(
     map(chr, (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF))
 )
-# A sign outside ASCII with the accents that belong to it.
+# A character outside ASCII with its combining accents.
 _CLUSTER: Final = re.compile(r"[^\x00-\x7f][\u0300-\u036f]*|[\x00-\x7f][\u0300-\u036f]+")
 
 
@@ -66,12 +66,12 @@ def _sign(cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One thing that a text names, or describes something by.
+    """One identifier or date in a text.
 
-    ``canonical`` is what all its spellings have in common; ``start`` and ``end`` bound it in the text, ``text`` is how
-    it stands there. Some spellings leave a part out: a telephone number without its country, a code without what it
-    numbers. Two that differ in that part are two things, but one without it may be either. ``marks`` carries this:
-    ``*x`` for a full spelling of ``x``, ``~x`` for one that lacks a part.
+    ``canonical`` is equal for all spellings; ``start`` and ``end`` are its span, ``text`` its spelling. Some spellings
+    leave a part out: a telephone number without its country, a code without the name of its series. Identifiers that
+    differ in that part are different, but one without it may equal any of them. ``marks`` express this: ``*x`` for a
+    full spelling of ``x``, ``~x`` for one that lacks a part.
     """
 
     kind: str
@@ -83,32 +83,32 @@ class Identifier:
 
     @property
     def key(self) -> str:
-        """``<kind>:<canonical>``, which two spellings of one thing share."""
+        """``<kind>:<canonical>``, equal for all spellings."""
         return f"{self.kind}:{self.canonical}"
 
     @property
     def stored(self) -> frozenset[str]:
-        """The keys under which a text that says this is found."""
+        """The keys under which a text with this identifier is indexed."""
         return frozenset((self.key, *self.marks))
 
     @property
-    def sought(self) -> frozenset[str]:
-        """The keys by which a request that says this finds texts: its own, and those that differ only by a part that
-        one of the two leaves out."""
+    def search_keys(self) -> frozenset[str]:
+        """The keys by which a request with this identifier finds texts: its own key, and those of spellings of which
+        one leaves a part out."""
         return frozenset((self.key, *(f"{'~' if mark[0] == '*' else '*'}{mark[1:]}" for mark in self.marks)))
 
 
 class TextView:
-    """The plain form of a text, and what has been found in it."""
+    """The plain form of a text, and the identifiers found in it."""
 
     __slots__ = ("_found", "_hidden", "_offsets", "_original", "_words", "ascii", "digits", "text")
 
     def __init__(self, original: str) -> None:
         self._original = original
         self.text, self._offsets = _plain(original)
-        # Whether all signs are plain; those that are taken later do not count.
+        # Whether the plain form is ASCII, before parts are hidden.
         self.ascii = self.text.isascii()
-        # How many digits there are: less than a kind has cannot be one of its kind.
+        # The number of digits, because a kind needs a least number of digits.
         self.digits = len(_DIGIT.findall(self.text))
         self._words: frozenset[str] | None = None
         self._found: list[tuple[str, str, int, int, tuple[str, ...]]] = []
@@ -116,8 +116,8 @@ class TextView:
 
     @property
     def words(self) -> frozenset[str]:
-        """The runs of letters in the text, in small letters, and what stands in it outside ASCII sign by sign: a set to
-        ask before a costlier look."""
+        """The runs of letters in lower case, and all single characters of a text outside ASCII: for a cheap test before
+        a costly search."""
         if self._words is None:
             if self.ascii:
                 self._words = frozenset(_SMALL_LETTERS.findall(self.text.lower()))
@@ -126,13 +126,13 @@ class TextView:
         return self._words
 
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
-        """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from the next search."""
+        """Add an identifier with its span in the plain text; ``hide`` will hide it from later searches."""
         self._found.append((kind, _bounded(canonical), start, end, tuple(map(_bounded, marks))))
         self._hidden.append((start, end))
 
     @property
     def found(self) -> list[Identifier]:
-        """What has been added, with its place in the original text."""
+        """The added identifiers, with their spans in the original text."""
         identifiers = []
         for kind, canonical, start, end, marks in self._found:
             if self._offsets is not None:
@@ -142,12 +142,12 @@ class TextView:
 
     @property
     def keys(self) -> set[str]:
-        """The keys and marks of what has been added: what ``found`` would be stored under, at less cost."""
+        """The keys and marks of the added identifiers, without the cost of ``found``."""
         keys = {f"{kind}:{canonical}" for kind, canonical, *_place in self._found}
         return keys.union(*(marks for *_place, marks in self._found))
 
     def hide(self) -> None:
-        """Take what has been added since out of ``text``, in one pass."""
+        """Replace the parts added since the last call in ``text``, in one pass."""
         if not self._hidden:
             return
         parts, at = [], 0
@@ -160,28 +160,28 @@ class TextView:
         self._hidden.clear()
 
     def _end(self, offsets: list[int], at: int) -> int:
-        # The end of the sign, with the accents that are part of it.
+        # The end of the character, with its accents.
         here = offsets[at]
         while at < len(offsets) and offsets[at] == here:
             at += 1
         return self._sign_end(here, offsets[at] if at < len(offsets) else len(self._original))
 
     def _sign_end(self, start: int, limit: int) -> int:
-        # Invisible characters after a sign are not part of it.
+        # Without invisible characters after it.
         while limit - 1 > start and _sign(self._original[limit - 1]) == "":
             limit -= 1
         return limit
 
 
 def _bounded(canonical: str) -> str:
-    """Return a form that an index can hold: of a long one its beginning, and a hash of the whole."""
+    """Return a form that fits into an index: for a long one, its beginning and a hash."""
     if len(canonical) <= LONGEST:
         return canonical
     return f"{canonical[: LONGEST // 2]}…{hashlib.sha256(canonical.encode(errors='replace')).hexdigest()}"
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
-    """Return the plain form, and where each of its signs stands in ``text``; None if each stands where it did."""
+    """Return the plain form, and the offset in ``text`` of each of its characters; None if all offsets are equal."""
     if text.isascii():
         return text.replace("`", "'"), None
     signs: list[str] = []

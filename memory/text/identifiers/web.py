@@ -1,4 +1,4 @@
-"""Addresses and names on the net: URLs, domains, DOIs, e-mail, handles, hashtags."""
+"""Internet addresses and names: URLs, domains, DOIs, e-mail addresses, handles, hashtags."""
 
 import ipaddress
 import re
@@ -10,7 +10,7 @@ from memory.text.identifiers.view import TAKEN, UNSPACED, WORD, TextView
 
 _FRESH: Final = rf"(?<!{WORD})"
 _URL: Final = re.compile(
-    # Signs of scripts without spaces go on a path only right behind what joins: "/查看", and not "https://x.io查看".
+    # Characters of scripts without spaces continue a path only after a separator: "/查看", but not "https://x.io查看".
     rf"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9+.-]{{1,20}})://((?:(?:(?<=[/=_%#&?-]){UNSPACED}++)|(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）「」{TAKEN}])++)"
 )
 _GIT: Final = re.compile(r"(?<![\w.@-])git@([\w.-]{1,100}):([\w./~-]{1,200})")
@@ -45,7 +45,7 @@ _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 def web_find(view: TextView) -> None:
-    """Add what names a place or a person on the net. Linear in the text."""
+    """Add URLs, DOIs and e-mail addresses. Linear in the text."""
     if "10." in view.text and "/" in view.text:
         _dois(view)
     if "://" in view.text or "git@" in view.text:
@@ -55,7 +55,7 @@ def web_find(view: TextView) -> None:
 
 
 def names_find(view: TextView) -> None:
-    """Add handles and hashtags; those with digits in them are codes and left to them."""
+    """Add handles and hashtags. Hashtags with digits are codes (``codes_find``)."""
     if "@" in view.text:
         for match in _HANDLE.finditer(view.text):
             name = re.sub(r"[.-]+$", "", match[1])
@@ -74,7 +74,7 @@ def names_find(view: TextView) -> None:
 
 
 def dotted_find(view: TextView) -> None:
-    """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``. Names of files are left."""
+    """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``; but not names of files."""
     if "localhost" in view.words:
         for match in _LOCAL.finditer(view.text):
             rest = trimmed(match[0])
@@ -96,7 +96,7 @@ def dotted_find(view: TextView) -> None:
 
 
 def domain_like(host: str) -> bool:
-    """Tell whether ``host`` ends in a top-level domain, and is no name of a file and no end of a sentence."""
+    """Return whether ``host`` ends in a top-level domain, and is neither a file name nor the end of a sentence."""
     labels = host.split(".")
     last = labels[-1]
     if any(not label or label.startswith("-") or len(label) > 63 for label in labels):
@@ -105,7 +105,7 @@ def domain_like(host: str) -> bool:
         return False
     if labels[0].casefold() == "www":
         return True
-    # "It ended.So we left": a capital after small letters begins a sentence.
+    # "It ended.So we left": a capital after lower case begins a sentence.
     if last[0].isupper() and not last.isupper() and not labels[0][0].isupper():
         return False
     if len(labels) > 1 and last[0].isupper() and labels[-2][-1].islower():
@@ -115,20 +115,20 @@ def domain_like(host: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def _public(label: str) -> bool:
-    """Tell whether ``label`` is a public top-level domain, by the list that comes with the package."""
+    """Return whether ``label`` is a public top-level domain, by the list bundled with tldextract."""
     return bool(_suffixes()(f"a.{label}").suffix)
 
 
 @lru_cache(maxsize=1)
 def _suffixes() -> Any:
-    # Imported where the first host is read: it takes a tenth of a second.
+    # Imported on first use, because it takes a tenth of a second.
     from tldextract import TLDExtract
 
     return TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 def host_canonical(host: str) -> str:
-    """Return a host name in small letters, without the root's dot and ``www.``, with its own letters for punycode."""
+    """Return a host name in lower case, without a final dot and ``www.``, and with punycode decoded."""
     labels = [_label(label) for label in host.casefold().rstrip(".").split(".")]
     if len(labels) > 2 and labels[0] == "www":
         labels = labels[1:]
@@ -136,10 +136,10 @@ def host_canonical(host: str) -> str:
 
 
 def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
-    """Return kind and canonical form of what stands behind ``scheme://``, or of an address without a scheme.
+    """Return kind and canonical form of the ``rest`` of a URL after ``scheme://``, or of an address without a scheme.
 
-    A host alone is a ``domain``; an address of a file a ``path``. Gone are http and https, www., default ports, the
-    slash at the end, and needless percent signs. Upper and lower case in paths stay.
+    A host alone is a ``domain`` or ``ip``. The canonical form has no http(s) scheme, ``www.``, default port, final
+    slash, or unnecessary percent encoding. The case of paths is kept.
     """
     scheme = scheme.casefold()
     cut = next((at for at, sign in enumerate(rest) if sign in "/?#"), len(rest))
@@ -175,7 +175,7 @@ def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
 
 
 def trimmed(text: str) -> str:
-    """Return ``text`` without the punctuation of the sentence around it; a bracket stays if it was opened inside."""
+    """Return ``text`` without final punctuation of the sentence; a bracket is kept if it was opened inside."""
     while text:
         last = text[-1]
         if last in ".,;:!?'\"*。，；：！？…" or (last in _CLOSERS and text.count(last) > text.count(_CLOSERS[last])):
@@ -196,7 +196,7 @@ def _urls(view: TextView) -> None:
             continue
         kind, canonical = url_canonical(scheme, rest)
         view.add(kind, canonical, start, end)
-        # A machine is named by its number, whatever is asked of it.
+        # An IP address as host also identifies the machine.
         host = re.match(r"(?:[^/@]{0,100}@)?(\d{1,3}(?:\.\d{1,3}){3})(?=[:/?#]|$)", rest)
         if host and kind != "ip" and (address := _address(host[1])):
             view.add("ip", address, match.start(2) + host.start(1), match.start(2) + host.end(1))
@@ -221,7 +221,7 @@ def _emails(view: TextView) -> None:
         if not local.strip(".-_"):
             continue
         labels = domain.split(".")
-        # A sentence that goes on without a space: "a@x.io.Then".
+        # The next sentence begins without a space: "a@x.io.Then".
         while len(labels) > 2 and not re.fullmatch(r"[^\W\d_]{2,24}|xn--[\w-]{1,59}", labels[-1]):
             labels.pop()
         if labels != ["localhost"] and not re.fullmatch(r"[^\W\d_]{2,24}|xn--[\w-]{1,59}", labels[-1]):
@@ -230,7 +230,7 @@ def _emails(view: TextView) -> None:
         view.add("email", email_canonical(local, domain), match.end(1) - len(local), match.start(2) + len(domain))
     view.hide()
     small = view.text.lower()
-    # It takes brackets, or " at " and " dot ".
+    # Spelled addresses have brackets, or " at " and " dot ".
     if "at" in small and (" dot " in small or any(bracket in small for bracket in "[({")):
         for match in _EMAIL_SPELLED.finditer(view.text):
             domain = _SPELLED_DOT.sub(".", match[2])
@@ -242,7 +242,7 @@ def _emails(view: TextView) -> None:
 
 
 def email_canonical(local: str, domain: str) -> str:
-    """Return an e-mail address in small letters and without its plus-tag; Google's mail takes no notice of dots."""
+    """Return an e-mail address in lower case, without its plus-tag, and for Gmail without dots."""
     local, domain = local.casefold(), host_canonical(domain) if domain.count(".") > 1 else domain.casefold()
     domain = ".".join(_label(label) for label in domain.split("."))
     local = local.split("+", 1)[0] or local

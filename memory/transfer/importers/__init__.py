@@ -1,4 +1,4 @@
-"""What other systems have written, as items of ingest."""
+"""Importers for files of other systems, registered by name."""
 
 from memory.transfer.importers.assistants import ChatGPT, Claude, ClaudeCode
 from memory.transfer.importers.chat import Chat

@@ -1,7 +1,7 @@
-"""Conversations with ChatGPT, Claude and Claude Code, as these export or keep them (docs/importers.md).
+"""Exported or stored conversations of ChatGPT, Claude and Claude Code (docs/importers.md).
 
-Only what the person and the model said is kept. A damaged message is counted and left out: these files are large, of
-many versions, and cannot be mended by their owner.
+Only the texts of the person and the model are kept. A damaged message is counted and left out: these files are large,
+have many versions, and their owners cannot repair them.
 """
 
 from abc import abstractmethod
@@ -17,9 +17,10 @@ from memory.transfer.importers.chat import SUBJECT, Chat, Record, records_within
 from memory.transfer.importers.draft import name_shown
 from memory.transfer.importers.stream import MAX_ENTRY_BYTES, entries_read
 
-_ASIDE = ("parts of messages", "thoughts, calls and results of tools, pictures")
-_TOOLS = ("messages of tools and programs", "only what the person and the model said is kept")
-_BRANCH = ("messages of other branches", "the branch is kept that was shown last")
+_SKIPPED_PARTS = ("parts of messages", "thoughts, calls and results of tools, pictures")
+_TOOLS = ("messages of tools and programs", "only texts of the person and the model are kept")
+_BRANCH = ("messages of other branches", "only the branch shown last is kept")
+_NO_MESSAGE = "This is not a message."
 _SPEAKERS = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
@@ -33,13 +34,13 @@ class _Export(Chat):
         for entry in entries_read(path, members=("conversations",)):
             value = entry.value
             if entry.problem or not isinstance(value, dict):
-                yield Record(None, entry.place, entry.offset, problem=entry.problem or "This is no conversation.")
+                yield Record(None, entry.place, entry.offset, problem=entry.problem or "This is not a conversation.")
             else:
                 yield from records_within(entry, list(self.messages(value)))
 
     @abstractmethod
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages of a conversation, with the members that ``Chat`` knows, and without places."""
+        """Yield the messages of a conversation, with the members that ``Chat`` reads, and without places."""
 
 
 class ChatGPT(_Export):
@@ -49,10 +50,10 @@ class ChatGPT(_Export):
     title = "ChatGPT export"
 
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages from the root down to ``current_node``, then what was left on other branches."""
+        """Yield the messages from the root down to ``current_node``, then those of other branches as lost."""
         nodes = conversation.get("mapping")
         if not isinstance(nodes, dict):
-            yield _record(None, problem="This is no conversation: it has no mapping.")
+            yield _record(None, problem="This is not a conversation: it has no mapping.")
             return
         shown = _branch(nodes, conversation.get("current_node"))
         about = {"thread_id": conversation.get("conversation_id") or conversation.get("id")}
@@ -60,7 +61,7 @@ class ChatGPT(_Export):
         for key in (*shown, *(key for key in nodes if key not in shown)):
             node = nodes[key]
             message = node.get("message") if isinstance(node, dict) else node
-            # The root has none.
+            # The root has no message.
             if message is None:
                 continue
             if key in shown or not isinstance(message, dict):
@@ -70,7 +71,7 @@ class ChatGPT(_Export):
 
     def _message(self, message: Any, about: dict[str, Any]) -> Record:
         if not isinstance(message, dict):
-            return _record(None, problem="This is no message.")
+            return _record(None, problem=_NO_MESSAGE)
         author, content, more = (_object(message.get(name)) for name in ("author", "content", "metadata"))
         role = _SPEAKERS.get(str(author.get("role")), "")
         spoken = content.get("content_type", "text") in ("text", "multimodal_text")
@@ -91,32 +92,32 @@ class Claude(_Export):
         """Yield the messages in their order."""
         found = conversation.get("chat_messages")
         if not isinstance(found, list):
-            yield _record(None, problem="This is no conversation: it has no chat_messages.")
+            yield _record(None, problem="This is not a conversation: it has no chat_messages.")
             return
         about = {"thread_id": conversation.get("uuid"), SUBJECT: conversation.get("name")}
         for message in found:
             role = _SPEAKERS.get(str(message.get("sender"))) if isinstance(message, dict) else None
             if role is None:
-                yield _record(None, problem="This is no message.")
+                yield _record(None, problem=_NO_MESSAGE)
                 continue
-            texts, aside = _blocks(message.get("content"))
-            lost = [_ASIDE] if aside else []
+            texts, skipped = _blocks(message.get("content"))
+            lost = [_SKIPPED_PARTS] if skipped else []
             if message.get("attachments") or message.get("files"):
-                lost.append(("attachments", "only what is said is kept"))
+                lost.append(("attachments", "only texts are kept"))
             content = texts or message.get("text")
             value = {"role": role, "content": content, "time": message.get("created_at"), **about}
             yield _record(value, *lost)
 
 
 class ClaudeCode(Chat):
-    """A session file of Claude Code: an object in each line, of which some are messages."""
+    """A session file of Claude Code: one object per line, some of them messages."""
 
     name = "claude-code"
     title = "Claude Code session"
     forgiving = True
 
     def records(self, path: Path) -> Iterator[Record]:
-        """Yield what each line says, in its order."""
+        """Yield a record for each line, in order."""
         for number, offset, line in _lines(path):
             place = f"Line {number}"
             try:
@@ -130,16 +131,16 @@ class ClaudeCode(Chat):
     def _line(self, line: Any) -> Record:
         kind = line.get("type") if isinstance(line, dict) else None
         if not isinstance(kind, str):
-            return _record(None, problem="This is no line of a session: it has no type.")
+            return _record(None, problem="This is not a line of a session: it has no type.")
         if kind not in _SPEAKERS:
-            return _record(None, (f"lines of the type {name_shown(kind)}", "they are no messages"))
+            return _record(None, (f"lines of the type {name_shown(kind)}", "they are not messages"))
         message = line.get("message")
         if not isinstance(message, dict):
-            return _record(None, problem="This is no message.")
+            return _record(None, problem=_NO_MESSAGE)
         if any(line.get(name) for name in ("isMeta", "isSidechain", "isCompactSummary")):
             return _record(None, _TOOLS)
-        texts, aside = _blocks(message.get("content"))
-        if aside and not texts:
+        texts, skipped = _blocks(message.get("content"))
+        if skipped and not texts:
             return _record(None, _TOOLS)
         value = {
             "role": _SPEAKERS[kind],
@@ -147,7 +148,7 @@ class ClaudeCode(Chat):
             "time": line.get("timestamp"),
             "session_id": line.get("sessionId"),
         }
-        return _record(value, *([_ASIDE] if aside else []))
+        return _record(value, *([_SKIPPED_PARTS] if skipped else []))
 
 
 def _record(value: Any, *lost: tuple[str, str], problem: str = "") -> Record:
@@ -165,13 +166,13 @@ def _branch(nodes: dict[str, Any], current: Any) -> dict[str, None]:
 
 
 def _blocks(content: Any) -> tuple[list[str], bool]:
-    """Return the texts of a message, which is a text or blocks of several types, and whether it has other blocks."""
+    """Return the texts of a message (a text, or blocks of several types), and whether it has other blocks."""
     if isinstance(content, str):
         return ([content] if content.strip() else []), False
     blocks = content if isinstance(content, list) else []
     texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    said = [text for text in texts if isinstance(text, str) and text.strip()]
-    return said, len(texts) < len(blocks)
+    kept = [text for text in texts if isinstance(text, str) and text.strip()]
+    return kept, len(texts) < len(blocks)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -179,8 +180,8 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the lines that are not empty, with their number and the bytes of the file up to their end. Of a line that
-    is too long only the beginning is held, which is no JSON."""
+    """Yield the non-empty lines, each with its number and its end as an offset in the file. A line that is too long is
+    cut, so that it is not valid JSON."""
     with path.open("rb") as file:
         number = offset = 0
         while line := file.readline(MAX_ENTRY_BYTES):

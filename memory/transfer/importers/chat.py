@@ -13,15 +13,15 @@ from memory.transfer.importers.draft import (
     UNKNOWN,
     Draft,
     Seen,
-    id_made,
+    id_computed,
     name_shown,
-    sort_of,
-    title_made,
+    title_from,
+    type_label,
     value_field,
 )
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.stream import Entry, entries_read
-from memory.transfer.importers.times import moment_past
+from memory.transfer.importers.times import time_past
 
 KIND = "message"
 FIELD = "text"
@@ -35,19 +35,20 @@ THREADS = ("conversation_id", "thread_id", "session_id", "chat_id")
 SUBJECT = "conversation_title"
 _PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name", SUBJECT}
 _LOST = {
-    "id": "ids are made of what is said",
-    **dict.fromkeys(("tool_calls", "tool_call_id", "function_call", "audio"), "only what is said is kept"),
+    "id": "ids are computed from the text",
+    **dict.fromkeys(("tool_calls", "tool_call_id", "function_call", "audio"), "only texts are kept"),
 }
-_SILENT = "a call of a tool or a picture, for instance"
+_WITHOUT_TEXT = "a call of a tool or a picture, for instance"
+_NOT_TEXT = "it is not a text"
 _TICK = dt.timedelta(microseconds=1)
-# So many messages at the beginning of a conversation wait for the first one that has a time.
+# The most messages at the beginning of a conversation that wait for the first message with a time.
 MAX_WAITING = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message as a file has it, or, without a value, why there is none. ``group`` tells conversations apart that have
-    no name; ``lost`` are members that are not kept, each with a clause."""
+    """A message as it is in the file, or, without a value, the reason why it is missing. ``group`` identifies a
+    conversation that has no name; ``lost`` are members that are not kept, each with a clause."""
 
     value: Any
     place: str
@@ -59,7 +60,7 @@ class Record:
 
 @dataclass(slots=True)
 class _Conversation:
-    """What of a conversation is behind: the last message that is a topic, and its time."""
+    """The part of a conversation read so far: its last message that became a topic, and the time of that message."""
 
     last: str = ""
     at: dt.datetime | None = None
@@ -67,7 +68,7 @@ class _Conversation:
 
 @dataclass(slots=True)
 class _Message:
-    """A message on its way into its draft. ``at`` is the time that it states, ``stated`` how."""
+    """A parsed message. ``at`` is its time, ``stated`` the time as written."""
 
     draft: Draft
     conversation: _Conversation
@@ -80,12 +81,12 @@ class _Message:
 
     @property
     def waits(self) -> bool:
-        """Whether it must be known what comes after it, to tell when it was."""
+        """Whether its time depends on later messages."""
         return self.at is None and self.conversation.at is None
 
 
 class Chat(Importer):
-    """Messages one after the other, in one conversation or several."""
+    """A list of messages, in one conversation or several."""
 
     name = "chat"
     title = "chat transcript"
@@ -93,7 +94,7 @@ class Chat(Importer):
     nouns = "messages"
 
     def records(self, path: Path) -> Iterator[Record]:
-        """Yield the messages of a file, in its order."""
+        """Yield the messages of a file in order."""
         for entry in entries_read(path, members=LISTS):
             within = _within(entry.value)
             if within is None:
@@ -102,8 +103,8 @@ class Chat(Importer):
                 yield from records_within(entry, [Record(value, "", 0) for value in within])
 
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each message, in its order. Holds a note for each conversation, the ids of the last
-        messages, and up to ``MAX_WAITING`` messages that stand before the first time."""
+        """Yield a draft for each message in order. Holds the state of each conversation, the latest ids, and up to
+        ``MAX_WAITING`` messages before the first time."""
         seen = Seen()
         waiting: list[Draft | _Message] = []
         transcript = _Transcript(now)
@@ -118,8 +119,7 @@ class Chat(Importer):
 
 
 class _Transcript:
-    """The messages of a file, each with the conversation that it belongs to: the one that it names, or the list that it
-    stands in."""
+    """Assigns each message of a file to a conversation: the one that it names, or else the list that contains it."""
 
     def __init__(self, now: dt.datetime) -> None:
         self.now = now
@@ -127,24 +127,24 @@ class _Transcript:
         self.conversations: dict[tuple[str, str], _Conversation] = {}
 
     def message(self, found: Record) -> Draft | _Message:
-        """Return the message of a record; of one without a message, the draft that says so."""
+        """Return the message of a record, or a draft with the reason if it has none."""
         self.number += 1
         draft = Draft(found.place, found.offset, self.number, problem=found.problem, lost=list(found.lost))
         value = found.value
         if not draft.problem and not draft.lost and not isinstance(value, dict):
-            draft.problem = f"A message is an object; this is {sort_of(value)}."
+            draft.problem = f"A message is an object; this is {type_label(value)}."
         if draft.problem or not isinstance(value, dict):
             return draft
-        # Some wrap each message into a node of its own.
+        # Some systems wrap each message in another object.
         record = value["message"] if isinstance(value.get("message"), dict) else value
         if not any(name in record for name in (*ROLES, *TEXTS)):
-            draft.problem = "This is no message: it has neither a role nor a text."
+            draft.problem = "This is not a message: it has neither a role nor a text."
             return draft
         text, left_out = _text_of(record)
         if left_out:
-            draft.lost.append(("content", "parts that are no text, such as pictures"))
+            draft.lost.append(("content", "parts that are not text, such as pictures"))
         if not text.strip():
-            draft.lost.append(("messages without text", _SILENT))
+            draft.lost.append(("messages without text", _WITHOUT_TEXT))
             return draft
         if len(text) > MAX_VALUE_LENGTH:
             draft.lost.append(("messages that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters"))
@@ -155,27 +155,27 @@ class _Transcript:
         thread = next((str(record[name]) for name in THREADS if _is_name(record.get(name))), "")
         conversation = self.conversations.setdefault((found.group if not thread else "", thread), _Conversation())
         stated = next((record[name] for name in TIMES if record.get(name) not in NOTHING), None)
-        role, at = _role_of(record), moment_past(draft, "time", stated, now=self.now)
+        role, at = _role_of(record), time_past(draft, "time", stated, now=self.now)
         if not role and any(record.get(name) not in NOTHING for name in ROLES):
-            draft.lost.append(("role", "it is no text"))
+            draft.lost.append(("role", _NOT_TEXT))
         if record.get("name") not in NOTHING and not isinstance(record["name"], str):
-            draft.lost.append(("name", "it is no text"))
+            draft.lost.append(("name", _NOT_TEXT))
         return _Message(draft, conversation, thread, role, text, record, at, str(stated or ""))
 
 
 def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]:
-    """Yield the messages of an entry that is a whole conversation, each with its place."""
+    """Yield the messages of an entry that is a conversation, each with its place."""
     if not messages:
         yield Record(None, entry.place, entry.offset, lost=[("conversation", "it has no messages")])
     for at, message in enumerate(messages, start=1):
-        # Each needs a place of its own to go on from; a message has more characters than one.
+        # Each message needs an offset of its own, from which an import can continue.
         offset = entry.offset if at == len(messages) else entry.start + at
         place, group = f"{entry.place}, message {at}", f"entry {entry.number}"
         yield dataclasses.replace(message, place=place, offset=offset, group=group)
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
-    """Yield the drafts of what waits, and empty it. The last may bring the time that the others wait for."""
+    """Yield the drafts of ``waiting`` and empty it. The last message may have the time that the others wait for."""
     newest = waiting[-1] if waiting else None
     for found in waiting:
         if isinstance(found, _Message):
@@ -189,7 +189,7 @@ def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, se
 
 def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, now: dt.datetime, seen: Seen) -> None:
     conversation, draft = message.conversation, message.draft
-    at = _moment_kept(message, first)
+    at = _topic_time(message, first)
     at = at if at is None else min(at, now)
     fields = [value_field(FIELD, message.text)]
     fields += [value_field("role", message.role)] if message.role else []
@@ -198,17 +198,17 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     before = conversation.last
     subject = message.record.get(SUBJECT)
     fields += [value_field("conversation", subject)] if isinstance(subject, str) and subject and not before else []
-    # What went before is part of it: the same word at another place is another message.
-    topic_id = id_made("chat", scope, message.thread, before, message.role, message.stated, message.text)
+    # The message before is part of the id: the same word at another place is another message.
+    topic_id = id_computed("chat", scope, message.thread, before, message.role, message.stated, message.text)
     conversation.last, conversation.at = str(topic_id), at or conversation.at
     if seen.before(topic_id):
-        draft.lost.append(("message", "it stands in the file before, with the same beginning"))
+        draft.lost.append(("message", "an earlier conversation of the file begins with the same messages"))
         return
-    draft.item_make(
+    draft.item_set(
         {
             "placement": "new_topic",
             "topic_id": str(topic_id),
-            "title": title_made(message.text),
+            "title": title_from(message.text),
             "topic_kind": KIND,
             "scope": scope,
             "fields": fields,
@@ -219,30 +219,30 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     )
 
 
-def _moment_kept(message: _Message, first: dt.datetime | None) -> dt.datetime | None:
-    """Return the moment that a topic is dated with: what the message states, unless the order of the file says
-    otherwise. Messages are a microsecond apart at least, so that lists have them in their order."""
+def _topic_time(message: _Message, first: dt.datetime | None) -> dt.datetime | None:
+    """Return the creation time of the topic: the time of the message, unless that contradicts the order of the file.
+    Times are at least a microsecond apart, so that lists keep the order."""
     before = message.conversation.at
     if before is None:
         if message.at is None:
-            message.draft.told.append(
+            message.draft.notes.append(
                 (
                     "time",
-                    "is missing; that of the first message that has one is taken"
+                    "is missing; the first time in the conversation is used"
                     if first
-                    else "is missing; the topic is as old as the import",
+                    else "is missing; the time of the import is used",
                 )
             )
         return message.at or first
     if message.at is None:
-        message.draft.told.append(("time", "is missing; it is dated just after the message before"))
+        message.draft.notes.append(("time", "is missing; the time of the message before is used"))
     elif message.at < before - MAX_WAITING * _TICK:
-        message.draft.told.append(("time", "lies before that of the message before; the order of the file is kept"))
+        message.draft.notes.append(("time", "is earlier than that of the message before; the order is kept"))
     return max(message.at or before, before + _TICK)
 
 
 def _within(value: Any) -> list[Any] | None:
-    """Return the messages of an entry that is a whole conversation; None if it is something else."""
+    """Return the messages of an entry that is a conversation, None for any other entry."""
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):
@@ -265,7 +265,7 @@ def _role_of(record: dict[str, Any]) -> str:
 
 
 def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
-    """Return what a message says, and whether a part of it is no text."""
+    """Return the text of a message, and whether other parts were left out."""
     found: list[str] = []
     left_out = False
     for name in TEXTS:
@@ -277,12 +277,12 @@ def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _text_gather(value: Any, found: list[str]) -> bool:
-    """Add the texts of a content to ``found``; return whether something of it is no text."""
+    """Add the texts of a content to ``found``; return whether other parts were left out."""
     if isinstance(value, str):
         found += [value] if value else []
         return False
     if isinstance(value, list):
-        # All of them are gathered, so no short cut.
+        # A sum, because any() would stop at the first.
         return sum(_text_gather(part, found) for part in value) > 0
     if isinstance(value, dict):
         inner = next((value[name] for name in TEXTS if value.get(name) not in NOTHING), None)

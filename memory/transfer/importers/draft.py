@@ -1,4 +1,4 @@
-"""What becomes of one entry of a file: an item of ingest, and what of the entry has no place in it."""
+"""One entry of a file as an item of ingest, with the parts of the entry that the item cannot hold."""
 
 import json
 import uuid
@@ -11,21 +11,30 @@ from memory.core.errors import MemoryProblem
 from memory.ingest.batch import item_parse
 from memory.ingest.items import IngestItem
 
-# What says nothing, wherever it stands.
+# Empty values.
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 UNKNOWN = "it is not known here"
-# A title is read in lists; the whole text stands in a field.
+# Titles are shown in lists; a field holds the whole text.
 MAX_TITLE = 200
+# Of a JSON value: its Python type, its field type, and its name in sentences.
+_TYPES: tuple[tuple[type, str, str], ...] = (
+    (str, "string", "a text"),
+    (bool, "bool", "true or false"),
+    (int, "int", "a number"),
+    (float, "float", "a number"),
+    (list, "list", "a list"),
+    (dict, "json", "an object"),
+)
 
 
 @dataclass(slots=True)
 class Draft:
-    """One entry, read. Without an item nothing is brought of it: it is told among what is lost, or it has a problem,
-    for which the whole file is refused.
+    """One parsed entry. Without an item it is not imported: either ``lost`` gives the reason, or ``problem`` does, and
+    then the whole file is refused.
 
-    ``offset`` rises with every draft of a file and is at most the bytes up to there, so that an import that stopped can
-    go on behind it; ``number`` counts entries. ``lost`` and ``told`` are pairs of a member and a clause: what is not
-    kept, and what is kept in another way."""
+    ``offset`` rises with every draft and is at most the number of bytes read, so that a stopped import can continue
+    after it. ``number`` counts entries. ``lost`` and ``notes`` are pairs of a member and a clause: what is not kept,
+    and what is kept in another form."""
 
     place: str
     offset: int
@@ -33,10 +42,10 @@ class Draft:
     item: IngestItem | None = None
     problem: str = ""
     lost: list[tuple[str, str]] = field(default_factory=list)
-    told: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
-    def item_make(self, raw: dict[str, Any]) -> None:
-        """Take on the item that ``raw`` stands for, or the problem with it."""
+    def item_set(self, raw: dict[str, Any]) -> None:
+        """Set the item parsed from ``raw``, or the problem with it."""
         item = item_parse(raw)
         if isinstance(item, MemoryProblem):
             self.problem = item.sentence
@@ -44,8 +53,8 @@ class Draft:
             self.item = item
 
 
-def title_made(text: str) -> str:
-    """Return a title for ``text``: the whole if it is short, else its first words."""
+def title_from(text: str) -> str:
+    """Return ``text`` as a title if it is short, else its first words."""
     line = " ".join(text[: 4 * MAX_TITLE].split())
     if len(line) <= MAX_TITLE:
         return line
@@ -54,51 +63,31 @@ def title_made(text: str) -> str:
 
 
 def value_field(name: str, value: Any) -> dict[str, Any]:
-    """Return a JSON value as a field with the type that holds it."""
-    kinds: list[tuple[type, str]] = [
-        (str, "string"),
-        (bool, "bool"),
-        (int, "int"),
-        (float, "float"),
-        (list, "list"),
-        (dict, "json"),
-    ]
-    return {
-        "name": name,
-        "value": value,
-        "provenance": "import",
-        "field_type": next(kind for of, kind in kinds if isinstance(value, of)),
-    }
+    """Return a JSON value as a field of the matching type."""
+    field_type = next(name for of, name, _label in _TYPES if isinstance(value, of))
+    return {"name": name, "value": value, "provenance": "import", "field_type": field_type}
 
 
-def id_made(source: str, *parts: str) -> uuid.UUID:
-    """Return the id of a topic for something that has none: the same each time, so that a second import finds it, and
-    no trace of the text, since receipts of a purge keep ids."""
+def id_computed(source: str, *parts: str) -> uuid.UUID:
+    """Return a topic id for an entry without one. A second import computes the same id. The id reveals nothing of the
+    text, because receipts of a purge keep ids."""
     digest = salted_hmac(f"memory.transfer.{source}", json.dumps(parts), algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
 
 
-def sort_of(value: Any) -> str:
-    """Return what a JSON value is, in words."""
-    words: list[tuple[type, str]] = [
-        (str, "a text"),
-        (bool, "true or false"),
-        (int, "a number"),
-        (float, "a number"),
-        (list, "a list"),
-        (dict, "an object"),
-    ]
-    return next((said for of, said in words if isinstance(value, of)), "nothing")
+def type_label(value: Any) -> str:
+    """Return the type of a JSON value in words."""
+    return next((label for of, _name, label in _TYPES if isinstance(value, of)), "null")
 
 
 def name_shown(name: str) -> str:
-    """Return the name of a member as it is told to people: foreign names may be of any length."""
+    """Return the name of a member, shortened for sentences."""
     return name if len(name) <= 40 else f"{name[:40]}…"
 
 
 class Seen:
-    """The ids of a file's topics, to find one that comes twice. Of very many the latest are kept, so that memory stays
-    bounded; the store knows those that were written."""
+    """The ids of a file's topics, to find duplicates. Only the latest are kept, so that memory stays bounded; the store
+    knows those that were written."""
 
     MOST = 500_000
 
@@ -107,7 +96,7 @@ class Seen:
         self._before: set[uuid.UUID] = set()
 
     def before(self, topic_id: uuid.UUID) -> bool:
-        """Tell whether an id came before, and note it."""
+        """Return whether an id occurred before, and remember it."""
         if topic_id in self._now or topic_id in self._before:
             return True
         if len(self._now) >= self.MOST:

@@ -1,11 +1,11 @@
-"""What may have written a file, by its first bytes."""
+"""Guesses the source of a file from its first bytes."""
 
 import re
 from pathlib import Path
 
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
-# By the name of the source. The first that occurs in the file decides: further on are texts and metadata of others.
+# By the name of the source. The first match in the file decides, because later parts are texts and metadata.
 _SIGNS = {
     "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
     "claude": re.compile(r'"chat_messages"\s*:'),
@@ -17,7 +17,7 @@ _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
 
 
 def source_guess(path: Path) -> str | None:
-    """Return the name of the source that a file is from, None if its beginning looks like none. Raises ``OSError``."""
+    """Return the name of the source of a file, None if its beginning matches none. Raises ``OSError``."""
     with path.open("rb") as file:
         text = file.read(LOOKED_AT).decode(errors="replace").removeprefix("\ufeff")
     if _OURS.match(text):

@@ -1,4 +1,4 @@
-"""What all importers share: a file in drafts, those counted for the check, and in batches to be written."""
+"""What all importers share: parse a file into drafts, count them for the check, and batch them for writing."""
 
 import datetime as dt
 import itertools
@@ -18,46 +18,46 @@ from memory.transfer.importers.known import ids_known, item_id
 from memory.transfer.report import BROUGHT, MOST_PROBLEMS, THERE, ImportReport, Progress
 from memory.transfer.sources import Batch
 
-# Few enough that little is lost by a kill, many enough to keep the embedder busy.
+# Small enough that a killed worker loses little, large enough to keep the embedder busy.
 BATCH = 200
-# A file may have any number of members; beyond so many they are told together.
-MEMBERS_TOLD = 100
-_OTHERS = ("other members", "they are not known here")
+# A file may have any number of members; those beyond this number are counted together.
+MOST_CLAUSES = 100
+_OTHERS = ("other members", "they are unknown")
 
 Clauses = Counter[tuple[str, str]]
 
 
 class Importer(ABC):
-    """A sort of file that something else than MemState has written (``sources.Source``)."""
+    """Reads one file format of another system (``sources.Source``)."""
 
     name: str
     title: str
-    # What an entry is, and several are.
+    # The word for one entry, and for several.
     noun: str
     nouns: str
-    # Whether an entry that is wrong is left out and counted, instead of stopping the import.
+    # Whether an invalid entry is left out and counted, instead of stopping the import.
     forgiving = False
 
     @abstractmethod
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each entry, in the order of the file. ``scope`` is where the items go, in its canonical
-        form; ``now`` is the moment after which nothing can have happened. The same file gives the same drafts. Raises
-        ``RequestRefused`` for a file that is not JSON, ``OSError``."""
+        """Yield a draft for each entry, in the order of the file. The items go into ``scope`` (canonical). Times after
+        ``now`` are invalid. The same file gives the same drafts. Raises ``RequestRefused`` for a file that is not
+        JSON, ``OSError``."""
 
     def check(
         self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
     ) -> ImportReport:
-        """Read all of the file and count. Two queries for each ``BATCH`` entries.
+        """Read the whole file and count. Two queries for each ``BATCH`` entries.
 
-        An entry that is not what the file is said to hold is a problem, for which nothing of the file is brought, or a
-        loss if the importer is forgiving. An entry that has no place here is a loss. Raises ``NotVisible`` for a scope
-        outside the principal's, ``RequestRefused`` for a file that is not JSON, ``OSError``.
+        An invalid entry is a problem, and then nothing is imported; a forgiving importer counts it as a loss. An entry
+        that the store cannot hold is a loss. Raises ``NotVisible`` for a scope outside the principal's,
+        ``RequestRefused`` for a file that is not JSON, ``OSError``.
         """
         if not principal.sees(scope):
-            raise NotVisible(f"There is no scope {scope}.", code=ProblemCode.SCOPE_NOT_FOUND)
+            raise NotVisible(f"Scope {scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
         report = ImportReport(self.name, size=path.stat().st_size)
         lost: Clauses = Counter()
-        told: Clauses = Counter()
+        notes: Clauses = Counter()
         problems = items = 0
         forecast = Forecast(policies_current(), now)
         for drafts in _chunks(self.drafts(path, scope=scope, now=now)):
@@ -67,7 +67,7 @@ class Importer(ABC):
                     draft.problem = ""
                 items += draft.item is not None
                 _clauses_add(lost, draft.lost)
-                _clauses_add(told, draft.told)
+                _clauses_add(notes, draft.notes)
                 problems += bool(draft.problem)
                 if draft.problem and len(report.problems) < MOST_PROBLEMS:
                     report.problems.append(f"{draft.place}: {draft.problem}")
@@ -78,19 +78,19 @@ class Importer(ABC):
         if problems > len(report.problems):
             report.problems.append(f"And {problems - len(report.problems):,} more.")
         if not report.lines or (self.forgiving and not items):
-            report.problems.append(f"There are no {self.nouns} in this file.")
+            report.problems.append(f"This file contains no {self.nouns}.")
         report.losses = [
             *_sentences(lost, report.lines, lambda name, why: f"{name}: not kept, {why}"),
-            *_sentences(told, report.lines, lambda name, how: f"{name} {how}"),
+            *_sentences(notes, report.lines, lambda name, how: f"{name} {how}"),
         ]
         report.forecast = forecast.sentences()
         return report
 
     def batches(self, path: Path, *, scope: str, now: dt.datetime, offset: int) -> Iterator[Batch]:
-        """Yield what stands behind ``offset``. What stands before it is read again and not given: what a message
-        follows, and when, depends on what came before, and reading takes little beside writing."""
-        behind = (draft for draft in self.drafts(path, scope=scope, now=now) if draft.offset > offset)
-        for drafts in _chunks(behind):
+        """Yield the items after ``offset``. The file is read from its beginning, because the link and the time of a
+        message depend on the messages before it."""
+        remaining = (draft for draft in self.drafts(path, scope=scope, now=now) if draft.offset > offset)
+        for drafts in _chunks(remaining):
             items = [draft.item for draft in drafts if draft.item is not None]
             yield Batch(items, drafts[-1].offset, drafts[-1].number)
 
@@ -111,11 +111,11 @@ def _items_count(report: ImportReport, items: list[IngestItem], forecast: Foreca
 def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:
     # An entry counts once for each clause.
     for pair in dict.fromkeys(found):
-        counted[pair if pair in counted or len(counted) < MEMBERS_TOLD else _OTHERS] += 1
+        counted[pair if pair in counted or len(counted) < MOST_CLAUSES else _OTHERS] += 1
 
 
-def _sentences(counted: Clauses, entries: int, say: Callable[[str, str], str]) -> list[str]:
-    return [f"{count:,} of {entries:,}: {say(*pair)}." for pair, count in counted.most_common()]
+def _sentences(counted: Clauses, entries: int, sentence: Callable[[str, str], str]) -> list[str]:
+    return [f"{count:,} of {entries:,}: {sentence(*pair)}." for pair, count in counted.most_common()]
 
 
 def _chunks(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:

@@ -1,4 +1,4 @@
-"""Which topics of a file the store has, or had and has erased."""
+"""Which topics of a file exist in the store, or were erased."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,16 @@ def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
 
 
 def item_id(item: IngestItem) -> uuid.UUID:
-    """Return the id of the topic that an item of an importer makes."""
+    """Return the id of the topic that an importer's item creates."""
     assert item.topic_id is not None
     return uuid.UUID(item.topic_id)
 
 
 def items_new(items: Iterable[IngestItem], *, there: Ids, erased: Ids) -> list[IngestItem]:
-    """Return the items whose topics are neither there nor erased, without links to what is not there.
+    """Return the items whose topics neither exist nor were erased, without links to missing topics.
 
-    ``there`` and ``erased`` hold the ids of the items and of what they link to, as far as they are one or the other."""
+    ``there`` and ``erased`` hold the ids of existing and of erased topics, among the items and the targets of their
+    links."""
     given: list[IngestItem] = []
     ids = set(there)
     for item in items:

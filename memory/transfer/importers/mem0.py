@@ -1,4 +1,4 @@
-"""Memories of mem0: what ``Memory.get_all()`` and the pages of the platform's API hold (docs/importers.md)."""
+"""Memories of mem0, from ``Memory.get_all()`` or the platform's API (docs/importers.md)."""
 
 import datetime as dt
 import json
@@ -16,25 +16,25 @@ from memory.transfer.importers.draft import (
     UNKNOWN,
     Draft,
     Seen,
-    id_made,
+    id_computed,
     name_shown,
-    sort_of,
-    title_made,
+    title_from,
+    type_label,
     value_field,
 )
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.places import scope_segment
 from memory.transfer.importers.stream import Entry, entries_read
-from memory.transfer.importers.times import moment_past
+from memory.transfer.importers.times import time_past
 
 KIND = "memory"
 FIELD = "memory"
 LISTS = ("results", "memories", "relations")
-# Whose memory it is, from the widest to the narrowest: forgetting below /user/alice reaches all that is hers.
+# The owners of a memory, from the widest to the narrowest, so that /user/alice contains everything about her.
 OWNERS = {"user_id": "user", "agent_id": "agent", "app_id": "app", "run_id": "run"}
-# Members with a word for who said it; they become fields.
+# Members that name the speaker; they become fields.
 SPEAKERS = ("role", "actor_id", "attributed_to")
-# What an item of ingest takes, with room for the fields of its own.
+# Below the limit for an item of ingest, with room for the fields that the importer adds.
 MAX_FIELDS = 190
 MAX_NAME = 200
 _PLACED = {
@@ -51,7 +51,7 @@ _PLACED = {
     *OWNERS,
     *SPEAKERS,
 }
-# What has no place here, and why.
+# Members that are not kept, and why.
 _LOST = {
     "hash": "it is made anew from the text",
     "score": "it belonged to the search that found the memory",
@@ -59,19 +59,15 @@ _LOST = {
     "embedding": "the store embeds with its own model",
     "embeddings": "the store embeds with its own model",
     "vector": "the store embeds with its own model",
-    "text_lemmatized": "the store makes its own index of words",
-    "expiration_date": "when a topic is forgotten is for the policy to say",
-    "structured_attributes": "they say in parts what the time says",
-    "owner": "access goes by keys and scopes",
-    "organization": "access goes by keys and scopes",
-    "org_id": "access goes by keys and scopes",
-    "project_id": "access goes by keys and scopes",
-    "internal_metadata": "it is of no use outside mem0",
-    "event": "it says what mem0 did with the memory",
-    "event_id": "it says what mem0 did with the memory",
-    "type": "a topic has a kind, and this one is a memory",
+    "text_lemmatized": "the store builds its own index of words",
+    "expiration_date": "policies decide when a topic is forgotten",
+    "structured_attributes": "they repeat the time in parts",
+    **dict.fromkeys(("owner", "organization", "org_id", "project_id"), "keys and scopes control access"),
+    "internal_metadata": "it has no use outside mem0",
+    **dict.fromkeys(("event", "event_id"), "it describes an operation of mem0"),
+    "type": "the kind of the topic is memory",
 }
-_RELATION = "they join names, and do not say which memories they come from"
+_RELATION = "they connect names, without the memories that they come from"
 
 
 class Mem0(Importer):
@@ -92,14 +88,14 @@ class Mem0(Importer):
             elif entry.member == "relations":
                 draft.lost.append(("relations", _RELATION))
             elif not isinstance(entry.value, dict):
-                draft.problem = f"A memory is an object; this is {sort_of(entry.value)}."
+                draft.problem = f"A memory is an object; this is {type_label(entry.value)}."
             else:
                 _Memory(draft, entry, scope, now, seen).read()
             yield draft
 
 
 class _Memory:
-    """One memory on its way into its draft."""
+    """Reads one memory into its draft."""
 
     def __init__(self, draft: Draft, entry: Entry, scope: str, now: dt.datetime, seen: Seen) -> None:
         self.draft, self.scope, self.now, self.seen = draft, scope, now, seen
@@ -108,7 +104,7 @@ class _Memory:
     def read(self) -> None:
         text = next((self.record[name] for name in ("memory", "text", "data") if self.record.get(name)), None)
         if not isinstance(text, str) or not text.strip():
-            self._lose("memories without text", "they say nothing")
+            self._lose("memories without text", "they are empty")
             return
         if len(text) > MAX_VALUE_LENGTH:
             self._lose("memories that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters")
@@ -120,15 +116,15 @@ class _Memory:
             return
         topic_id = self._id(text, where)
         if self.seen.before(topic_id):
-            self._lose("id", "it stands in the file before, and the first is taken")
+            self._lose("id", "an earlier memory of the file has the same id and is kept")
             return
         created, changed = self._times()
         fields = [value_field(FIELD, text), *self._fields()]
-        self.draft.item_make(
+        self.draft.item_set(
             {
                 "placement": "new_topic",
                 "topic_id": str(topic_id),
-                "title": title_made(text),
+                "title": title_from(text),
                 "topic_kind": KIND,
                 "scope": where,
                 "categories": self._categories(),
@@ -145,8 +141,8 @@ class _Memory:
     def _lose(self, name: str, why: str) -> None:
         self.draft.lost.append((name, why))
 
-    def _tell(self, name: str, how: str) -> None:
-        self.draft.told.append((name, how))
+    def _note(self, name: str, how: str) -> None:
+        self.draft.notes.append((name, how))
 
     def _scope(self) -> str:
         segments: list[str] = []
@@ -155,36 +151,36 @@ class _Memory:
             if value in NOTHING:
                 continue
             if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-                self._lose(name, "it is neither text nor a number")
+                self._lose(name, "it is neither a text nor a number")
                 continue
             segment = scope_segment(str(value))
             if segment != str(value):
-                self._tell(name, "has characters that a scope cannot hold; they are written as in addresses (%20)")
+                self._note(name, "has characters that a scope cannot contain; they are percent-encoded (%20)")
             segments += [folder, segment]
         return "/".join([self.scope, *segments])
 
     def _id(self, text: str, where: str) -> uuid.UUID:
         value = self.record.get("id")
         if not isinstance(value, (str, int)) or value == "":
-            self._tell("id", "is missing; the topic gets an id computed from the text")
-            return id_made("mem0", where, "text", text)
+            self._note("id", "is missing; the topic gets an id computed from the text")
+            return id_computed("mem0", where, "text", text)
         try:
             return uuid.UUID(str(value))
         except ValueError:
-            self._tell("id", "is not a UUID; the topic gets an id computed from it")
-            return id_made("mem0", where, "id", str(value))
+            self._note("id", "is not a UUID; the topic gets an id computed from it")
+            return id_computed("mem0", where, "id", str(value))
 
     def _times(self) -> tuple[dt.datetime | None, dt.datetime | None]:
-        created = self._moment("created_at") or self._moment("timestamp")
-        changed = self._moment("updated_at")
+        created = self._time("created_at") or self._time("timestamp")
+        changed = self._time("updated_at")
         if created is None and changed is not None:
-            self._tell("created_at", "is missing; the topic is as old as its last change")
+            self._note("created_at", "is missing; the time of the last change is used")
         elif created is None:
-            self._tell("created_at", "is missing; the topic is as old as the import")
+            self._note("created_at", "is missing; the time of the import is used")
         return created or changed, changed if changed != created else None
 
-    def _moment(self, name: str) -> dt.datetime | None:
-        return moment_past(self.draft, name, self.record.get(name), now=self.now)
+    def _time(self, name: str) -> dt.datetime | None:
+        return time_past(self.draft, name, self.record.get(name), now=self.now)
 
     def _categories(self) -> list[str]:
         value = self.record.get("categories")
@@ -200,7 +196,7 @@ class _Memory:
     def _pinned(self) -> bool:
         if self.record.get("immutable") is not True:
             return False
-        self._tell("immutable", "becomes a pin, which keeps the topic from being forgotten")
+        self._note("immutable", "becomes a pin, which keeps the topic from being forgotten")
         return True
 
     def _fields(self) -> list[dict[str, Any]]:
@@ -210,12 +206,12 @@ class _Memory:
             if isinstance(who, str) and who:
                 made.append(value_field(name, who))
             elif who not in NOTHING:
-                self._lose(name, "it is no text")
+                self._lose(name, "it is not a text")
         metadata = self.record.get("metadata")
         if metadata in NOTHING:
             return made
         if not isinstance(metadata, dict):
-            self._lose("metadata", "it is no object")
+            self._lose("metadata", "it is not an object")
             return made
         taken = {FIELD, *(each["name"] for each in made)}
         for key, value in metadata.items():
@@ -227,9 +223,9 @@ class _Memory:
             elif len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) > MAX_VALUE_LENGTH:
                 self._lose(f"metadata.{name_shown(key)}", f"a field has at most {MAX_VALUE_LENGTH:,} characters")
             elif len(made) >= MAX_FIELDS:
-                self._lose("metadata", f"a topic takes {MAX_FIELDS} of its members")
+                self._lose("metadata", f"a topic keeps at most {MAX_FIELDS} of its members")
             elif name in taken:
-                self._lose(f"metadata.{name_shown(key)}", "another member has its name")
+                self._lose(f"metadata.{name_shown(key)}", "another member has the same name")
             else:
                 taken.add(name)
                 made.append(value_field(name, value))

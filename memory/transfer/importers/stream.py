@@ -1,8 +1,8 @@
-"""Entries of a JSON file, one by one, however large it is: a list, JSON Lines, or an object that holds lists.
+"""Reads the entries of a JSON file of any size one by one: a list, JSON Lines, or an object that holds lists.
 
-A list is opened and gives its elements. An object is opened if one of its members is a list that is known to hold
-entries (``results``). Anything else is an entry itself. ``ijson`` reads the file and tells where values begin and end.
-It is given the file in pieces that end at brackets, commas and lines, so that the place of each entry is known.
+The entries of a list are its elements. The entries of an object are those of its lists with a known name, such as
+``results``. Any other value is itself an entry. ``ijson`` reports where values begin and end. It gets the file in
+pieces that end at brackets, commas and lines, so that the place of each entry is known.
 """
 
 import re
@@ -20,19 +20,19 @@ from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
-# Of one entry. The longest text that a topic can hold is far below; a conversation of years may be as long.
+# The limit for one entry. Topics hold far less, but a conversation over years may be this long.
 MAX_ENTRY_BYTES = 32 * 1024 * 1024
-# Of the file. What an entry may have is far below.
+# The limit for the file. The limit for an entry is far lower.
 MAX_DEPTH = 1000
 _PIECE = re.compile(rb"[^\[\]{},\n]*+[\]},\n]|[^\[\]{},\n]++|[\[{]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# A depth that no value has: inside an opened object, beside its lists, nothing is an entry.
+# A depth that no value reaches: in an object with known lists, members outside these lists are not entries.
 _NOWHERE = MAX_DEPTH + 1
-# What ijson says of a file that is not JSON, in words for people.
-_TOLD = {
-    "premature EOF": "it ends in the middle",
-    "invalid char in json text": "a value is expected and something else stands there",
-    "unallowed token": "a value is expected, or a bracket or comma stands where none may stand",
+# Errors of ijson in words for people.
+_ERRORS = {
+    "premature EOF": "it is cut off",
+    "invalid char in json text": "a value is expected",
+    "unallowed token": "a value is expected, or a bracket or comma is misplaced",
     "I expect ','": "a comma or a closing bracket is missing",
     "separated by a colon": "a colon is missing",
     "invalid object key": "a name in quotes is missing",
@@ -43,8 +43,8 @@ _TOLD = {
 class Entry:
     """One value of a file, or the problem with it.
 
-    ``start`` and ``offset`` are the bytes before it and up to its end, ``number`` counts from 1, ``line`` is where it
-    begins, ``member`` the name of the list that it stands in, "" for none, and ``group`` tells the lists apart."""
+    ``start`` and ``offset`` are the bytes before it and up to its end. ``number`` counts from 1; ``line`` is its first
+    line. ``member`` is the name of its list ("" for none) and ``group`` the number of that list."""
 
     value: Any
     start: int
@@ -57,22 +57,22 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where it stands, for people."""
+        """Its place in the file, for people."""
         return f"Entry {self.number} (line {self.line})"
 
 
 def entries_read(path: Path, *, members: Collection[str]) -> Iterator[Entry]:
-    """Yield the entries of a file; ``members`` are the names of lists that hold some.
+    """Yield the entries of a file; ``members`` are the names of lists that hold entries.
 
-    Holds one block and one entry at a time. Raises ``RequestRefused`` with the line, as soon as reading gets there, for
-    what is not JSON in UTF-8 or holds an entry longer than ``MAX_ENTRY_BYTES``; ``OSError``.
+    Holds one block and one entry at a time. Raises ``RequestRefused`` with the line for a file that is not JSON in
+    UTF-8 or has an entry longer than ``MAX_ENTRY_BYTES``, when reading reaches it; ``OSError``.
     """
     with path.open("rb") as file:
         yield from _Reader(file, members).entries()
 
 
 class _Reader:
-    """What has been read of a file: ``_held`` is the entry that has begun, with what separates it from the last."""
+    """The state of reading. ``_held`` is the entry read so far, with the separator before it."""
 
     def __init__(self, file: IO[bytes], members: Collection[str]) -> None:
         self._file, self._members = file, members
@@ -101,12 +101,12 @@ class _Reader:
                 if entry is not None or self._depth <= self._level:
                     self._held.clear()
             events.clear()
-        # A number or word at the very end ends with the file. A file without any value is no mistake here.
+        # A number or word at the very end ends with the file. A file without any value is accepted here.
         if self._number or self._groups or self._held.strip():
             self._send(parser, None)
             if self._held.strip() and not events:
-                # The parser passes over a text that is cut off outside of lists and objects.
-                raise self._refused("it ends in the middle")
+                # The parser ignores a text that is cut off outside of lists and objects.
+                raise self._refused(_ERRORS["premature EOF"])
             for event, value in events:
                 if (entry := self._entry_ended(event, value)) is not None:
                     yield entry
@@ -129,7 +129,7 @@ class _Reader:
         except ijson.JSONError as problem:
             raise self._not_json(str(problem)) from problem
         except UnicodeDecodeError as problem:
-            raise self._refused("a text contains half of a surrogate pair, which is no character") from problem
+            raise self._refused("a text contains half of a surrogate pair, which is not a character") from problem
         except (ValueError, ArithmeticError, SystemError) as problem:
             # Python refuses the number, and the C code of ijson may report that as an error of its own.
             raise self._refused("a number has too many digits") from problem
@@ -148,7 +148,7 @@ class _Reader:
                 self._level = self._depth + 1
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                raise self._refused("it nests too deep")
+                raise self._refused("it is nested too deeply")
         elif event in ("end_map", "end_array"):
             self._depth -= 1
             if self._depth == self._level:
@@ -160,7 +160,7 @@ class _Reader:
         return None
 
     def _entry(self, value: Any) -> Entry:
-        """Return the entry that ends here: the object or list that is held, else ``value``."""
+        """Return the entry that ends here: the held object or list, else ``value``."""
         self._number += 1
         raw, problem = bytes(self._held.lstrip(b" \t\r\n,")), ""
         if raw.startswith((b"{", b"[")):
@@ -173,14 +173,14 @@ class _Reader:
         return Entry(value, start, self._offset, self._number, line, member, group, problem)
 
     def _not_json(self, error: str) -> RequestRefused:
-        # Behind its first line stands a part of the file, sometimes with line ends that are written out.
+        # The first line is the error; a part of the file follows, sometimes with escaped line ends.
         error = error.partition("\n")[0].partition("\\n")[0]
         if "UTF8" in error or "utf-8" in error:
             return RequestRefused(
                 f"The file is not UTF-8: a byte in line {self._line} cannot be read.", code=ProblemCode.FILE_NOT_JSON
             )
         own = error.partition("error: ")[2].rstrip(".") or "it cannot be read"
-        return self._refused(next((told for part, told in _TOLD.items() if part in error), own))
+        return self._refused(next((sentence for part, sentence in _ERRORS.items() if part in error), own))
 
     def _refused(self, why: str) -> RequestRefused:
         return RequestRefused(

@@ -1,4 +1,4 @@
-"""Moments as other systems write them."""
+"""Times as other systems write them."""
 
 import datetime as dt
 import re
@@ -9,20 +9,22 @@ from memory.ingest.items import EARLIEST, LATEST
 from memory.transfer.importers.draft import NOTHING, Draft
 
 _NUMBER = re.compile(r"[0-9]{9,20}(?:\.[0-9]+)?")
-# Seconds since 1970, or their thousandths and so on: each unit is told by how large a moment of our time is in it.
+# The units of a number since 1970, from nanoseconds to seconds: (smallest number in this unit, units in a second).
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 
 
-class Moment(NamedTuple):
-    """A moment, and whether its zone was said; without one it is taken as UTC."""
+class ParsedTime(NamedTuple):
+    """A time, and whether the text names a time zone. Without one, the time is taken as UTC."""
 
     at: dt.datetime
     zoned: bool
 
 
-def moment_read(value: Any) -> Moment | None:
-    """Return the moment that a JSON value stands for: ISO 8601, seconds since 1970 or their fractions, or the dates of
-    mail. None for anything else. Numbers below 100,000,000 are no moments but places in a recording."""
+def time_parse(value: Any) -> ParsedTime | None:
+    """Parse a JSON value: ISO 8601, a number since 1970, or a date as in mail headers. Return None for anything else.
+
+    Numbers below 100,000,000 are positions in a recording, not times.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
@@ -35,32 +37,32 @@ def moment_read(value: Any) -> Moment | None:
     return _from_text(text)
 
 
-def moment_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.datetime | None:
-    """Return the moment that a member stands for; None if it says nothing, or if it is lost, as it cannot be read or
-    lies behind ``now``. What becomes of it is told in the draft."""
+def time_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.datetime | None:
+    """Return the time that a member holds, None if it is empty, unreadable or after ``now``. Unreadable and future
+    times are listed in ``draft.lost``, missing time zones in ``draft.notes``."""
     if value in NOTHING:
         return None
-    found = moment_read(value)
+    found = time_parse(value)
     if found is None or found.at > now:
-        draft.lost.append((name, "it lies in the future" if found else "it is no time that can be read"))
+        draft.lost.append((name, "it is in the future" if found else "it is not a readable time"))
         return None
     if not found.zoned:
-        draft.told.append((name, "names no zone and is taken as UTC"))
+        draft.notes.append((name, "has no time zone and is taken as UTC"))
     return found.at
 
 
-def _from_number(number: float) -> Moment | None:
+def _from_number(number: float) -> ParsedTime | None:
     for least, unit in _UNITS:
         if number >= least:
             return _bounded(dt.datetime.fromtimestamp(number / unit, tz=dt.UTC), zoned=True)
     return None
 
 
-def _from_text(text: str) -> Moment | None:
+def _from_text(text: str) -> ParsedTime | None:
     text = re.sub(r" ?(?:UTC|GMT)$", "Z", text)
-    for read in (dt.datetime.fromisoformat, parsedate_to_datetime):
+    for parse in (dt.datetime.fromisoformat, parsedate_to_datetime):
         try:
-            found = read(text)
+            found = parse(text)
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
         if found.tzinfo is None:
@@ -69,7 +71,5 @@ def _from_text(text: str) -> Moment | None:
     return None
 
 
-def _bounded(at: dt.datetime, *, zoned: bool) -> Moment | None:
-    if not EARLIEST <= at <= LATEST:
-        return None
-    return Moment(at.astimezone(dt.UTC), zoned)
+def _bounded(at: dt.datetime, *, zoned: bool) -> ParsedTime | None:
+    return ParsedTime(at.astimezone(dt.UTC), zoned) if EARLIEST <= at <= LATEST else None

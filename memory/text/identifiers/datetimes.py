@@ -21,7 +21,7 @@ _ISO: Final = re.compile(
 _BASIC: Final = re.compile(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
 _THREE: Final = re.compile(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
 _HAN: Final = re.compile(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
-# These go from digit to digit, and take any word for a month until the table is asked.
+# These begin at a digit, and match any word as a month, which is looked up later.
 _NAME: Final = rf"({LETTER}{{3,10}})"
 _DAY_MONTH: Final = re.compile(
     rf"\d(?<!{WORD}\d)(?<![/\\$€£.:#{TAKEN}]\d)\d?{_ORDINAL}{_OF}{_NAME}(?!{WORD})\.?"
@@ -48,11 +48,11 @@ _NAMED: Final = re.compile(
 )
 
 
-def moments_find(view: TextView) -> None:
-    """Add dates, times of day, and moments that are both. Linear in the text.
+def datetimes_find(view: TextView) -> None:
+    """Add dates, times of day, and datetimes. Linear in the text.
 
-    A date that reads two ways, 03/04/2024, is found twice in its place: as the third of April and the fourth of March.
-    Dates with full stops have the day first. A year of two digits from 70 on is of the last century.
+    An ambiguous date such as 03/04/2024 is added twice: as the third of April and the fourth of March. Dates with full
+    stops have the day first. Two-digit years from 70 on belong to the last century.
     """
     if view.digits:
         _dates(view)

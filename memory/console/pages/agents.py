@@ -1,0 +1,93 @@
+"""Agents: who has a key and what was done with it; and the page of one caller, an agent or a person."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
+
+from memory.access.keys import key_as_json
+from memory.console.list_page import FilterForm, ListPage, ListRequest
+from memory.console.overview_chart import spark_bars
+from memory.console.page import READER, ConsoleRequest, page, show
+from memory.insight.agents import DAYS, SORTS, Agent, Sort, agent_days, agent_keys, agents_count, agents_list
+from memory.insight.audit_list import AuditFilter, audit_list
+from memory.insight.recalls import RecallFilter, recalls_list
+
+# Recalls and changes on the page of a caller.
+LATEST = 20
+
+
+class AgentsForm(FilterForm[Sort]):
+    """The order of the list."""
+
+    sort = forms.ChoiceField(required=False, choices=[(name, name) for name in SORTS], widget=forms.HiddenInput)
+
+    def to_filter(self) -> Sort:
+        """Return the order, by name if none is given."""
+        return self.cleaned_data.get("sort") or "name"
+
+
+class CallerForm(forms.Form):
+    """The name of a caller in an address."""
+
+    name = forms.CharField(max_length=200)
+
+
+def _sorted(asked: ListRequest[Sort], _rows: Sequence[Agent]) -> Mapping[str, Any]:
+    return {"sort": asked.filter, "days": DAYS}
+
+
+# The agents, by name. One query for a page, one to count.
+AGENTS = ListPage(
+    name="agents",
+    address="agents/",
+    form=AgentsForm,
+    fetch=lambda asked, cursor, limit: agents_list(
+        sort=asked.filter, principal=asked.principal, now=asked.now, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: agents_count(principal=asked.principal, now=asked.now, at_most=most),
+    noun="agent",
+    more=_sorted,
+)
+
+
+@page(get=READER)
+def caller(request: ConsoleRequest) -> HttpResponse:
+    """Show what one caller, named as in the journals, did over time and last, and its keys. At most ten queries."""
+    form = CallerForm(request.GET)
+    name, now = form.cleaned_data["name"] if form.is_valid() else "", timezone.now()
+    recalls, more_recalls = recalls_list(
+        RecallFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST
+    )
+    changes, more_changes = audit_list(AuditFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST)
+    keys = [] if name.startswith("user:") else agent_keys(name, principal=request.principal)
+    days = agent_days(name, days=DAYS, principal=request.principal, now=now)
+    numbers = {
+        "written": [day.written for day in days],
+        "recalls": [day.recalls for day in days],
+        "forgotten": [day.forgotten for day in days],
+    }
+    return show(
+        request,
+        "caller.html",
+        {
+            "name": name,
+            "is_person": name.startswith("user:"),
+            "rows": recalls,
+            "more_recalls": more_recalls,
+            "changes": changes,
+            "more_changes": more_changes,
+            "keys": [key_as_json(key, now=now) for key in keys],
+            "asks_with": next((key.pk for key in keys if key.revoked_at is None and not key.is_expired(now)), None),
+            "days": DAYS,
+            "since": days[0].day,
+            "bars": {noun: spark_bars([day.day for day in days], each, noun) for noun, each in numbers.items()},
+            "totals": {noun: sum(each) for noun, each in numbers.items()},
+        },
+    )
+
+
+urlpatterns = [*AGENTS.urlpatterns, path("callers/", caller, name="caller")]

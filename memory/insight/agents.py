@@ -1,0 +1,165 @@
+"""Agents: the callers that have a key, or had one, with what they wrote, asked and forgot. Read-only.
+
+An agent is known by the name of its keys: several keys of one name are one agent, and what was recorded without a key
+belongs to the name on record.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.db import connection
+
+from memory.access.keys import caller_identities, caller_names
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse
+from memory.insight.activity import day_begin, utc_days
+from memory.models import ApiKey
+from memory.predicates.binding import Bound, path_q, path_sql
+
+Sort = Literal["name", "written", "recalls", "forgotten"]
+SORTS: tuple[Sort, ...] = ("name", "written", "recalls", "forgotten")
+DAYS = 30
+# Keys of one agent and scopes of its keys that are named.
+MOST_KEYS = 50
+MOST_SCOPES = 3
+
+_WRITTEN = "(e.action LIKE 'ingest\\_%%' OR e.action IN ('edited', 'superseded'))"
+_FORGOTTEN = "e.action IN ('archived', 'released', 'purged')"
+# What the store does itself, and what people do, is not done by agents.
+_AGENT = "actor <> 'system' AND NOT starts_with(actor, 'user:')"
+
+_AGENTS_SQL = f"""
+WITH keys AS (
+    SELECT 'key:' || name AS actor, count(*) AS keys, count(*) FILTER (WHERE valid) AS valid,
+           (array_agg(DISTINCT scope))[:{MOST_SCOPES:d}] AS scopes, bool_or(may_forget AND valid) AS may_forget,
+           max(last_used_at) AS last_used_at
+    FROM (SELECT *, revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AS valid FROM memory_apikey) k
+    WHERE {{within}} GROUP BY 1
+), recalls AS (
+    SELECT coalesce('key:' || k.name, l.actor) AS actor, sum(l.times) AS recalls, max(l.last_at) AS last_at
+    FROM (
+        SELECT actor, count(*) AS times, max(at) AS last_at FROM memory_accesslog
+        WHERE at >= %(since)s AND kind = 'query' AND {_AGENT} AND {{within}} GROUP BY 1
+    ) l LEFT JOIN memory_apikey k ON l.actor = 'key:' || k.id::text GROUP BY 1
+), changes AS (
+    SELECT e.actor, count(*) FILTER (WHERE {_WRITTEN}) AS written, count(*) FILTER (WHERE {_FORGOTTEN}) AS forgotten,
+           max(e.at) AS last_at
+    FROM memory_auditevent e WHERE e.at >= %(since)s AND {_AGENT} AND {{within}} GROUP BY 1
+), agents AS (
+    SELECT actor, coalesce(keys, 0) AS keys, coalesce(valid, 0) AS valid, coalesce(scopes, '{{{{}}}}') AS scopes,
+           coalesce(may_forget, false) AS may_forget, coalesce(written, 0)::bigint AS written,
+           coalesce(recalls, 0)::bigint AS recalls, coalesce(forgotten, 0)::bigint AS forgotten,
+           greatest(last_used_at, r.last_at, c.last_at) AS last_at, 0::bigint AS name
+    FROM keys FULL JOIN recalls r USING (actor) FULL JOIN changes c USING (actor)
+)
+"""
+_PAGE_SQL = """
+SELECT actor, keys, valid, scopes, may_forget, written, recalls, forgotten, last_at, {sort} FROM agents WHERE {after}
+ORDER BY {sort} DESC, actor LIMIT {limit:d}
+"""
+_COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM agents LIMIT {most:d}) x"
+
+_DAYS_SQL = f"""
+SELECT (e.at AT TIME ZONE 'UTC')::date, count(*) FILTER (WHERE {_WRITTEN}), 0,
+       count(*) FILTER (WHERE {_FORGOTTEN})
+FROM memory_auditevent e WHERE e.at >= %(since)s AND e.actor = ANY(%(names)s) AND {{within}} GROUP BY 1
+UNION ALL
+SELECT (at AT TIME ZONE 'UTC')::date, 0, count(*), 0 FROM memory_accesslog
+WHERE at >= %(since)s AND kind = 'query' AND actor = ANY(%(identities)s) AND {{within}} GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent, named as in the journals: its keys, how many of them are valid, the first scopes they are bound to, and
+    what it wrote, asked and forgot within ``DAYS``."""
+
+    name: str
+    keys: int
+    valid: int
+    scopes: tuple[str, ...]
+    may_forget: bool
+    written: int
+    recalls: int
+    forgotten: int
+    last_at: dt.datetime | None
+
+
+@dataclass(slots=True)
+class AgentDay:
+    """What a caller did on one day in UTC."""
+
+    day: dt.date
+    written: int = 0
+    recalls: int = 0
+    forgotten: int = 0
+
+
+def agents_list(
+    *, sort: Sort, principal: Principal, now: dt.datetime, cursor: str | None, limit: int
+) -> tuple[list[Agent], str | None]:
+    """Return the agents by name or by one of their numbers, and the cursor of the next page.
+
+    One query over the keys, and the recalls and changes of ``DAYS``, in the caller's scope. Raises ``ValueRefused`` for
+    a foreign cursor.
+    """
+    statement, bound = _agents(principal, now)
+    after = "true"
+    if cursor is not None:
+        value, actor = map(bound.bind, cursor_parse(cursor, cursor_number, str))
+        after = f"({sort} < {value} OR {sort} = {value} AND actor > {actor})"
+    with connection.cursor() as database:
+        database.execute(statement + _PAGE_SQL.format(sort=sort, after=after, limit=limit + 1), bound.values)
+        rows = database.fetchall()
+    following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
+    return [_agent(*row[:-1]) for row in rows[:limit]], following
+
+
+def agents_count(*, principal: Principal, now: dt.datetime, at_most: int) -> int:
+    """Return the number of agents, but at most ``at_most`` + 1. One query."""
+    statement, bound = _agents(principal, now)
+    with connection.cursor() as database:
+        database.execute(statement + _COUNT_SQL.format(most=at_most + 1), bound.values)
+        return int(database.fetchone()[0])
+
+
+def agent_days(name: str, *, days: int, principal: Principal, now: dt.datetime) -> list[AgentDay]:
+    """Return what the caller of this name did on each of the last ``days`` days in UTC, earliest first. One query over
+    the rows of these days, and at most two for the name."""
+    found = {day: AgentDay(day) for day in utc_days(days, now=now)}
+    bound = Bound()
+    statement = _DAYS_SQL.format(within=path_sql("scope", principal.scope, bound.bind))
+    names: dict[str, Any] = {
+        "names": caller_names(name),
+        "identities": caller_identities(name),
+        "since": day_begin(min(found)),
+    }
+    with connection.cursor() as database:
+        database.execute(statement, {**bound.values, **names})
+        rows: list[tuple[Any, ...]] = database.fetchall()
+    for at, written, recalls, forgotten in rows:
+        if (day := found.get(at)) is not None:
+            day.written, day.recalls, day.forgotten = (
+                day.written + written,
+                day.recalls + recalls,
+                day.forgotten + forgotten,
+            )
+    return list(found.values())
+
+
+def agent_keys(name: str, *, principal: Principal) -> list[ApiKey]:
+    """Return the newest keys of this name, at most ``MOST_KEYS``. One query."""
+    keys = ApiKey.objects.filter(path_q(principal.scope), name=name.removeprefix("key:"))
+    return list(keys.order_by("-created_at", "-id")[:MOST_KEYS])
+
+
+def _agent(name: str, keys: int, valid: int, scopes: list[str], *rest: Any) -> Agent:
+    return Agent(name, keys, valid, tuple(scopes), *rest)
+
+
+def _agents(principal: Principal, now: dt.datetime) -> tuple[str, Bound]:
+    bound = Bound()
+    statement = _AGENTS_SQL.format(within=path_sql("scope", principal.scope, bound.bind))
+    bound.values |= {"now": now, "since": now - dt.timedelta(days=DAYS)}
+    return statement, bound

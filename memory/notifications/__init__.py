@@ -1,0 +1,1 @@
+"""Notifications by webhook and mail: the targets, the outbox, and its sender."""

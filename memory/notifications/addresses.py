@@ -1,0 +1,75 @@
+"""Addresses that a webhook may reach: public ones over https, unless a setting allows private ones."""
+
+import ipaddress
+import socket
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+
+# These wrap an address of IPv4 and would lead to a private one.
+_TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+
+
+def address_refuse(address: str) -> SplitResult:
+    """Return the parts of the address of a webhook. No query, and no name is looked up.
+
+    Raises ``ValueRefused`` for what is no address of http, for credentials in it, for http without TLS to public hosts,
+    and for a private address.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in ("http", "https") or port == 0 or not address.isprintable() or " " in address:
+        raise _refused("This is not an address such as https://example.org/hook.")
+    if parts.username or parts.password:
+        raise _refused("The address must not contain a name or a password.")
+    if parts.scheme == "http" and not settings.MEMSTATE_NOTIFY_PRIVATE_ADDRESSES:
+        raise _refused("Use https: messages over http could be read on the way.")
+    try:
+        literal = ipaddress.ip_address(host)
+    except ValueError:
+        return parts
+    if not ip_allowed(literal):
+        raise _private()
+    return parts
+
+
+def address_resolve(parts: SplitResult) -> str:
+    """Return an IP address of the host of a webhook, to which the connection is then made: a second look at the name
+    might find another. Raises ``ValueRefused`` if one of its addresses is not allowed, ``OSError`` if it has none."""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    addresses = [str(sockaddr[0]) for *_kind, sockaddr in found]
+    for each in addresses:
+        if not ip_allowed(ipaddress.ip_address(each.partition("%")[0])):
+            raise _private()
+    return addresses[0]
+
+
+def ip_allowed(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether messages may go to this address. Addresses of the link, such as those of the metadata services of
+    clouds, are never allowed."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return ip_allowed(address.ipv4_mapped)
+        if any(address in network for network in _TRANSLATED):
+            return False
+    if address.is_multicast or address.is_unspecified or address.is_link_local:
+        return False
+    return address.is_global or (settings.MEMSTATE_NOTIFY_PRIVATE_ADDRESSES and address.is_private)
+
+
+def _refused(sentence: str) -> ValueRefused:
+    return ValueRefused(sentence, code=ProblemCode.INVALID_TARGET)
+
+
+def _private() -> ValueRefused:
+    return ValueRefused(
+        "The address is not public. MEMSTATE_NOTIFY_PRIVATE_ADDRESSES allows private ones.",
+        code=ProblemCode.PRIVATE_ADDRESS,
+    )

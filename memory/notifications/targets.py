@@ -1,0 +1,182 @@
+"""Targets of notifications: add, change, disable. Each change is journaled, without secrets."""
+
+import base64
+import datetime as dt
+import hmac
+import secrets
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from memory.access.principal import Principal
+from memory.core.endpoints import endpoint_address
+from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.core.ids import uuid7_at
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
+from memory.models import AuditEvent, NotificationTarget
+from memory.notifications.addresses import address_refuse
+
+# Every event, and its words.
+EVENTS = {
+    "run_held": "A run waits for approval",
+    "job_failed": "A job or a run failed",
+    "worker_stopped": "The worker stopped",
+    "regret": "Regret is above a value",
+}
+Kind = NotificationTarget.Kind
+
+
+def target_get(target_id: uuid.UUID, *, lock: bool = False) -> NotificationTarget:
+    """Return a target, locked for the running transaction with ``lock``. One query. Raises ``NotVisible``."""
+    rows = NotificationTarget.objects.select_for_update() if lock else NotificationTarget.objects
+    target = rows.filter(pk=target_id).first()
+    if target is None:
+        raise NotVisible("This target does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
+    return target
+
+
+def targets_list() -> list[NotificationTarget]:
+    """Return all targets, enabled ones first. One query."""
+    return list(NotificationTarget.objects.order_by("-enabled", "name", "id"))
+
+
+def target_add(
+    *,
+    kind: str,
+    name: str,
+    address: str,
+    events: list[str],
+    regret_above: float | None,
+    reason: str,
+    principal: Principal,
+    now: dt.datetime,
+    target_id: uuid.UUID | None = None,
+) -> tuple[NotificationTarget, str]:
+    """Store a new target and return it with the secret that signs its messages, which is not shown again. Two queries.
+
+    ``target_id`` makes a form idempotent: a second target with this id raises ``Conflict``. Raises ``ValueRefused`` for
+    an address that cannot be used, and ``NotAllowed``.
+    """
+    _administrator_require(principal)
+    _values_refuse(kind, address, events, regret_above)
+    target = NotificationTarget(
+        id=target_id or uuid7_at(now),
+        kind=kind,
+        name=name,
+        address=address,
+        salt=secrets.token_hex(32),
+        events=events,
+        regret_above=regret_above,
+        created_at=now,
+    )
+    with transaction.atomic():
+        try:
+            target.save(force_insert=True)
+        except IntegrityError:
+            raise Conflict(
+                "This target has already been added. Its secret was shown then and cannot be shown again.",
+                code=ProblemCode.TARGET_ALREADY_ADDED,
+            ) from None
+        _audit("notification_target_added", {}, _shown(target), reason=reason, principal=principal, now=now)
+    return target, target_secret(target)
+
+
+def target_change(
+    target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime, **values: Any
+) -> NotificationTarget:
+    """Change members of a target: name, address, events, regret_above, enabled. Three queries.
+
+    Raises ``NotVisible``, ``NotAllowed``, and ``ValueRefused`` for an address that cannot be used.
+    """
+    _administrator_require(principal)
+    with transaction.atomic():
+        target = target_get(target_id, lock=True)
+        before = _shown(target)
+        address = target.address
+        for name, value in values.items():
+            setattr(target, name, value)
+        _values_refuse(target.kind, target.address, target.events, target.regret_above)
+        target.save(update_fields=[*values])
+        after = _shown(target)
+        if address != target.address:
+            # Two addresses of one host are shown alike.
+            after["address_changed"] = True
+        if after != before:
+            _audit("notification_target_changed", before, after, reason=reason, principal=principal, now=now)
+    return target
+
+
+def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime) -> str:
+    """Make a new secret, which replaces the present one at once, and return it. Three queries."""
+    _administrator_require(principal)
+    with transaction.atomic():
+        target = target_get(target_id, lock=True)
+        target.salt = secrets.token_hex(32)
+        target.save(update_fields=["salt"])
+        _audit("notification_secret_renewed", {}, _shown(target), reason=reason, principal=principal, now=now)
+    return target_secret(target)
+
+
+def target_secret(target: NotificationTarget) -> str:
+    """Return the secret that signs the messages of a webhook, as receivers configure it. No query.
+
+    It is derived, so that neither the database nor a backup of it holds it.
+    """
+    key = hmac.digest(settings.SECRET_KEY.encode(), f"memstate.notifications\n{target.salt}".encode(), "sha256")
+    return "whsec_" + base64.b64encode(key).decode()
+
+
+def target_place(target: NotificationTarget) -> str:
+    """Return where messages go, as pages and journals show it: the address of a mail, the host of a webhook."""
+    return target.address if target.kind == Kind.MAIL else endpoint_address(target.address).host
+
+
+def _administrator_require(principal: Principal) -> None:
+    principal.require("operator")
+    if not principal.sees(ROOT):
+        raise NotAllowed("Notifications are for the whole store.", code=ProblemCode.NOT_ALLOWED)
+
+
+def _values_refuse(kind: str, address: str, events: list[str], regret_above: float | None) -> None:
+    if kind == Kind.WEBHOOK:
+        address_refuse(address)
+    else:
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise ValueRefused("Enter a valid mail address.", code=ProblemCode.INVALID_TARGET) from None
+        if not settings.EMAIL_HOST:
+            raise ValueRefused(
+                "Mail cannot be sent, because MEMSTATE_MAIL_HOST is not set.", code=ProblemCode.MAIL_NOT_CONFIGURED
+            )
+    if not events or not set(events) <= EVENTS.keys():
+        raise ValueRefused(f"Choose events among {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_CHOICE)
+    if ("regret" in events) != (regret_above is not None) or not 0 <= (regret_above or 0) <= 1:
+        raise ValueRefused(
+            "The event regret needs a value from 0 to 100 %, and others none.", code=ProblemCode.INVALID_TARGET
+        )
+
+
+def _shown(target: NotificationTarget) -> dict[str, Any]:
+    return {
+        "target": str(target.pk),
+        "name": target.name,
+        "kind": target.kind,
+        "to": target_place(target),
+        "events": target.events,
+        "regret_above": target.regret_above,
+        "enabled": target.enabled,
+    }
+
+
+def _audit(
+    action: str, before: dict[str, Any], after: dict[str, Any], *, reason: str, principal: Principal, now: dt.datetime
+) -> None:
+    AuditEvent.objects.create(
+        at=now, actor=principal.actor, action=action, scope=ROOT, reason=reason, before=before, after=after
+    )

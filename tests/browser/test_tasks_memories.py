@@ -1,0 +1,132 @@
+"""What a person does with memories, each task from Home with its clicks counted; and lists by keys alone."""
+
+import re
+import uuid
+
+import pytest
+from playwright.sync_api import expect
+
+from memory.models import DuplicatePair, Topic
+from tests.browser.clicks import Clicks
+from tests.browser.conftest import NARROW, Enter
+from tests.browser.watch import overflow, settled
+from tests.cast import Caller, in_process, secret_of, worker_turn
+
+
+def topic_in(url: str) -> Topic:
+    return Topic.objects.get(pk=uuid.UUID(url.rstrip("/").rpartition("/")[2]))
+
+
+@pytest.fixture
+def twice(enter: Enter) -> None:
+    """Facts that were written down twice."""
+    agent = Caller(in_process, secret_of("agent"))
+    for title in ("Sourdough starter", "Spare keys"):
+        for _time in range(2):
+            agent.remember(title, summary="The very same words.", scope="/home/again", topic_kind="observation")
+    while any(worker_turn().values()):
+        pass
+
+
+def test_why_a_memory_was_archived_and_its_restore(enter: Enter) -> None:
+    """Two clicks to the reason, one more to restore it; then Undo."""
+    wanted = Topic.objects.filter(rung=3, released_at=None, merged_into=None).order_by("created_at").first()
+    assert wanted
+    page = enter("operator")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Memories", exact=False).first)
+    page.get_by_role("searchbox").fill(f'"{wanted.title}"')
+    page.get_by_role("searchbox").press("Enter")
+    settled(page)
+    clicks.click(page.locator(f"[data-row] a[href='/topics/{wanted.pk}/']").first)
+    assert clicks.count == 2
+    expect(page.locator("#why h2")).to_have_text("Why it is archived")
+    clicks.click(page.get_by_role("button", name="Restore"))
+    assert clicks.count == 3
+    assert topic_in(page.url).rung == 0
+    clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
+    assert topic_in(page.url).rung == 3
+
+
+@pytest.mark.usefixtures("twice")
+def test_a_pair_is_merged_and_the_merge_undone_in_three_clicks(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.locator(".decide").get_by_role("link", name=re.compile("pair")).first)
+    clicks.click(page.locator("[data-row] [data-key=m]").first)
+    expect(page.locator("[data-toast]")).to_contain_text("Merged “")
+    assert DuplicatePair.objects.filter(state="merged").count() == 1
+    clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
+    expect(page.locator("#notices")).to_contain_text("restored")
+    assert not DuplicatePair.objects.filter(state="merged").exists()
+    assert clicks.count == 3
+    expect(page).to_have_url(re.compile("/duplicates/$"))
+
+
+@pytest.mark.usefixtures("twice")
+def test_duplicates_are_decided_by_keys_alone(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/duplicates/?scope=/home/again")
+    settled(page)
+    rows = page.locator("[data-row]")
+    found = rows.count()
+    assert found >= 2
+    page.keyboard.press("j")
+    expect(rows.first.locator("h2 a")).to_be_focused()
+    page.keyboard.press("p")
+    expect(page.locator("#peek")).to_contain_text("What a merge would do")
+    page.keyboard.press("Escape")
+    expect(page.locator("#peek")).to_have_count(0)
+    page.keyboard.press("e")
+    expect(rows).to_have_count(found - 1)
+    expect(page.locator("[data-toast]")).to_contain_text("Kept both")
+    # The next pair is at hand.
+    expect(rows.first.locator("h2 a")).to_be_focused()
+    page.keyboard.press("m")
+    expect(page.locator("[data-toast]")).to_contain_text("Merged")
+    page.keyboard.press("z")
+    expect(page.locator("#notices")).to_contain_text("restored")
+    settled(page)
+    assert DuplicatePair.objects.filter(state="kept").count() == 1
+    assert not DuplicatePair.objects.filter(state="merged").exists()
+
+
+def test_a_list_is_walked_selected_peeked_at_and_restored_by_keys(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/archived/")
+    settled(page)
+    rows = page.locator("[data-row]")
+    second = rows.nth(1).locator("a").first.get_attribute("href")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-picked]")).to_have_text("1")
+    page.keyboard.press("x")
+    page.keyboard.press("p")
+    expect(page.locator("#peek")).to_contain_text("It was archived")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    expect(page.locator("#peek h2 a")).to_have_attribute("href", str(second))
+    page.keyboard.press("e")
+    expect(page.locator("[data-toast]")).to_contain_text("is active again")
+    assert topic_in(str(second)).rung == 0
+    expect(page).to_have_url(re.compile("/archived/$"))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/topics/"))
+
+
+def test_a_toast_is_announced_closed_and_reached_by_tab(enter: Enter) -> None:
+    page = enter("operator", viewport=NARROW)
+    page.goto("/archived/")
+    settled(page)
+    page.locator("[data-row] [data-key=e]").first.click()
+    toast = page.locator("#notices[aria-live=polite] [data-toast]")
+    expect(toast).to_be_in_viewport()
+    assert overflow(page) == []
+    page.evaluate("document.activeElement.blur(); document.getElementById('content').focus()")
+    page.keyboard.press("Tab")
+    expect(toast.get_by_role("button", name="Undo")).to_be_focused()
+    toast.get_by_role("button", name="Close").click()
+    expect(toast).to_have_count(0)
