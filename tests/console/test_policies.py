@@ -115,10 +115,16 @@ def test_every_value_in_force_is_shown_with_its_source(looker: Client, settings:
     html = body_of(looker.get("/policies/at/?scope=/user"))
     assert re.search(r"Half-life in days</label> <span class=\"badge accent\">set here", html)
     assert 'name="half_life_days" value="7"' in html
-    assert "static (preset memstate, /)" in html
-    assert 'placeholder="30 4 * * * (from /)"' in html
-    assert 'placeholder="0.1 (environment)"' in html
-    assert 'placeholder="10 (default)"' in html
+    for name, held, source in (
+        ("strategy", ">static (inherited)<", "preset memstate, /"),
+        ("cron", 'placeholder="30 4 * * *"', "from /"),
+        ("shadow_share", 'placeholder="0.1"', "environment"),
+        ("max_archive_share", 'placeholder="0.2"', "default"),
+    ):
+        line = html.partition(f'data-source="{name}">')[2].partition('class="hint"')[0]
+        assert line.startswith(f"{source}<")
+        assert held in line
+        assert line.count(source) == 1
 
 
 def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looker: Client):
@@ -601,7 +607,7 @@ def test_what_both_changed_is_named_and_the_draft_keeps_its_own(op: Client):
     mine = opened(op)
     saved(half_life_days=9)
     reply = op.post(f"{EFFECT}/", {**mine, "half_life_days": "11", "merge": "yes"})
-    assert "Both of you changed half_life_days ." in words(body_of(reply))
+    assert "Both of you changed Half-life in days ." in words(body_of(reply))
     assert sent(body_of(reply))["half_life_days"] == "11"
 
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
+from memory.console.drafts import SaveForm
 from memory.console.fields import MOST_ADDRESS, ReasonForm, form_error
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
@@ -18,6 +19,7 @@ from memory.console.rule_form import RuleForm, signs_of_fields
 from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.policy_values import KNOB_LABELS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize
 from memory.insight.policy_effect import Effect, rollback_effect
@@ -149,8 +151,8 @@ def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     if request.method != "POST":
         texts = draft_opened(request.GET.dict(), policies=policies, scope=scope)
         form = DraftForm(texts, policies=policies, scope=scope)
-        return _editor(request, tab, form, ReasonForm(), tried=bool(request.GET.keys() - {"scope"}))
-    form, save = DraftForm(request.POST, policies=policies, scope=scope), ReasonForm(request.POST)
+        return _editor(request, tab, form, SaveForm(), tried=bool(request.GET.keys() - {"scope"}))
+    form, save = DraftForm(request.POST, policies=policies, scope=scope), SaveForm(request.POST)
     if tab == RULES:
         # A rule that is being changed is part of what is saved.
         texts, rule = rule_stepped(form, request.POST)
@@ -180,7 +182,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     number_of(request, "base_version")
     policies = policies_current()
     form = DraftForm(request.POST, policies=policies, scope=scope)
-    save = ReasonForm(initial={"reason": request.POST.get("reason", "")})
+    save = SaveForm(initial={"reason": request.POST.get("reason", "")})
     rule: RuleForm | None = None
     try:
         texts, clashes = draft_stepped(form, request.POST)
@@ -206,7 +208,7 @@ def _editor(
     request: ConsoleRequest,
     tab: str,
     form: DraftForm,
-    save: ReasonForm,
+    save: SaveForm,
     *,
     tried: bool,
     status: int = 200,
@@ -232,11 +234,11 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "warnings": [] if drafted is None else drafted.warnings(form.scope),
-        "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
+        "overridden": [] if drafted is None else _labels(preset_overridden(draft_start(drafted, form.scope))),
         "salience": _salience_address(form),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
-        "clashes": clashes,
+        "clashes": clashes and _labels(clashes),
         "merged": clashes is not None,
         "typed": request.method == "POST",
     }
@@ -258,6 +260,11 @@ def _editor(
         "sets": tuple(SHIPPED_RULE_SETS),
     }
     return show(request, "policy_rules.html", shown, status=status)
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """Return names of values as people know them. Other parts of a policy, such as rules, keep their names."""
+    return [KNOB_LABELS.get(name, name) for name in names]
 
 
 def _others(form: DraftForm, draft: SetPolicy) -> list[dict[str, Any]]:
