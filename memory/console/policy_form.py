@@ -263,7 +263,9 @@ def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharFie
     widget: forms.Widget
     if knob.type in ("switch", "choice"):
         choices = ("true", "false") if knob.type == "switch" else knob.choices
-        widget = forms.Select(choices=[("", f"{held} (inherited)"), *((each, CHOICE_WORDS.get(each, each)) for each in choices)])
+        widget = forms.Select(
+            choices=[("", f"{held} (inherited)"), *((each, CHOICE_WORDS.get(each, each)) for each in choices)]
+        )
     else:
         # Not a number field: what was typed wrongly stays there to be seen, beside the sentence that refuses it.
         modes = {"number": "decimal", "count": "numeric"}

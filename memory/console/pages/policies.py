@@ -15,6 +15,7 @@ from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped, rule_stepped, rules_of_draft
+from memory.console.preset_curve import preset_curve
 from memory.console.rule_form import RuleForm, signs_of_fields
 from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
@@ -30,7 +31,7 @@ from memory.policy.effective import policies_current
 from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
 from memory.policy.read import rule_sentence
 from memory.policy.save import policy_rollback
-from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.shipped_rule_sets import RULE_SET_LABELS
 from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
 
@@ -103,7 +104,12 @@ def policy_presets(request: ConsoleRequest) -> HttpResponse:
     return show(
         request,
         "policy_presets.html",
-        {"scope": scope, "head": head, "presets": presets_offered(scope), "sets": rule_sets_offered(scope)},
+        {
+            "scope": scope,
+            "head": head,
+            "presets": [{**each, "curve": preset_curve(each["name"])} for each in presets_offered(scope)],
+            "sets": rule_sets_offered(scope),
+        },
     )
 
 
@@ -257,7 +263,7 @@ def _editor(
         "carried": [(name, value) for name, value in draft_query(form) if name not in ("rules", "base_version")],
         "own": [] if draft is None else [{"rule": each, "words": rule_sentence(each)} for each in draft.rules],
         "others": [] if draft is None else _others(form, draft),
-        "sets": tuple(SHIPPED_RULE_SETS),
+        "sets": RULE_SET_LABELS,
     }
     return show(request, "policy_rules.html", shown, status=status)
 
