@@ -5,6 +5,7 @@ from typing import Final
 
 from memory.text.identifiers.tables import CAPITALS, NOUNS, SMALL
 from memory.text.identifiers.view import TAKEN, WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 from memory.text.word_lists import wordset
 
 _ALNUM: Final = rf"(?:(?!_){WORD})"
@@ -16,24 +17,24 @@ _NOUN: Final = "|".join(
     f"{first}(?:{'|'.join(re.escape(noun[1:]) for noun in sorted(NOUNS, key=len, reverse=True) if noun[0] == first)})"
     for first in sorted({noun[0] for noun in NOUNS})
 )
-_LABELLED: Final = re.compile(
+_LABELLED: Final = lazy_pattern(
     rf"(?<!{WORD})({_NOUN})"
     rf"((?:\s?(?:numbers?|nummer|number|no|nr|num|id|code|номер|n[º°]|ref(?:erence)?)(?!{WORD})\.?)?\s?(?:#|:|=|is|was|ist)?\s{{0,2}}#?)\s?"
     rf"(\d(?:\d|(?<=\d)[ -](?=\d{{2}})){{0,29}})(?!{WORD})(?![-./:,]?\w)(?!\s?(?:%|°))",
     re.IGNORECASE,
 )
-_NUMBERED: Final = re.compile(
+_NUMBERED: Final = lazy_pattern(
     rf"(?<!{WORD})(?<![#&/{TAKEN}])(?:#\s?|(?:no|nr|num)\.\s?|numéro\s|nummer\s|number\s)(\d{{1,18}})(?!{WORD})(?![-./:,]\w)",
     re.IGNORECASE,
 )
-_TOKEN: Final = re.compile(
+_TOKEN: Final = lazy_pattern(
     rf"{_FRESH}(?=[^\W\d_]{{0,40}}+(?:[-_/.#:][^\W\d_]{{1,40}}+){{0,4}}[-_/.#:]?[\d_])({_ALNUM}++(?:[-_/.#:]{_ALNUM}++)*+){_ENDS}"
 )
-_SPACED: Final = re.compile(
+_SPACED: Final = lazy_pattern(
     rf"{_FRESH}((?:[A-Z]{{2,6}}|(?i:inv|po|ref|ord|tkt|req|sku|cr|rma|sn|pn))(?: ?[#:-] ?| )"
     rf"\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
 )
-_PLATE: Final = re.compile(
+_PLATE: Final = lazy_pattern(
     # The United Kingdom, Germany, India, Spain and their likes.
     rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?"
     r"|[A-Z]{2}[- ]\d{1,2}[- ][A-Z]{1,2}[- ]\d{4}|\d{1,4} [A-Z]{2,3} \d{1,4})"
@@ -45,16 +46,16 @@ _NOUN_WORDS: Final = frozenset(
 ) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
 _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
 # They begin with a digit and look back from it: so the search goes from digit to digit.
-_CAPITAL_NUMBER: Final = re.compile(
+_CAPITAL_NUMBER: Final = lazy_pattern(
     r"\d(?: ?[A-Z]|(?<=[A-ZÄÖÜ]\d)|(?<=[A-ZÄÖÜ][ #:-]\d)|(?<=[A-ZÄÖÜ][ #:-]{2}\d)|(?<=[A-ZÄÖÜ][ #:-]{3}\d))"
 )
 _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
-_JOINED: Final = re.compile(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
-_UNDERLINED: Final = re.compile(r"_\w")
+_JOINED: Final = lazy_pattern(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
+_UNDERLINED: Final = lazy_pattern(r"_\w")
 # What is seldom counted: "ticket 12", but "order 12 boxes".
 _NUMBERED_ALONE: Final = wordset("ticket pr po issue room locker invoice task flight")
-_SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
-_RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
+_SEPARATORS: Final = lazy_pattern(r"[-_/.#: ]+")
+_RUNS: Final = lazy_pattern(r"\d+|[^\W\d_]+")
 
 
 def numbered_find(view: TextView) -> None:
