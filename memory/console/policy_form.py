@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 
 from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
