@@ -221,9 +221,9 @@ class _Reader:
             moments = gates[judge.last_use]
             self.gate_at = gate_at[judge.last_use]
             self.gate_place = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
-        held = judge.held()
-        self.needs_topic = self.needs_topic or held.needs_topic
-        self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
+        kept = judge.kept()
+        self.needs_topic = self.needs_topic or kept.needs_topic
+        self.kept_at = columns.place(kept.rung, int(Rung.ARCHIVED)) if kept.rung != "0" else None
         self.rule_at = columns.place(rules.rule_rung_direct, RELEASED + 1) if rules else None
         # The ladder for all classes at once: by place of the key, rung, and whether the topic is unused.
         self.ladder = rung_target(
@@ -240,8 +240,8 @@ class _Reader:
         by_ladder = int(self.ladder[values[self.key_at], rung, int(self._unused(values))])
         # Released topics leave retrieval like archived ones and are counted with them.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
-        held = 0 if self.held_at is None else min(rung, values[self.held_at])
-        return max(by_ladder, by_rule, held)
+        kept = 0 if self.kept_at is None else min(rung, values[self.kept_at])
+        return max(by_ladder, by_rule, kept)
 
     def _unused(self, values: Sequence[int]) -> bool:
         return self.gate_at is None or values[self.gate_at] <= self.gate_place
