@@ -1,4 +1,4 @@
-"""What insight returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+"""The replies of insight with their members, which are also in the OpenAPI document."""
 
 import datetime as dt
 from typing import Annotated, Literal, NotRequired
