@@ -1,4 +1,4 @@
-"""The words for actions of the journal, as pages show them and filters take them."""
+"""The words for actions of the journal, as pages show them and filters accept them."""
 
 # Actions whose words are not their names.
 _WORDS = {
@@ -9,6 +9,7 @@ _WORDS = {
     "schedule_changed": "Job rescheduled",
     "schedule_paused": "Job paused",
     "schedule_resumed": "Job resumed",
+    "sign_in_link_made": "Sign-in link made",
 }
 _JOBS = ("extraction", "study", "import", "verification")
 # All actions, for completion.
@@ -39,6 +40,11 @@ ACTIONS = (
     "forgetting_resumed",
     "key_created",
     "key_revoked",
+    "person_invited",
+    "person_role_changed",
+    "person_disabled",
+    "person_enabled",
+    "password_set",
     "job_retried",
     "exported",
     "imported",
@@ -57,9 +63,9 @@ def action_words(action: str) -> str:
 
 
 def actions_of(words: str) -> list[str]:
-    """Return the actions whose words ``words`` are, in any case."""
-    said = " ".join(words.casefold().split())
-    return [action for action, shown in _WORDS.items() if shown.casefold() == said]
+    """Return the actions for which pages show ``words``; upper and lower case do not matter."""
+    wanted = " ".join(words.casefold().split())
+    return [action for action, shown in _WORDS.items() if shown.casefold() == wanted]
 
 
 def actions_suggested(text: str, *, most: int) -> list[str]:

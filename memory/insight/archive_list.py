@@ -1,7 +1,7 @@
 """The archive, page by page: which topics are archived, since when and why, and whether they were missed. Read-only.
 
-An index finds the last archiving of a topic. Sorted by time, only the rows of the page need it; sorted by score, every
-matching topic does, because only the journal has the score.
+An index finds the last archiving of a topic. A list by time looks it up only for the rows of the page. A list by score
+looks it up for every matching topic, because only the journal has the score.
 """
 
 import datetime as dt
@@ -27,10 +27,11 @@ Why = Literal["threshold", "rule", "hand"]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFilter:
-    """Which archived topics are listed; None means all. ``scope`` is canonical and includes what lies below it.
+    """Which archived topics are listed; None means all. ``scope`` is canonical and includes the scopes below it.
 
-    ``missed`` keeps topics that were looked up, found by the shadow search, or restored from the archive before;
-    ``unseen`` keeps those that were not looked up since they were archived.
+    ``missed`` restricts the list to topics that were looked up or found by the shadow search since they were archived,
+    or that were restored from an earlier archiving. ``unseen`` restricts it to topics that were not looked up since
+    they were archived.
     """
 
     scope: str = "/"
@@ -64,7 +65,8 @@ _BY_TIME_SQL = """
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
-# One JSON value that each row searches: because of the LIMIT, a join would be planned as a loop over all lookups.
+# The lookups are one JSON value, in which each row searches. PostgreSQL would plan a join with the LIMIT as a loop over
+# all lookups.
 _LOOKUPS = """
 looked AS MATERIALIZED (
     SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
@@ -110,18 +112,18 @@ class Journaled:
 
     @property
     def why(self) -> dict[str, Any]:
-        """The entry of the journal; empty if there is none."""
+        """The reason in the journal; empty if the journal has no entry."""
         return json.loads(self.journal) if self.journal else {}
 
     @property
     def because(self) -> Why | None:
-        """What changed the topic."""
+        """The kind of the reason; None if the journal has no entry."""
         why = self.why
         return ("hand" if why.get("by") == "hand" else "rule" if why.get("rule") else "threshold") if why else None
 
     @property
     def reason(self) -> str:
-        """The reason as a sentence."""
+        """The reason as a sentence, or the reason that a person gave."""
         why = self.why
         if not why:
             return "The journal has no entry for it."
@@ -135,12 +137,12 @@ class Journaled:
 
     @property
     def run_words(self) -> str:
-        """What the run was for."""
+        """The label of the run by its event."""
         return event_words(self.event) if self.event else "Run"
 
     @property
     def policy(self) -> str | None:
-        """The scope of the policy that the run applied."""
+        """The scope of the policy by which the run archived the topic."""
         return self.why.get("policy")
 
     @property
@@ -150,7 +152,7 @@ class Journaled:
 
     @property
     def score(self) -> float | None:
-        """The score at that time."""
+        """The score of the topic when it was archived."""
         score = self.why.get("score")
         return score if score is None or math.isfinite(score) else None
 
@@ -183,7 +185,7 @@ def archived_list(
 ) -> tuple[list[ArchivedTopic], str | None]:
     """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     query = _Query(filters, principal)
     query.after(cursor)
@@ -214,17 +216,17 @@ def archived_list(
 
 
 def archived_count(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
+    """Return the number of matching topics, at most ``at_most`` + 1. One query."""
     return _Query(filters, principal).count(at_most)
 
 
 def archived_ids(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
-    """Return the topics that match, in the order of the list, ``at_most`` + 1 if there are more. One query."""
+    """Return the matching topics in the order of the list, at most ``at_most`` + 1. One query."""
     return [key[-1] for key in _Query(filters, principal).rows(at_most + 1)]
 
 
 class _Query:
-    """The statement that finds the matching topics; its rows are the sort keys."""
+    """The statement that finds the matching topics. Its rows are the sort keys."""
 
     def __init__(self, filters: ArchiveFilter, principal: Principal) -> None:
         self.bound = Bound()
@@ -306,8 +308,7 @@ class _Query:
         source = "memory_vitality v"
         if sort is not None and self.by_time:
             source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true", way=_ORDERS[sort][-1])
-            # This selects the last archiving. It is written as a range because the planner expects few rows from an
-            # equality and would then read all archivings.
+            # This selects the last archiving. With "=", PostgreSQL would expect few rows and then read all archivings.
             where.append("a.at <= i.at")
         # The last archiving is joined only if a filter or the sort needs it.
         needed = self.about_archiving or (sort is not None and not sort.endswith("title"))
@@ -339,4 +340,5 @@ _ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
 
 
 def like_plain(text: str) -> str:
+    """Return a text as a part of a pattern of LIKE that matches it alone."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
