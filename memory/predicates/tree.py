@@ -14,8 +14,9 @@ class Comparison:
     """One comparison of a field with a value; lists are tuples.
 
     ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. ``field`` has a name, or a name and what its current value is, contains or matches.
-    ``id`` begins with hexadecimal digits, 32 at most, without dashes.
+    that no query has returned. ``by`` is the name of a caller that wrote the topic or a part of it. ``field`` has a
+    name, or a name and what its current value is, contains or matches. ``id`` begins with hexadecimal digits, 32 at
+    most, without dashes.
     """
 
     field: str
