@@ -585,7 +585,7 @@ def test_counts_load_by_themselves_and_count_what_meets_everything(looker: Clien
 def facets_of(client: Client, q: str, **members: Any) -> dict[str, list[tuple[str, int, str]]]:
     """Return the facets of a search: by label, each value with its number and the search that it leads to."""
     page = body_of(client.get("/lookup/facets/", {"q": q, **members}, headers={"HX-Request": "true"}))
-    chip = r'<a class="chip" href="/lookup/([^"]*)">\s*(.*?)\s*<span class="num">([\d,]+)</span></a>'
+    chip = r'<a href="/lookup/([^"]*)">\s*(.*?)\s*<span class="num">([\d,]+)</span></a>'
     return {
         label: [
             (html.unescape(value), int(number.replace(",", "")), QueryDict(html.unescape(address)[1:]).get("q", ""))

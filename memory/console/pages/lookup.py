@@ -126,7 +126,7 @@ class SearchForm(forms.Form):
         marks = {"aria-invalid": "true", "aria-describedby": "flaw"} if flaw else {}
         focus = {} if typed else {"autofocus": True}
         fixed = {"data-search": True, "autocapitalize": "off", "spellcheck": "false"}
-        self.fields["q"].widget.input_type = "search"  # type: ignore[attr-defined]
+        self.fields["q"].widget.input_type = "search"
         self.fields["q"].widget.attrs |= fixed | focus | marks
 
 
