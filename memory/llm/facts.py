@@ -1,7 +1,7 @@
 """Extraction of facts from a text by the language model, with a check of each fact against the text.
 
-A fact is dropped if it has a number, an identifier or a name that is not in the text, if it adds or loses a "not", or
-if most of its words are not in the text.
+A fact is dropped if it contains a number, an identifier or a name that is not in the text, if it adds or loses a "not",
+or if most of its words are not in the text.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from memory.llm.support import Source
 from memory.llm.wire import ModelUnusable
 
 MAX_FACT = 500
-# More facts than this in one reply mean that the model loops.
+# More facts than this in one reply mean that the model repeats itself endlessly.
 MOST_FACTS = 300
 
 _INSTRUCTIONS = (
@@ -42,7 +42,7 @@ class FactsReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CheckedFacts:
-    """The facts that passed the check, and the number of dropped ones by reason."""
+    """The facts that passed the check, and the number of dropped facts by reason."""
 
     facts: list[str]
     dropped: Counter[str] = field(default_factory=Counter)
@@ -51,11 +51,11 @@ class CheckedFacts:
 def facts_ask(
     text: str, *, before: str = "", speakers: Sequence[str] = (), units: Sequence[str] = (), within: float | None = None
 ) -> CheckedFacts:
-    """Return the facts of ``text`` by the model, checked. ``units`` are the statements of the text by rules, with which
-    negations are compared.
+    """Return the facts that the model finds in ``text`` and that pass the check. ``units`` are the statements that
+    rules find in the text; negations are compared with these.
 
     One request, two if the first reply is malformed; at most ``within`` seconds. No queries. Raises ``ModelProblem``,
-    also if the text does not support more than half of the facts.
+    also if more than half of the facts are dropped.
     """
     data = {"text": text} | ({"before": before} if before else {}) | ({"speakers": list(speakers)} if speakers else {})
     reply = complete_json(_INSTRUCTIONS, data, schema=FactsReply, purpose="facts", within=within)
