@@ -102,7 +102,7 @@ def salience_reinforced(
     """Apply accesses to a salience. Return (salience, reinforced_at) after the last access.
 
     An access at ``t`` sets the salience to ``min(cap, effective(t) + bump)`` and ``reinforced_at`` to ``t``. An access
-    that was logged late, so that it is older than ``reinforced_at``, only adds what is left of its bump by then. A
+    that was logged late and is older than ``reinforced_at`` only adds what is left of its bump at ``reinforced_at``. A
     salience that an operator has set above the cap is not reduced by use. All times are those that the policy's clock
     counts.
     """

@@ -14,6 +14,7 @@ from memory.core.summary import DatedValue, date_words, texts_summarize, values_
 from memory.llm.client import ModelProblem, complete_text, model_configured
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.word_lists import wordset
 
 logger = logging.getLogger(__name__)
 
@@ -39,33 +40,9 @@ _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+$")
 _INNER_WORD = re.compile(r"(?<=[^\s.!?:…\"“„«(\[])\s+[\"“„«(\[]?([^\W\d_][\w'’-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 # The dates in the data have short names of months. A summary may have the full names.
-_MONTHS = frozenset(
-    {
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    }
+_MONTHS = wordset(
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 # If more than this share of the words within sentences is capitalized, as in German, capitals do not mark names.
 _CAPITALS_COMMON = 0.2

@@ -21,12 +21,10 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _DIGITS = re.compile(r"\d+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FUNCTION = wordset(
-    "a an the and or but so of in on at for from with by to as is are was were be been being am has have had do "
-    "does did "
-    "will would can could should may might must that this these those it its he she they we you i his her their "
-    "our my "
-    "your him them us me who which what when where while if because than then there here not no yes also about into "
-    "over after before during since until between through currently recently named called one some any each both"
+    "a an the and or but so of in on at for from with by to as is are was were be been being am has have had do does "
+    "did will would can could should may might must that this these those it its he she they we you i his her their "
+    "our my your him them us me who which what when where while if because than then there here not no yes also about "
+    "into over after before during since until between through currently recently named called one some any each both"
 )
 
 
