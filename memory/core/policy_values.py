@@ -206,14 +206,14 @@ class Knobs:
 
     @property
     def detach_below(self) -> float:
-        """The score below which a topic is detached. It is 0, so that no topic is detached, unless archiving starts at
-        a lower score. Presets that only archive therefore set equal thresholds."""
+        """The score below which a topic is detached. If topics are archived at the same or a higher score, the value is
+        0 and no topic is detached. Presets that only archive therefore set equal thresholds."""
         return self.theta_detach if self.theta_detach > self.forget_salience_threshold else 0.0
 
     @property
     def summarize_below(self) -> float:
-        """The score below which a topic is summarized. It is 0, so that no topic is summarized, unless archiving starts
-        at a lower score."""
+        """The score below which a topic is summarized. If topics are archived at the same or a higher score, the value
+        is 0 and no topic is summarized."""
         return self.theta_summary if self.theta_summary > self.forget_salience_threshold else 0.0
 
     @property

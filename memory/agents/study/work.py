@@ -117,8 +117,8 @@ def _steps_do(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
 
 
 def _next_enqueue(*, clock: Clock, enqueue: Enqueue | None) -> None:
-    """Enqueue the next study. Must be called after the slot and the lock of this study were released, because the next
-    worker may start at once and would return without a step."""
+    """Enqueue the next study. Must be called after the slot and the lock of this study were released. Otherwise the
+    next worker, which may start at once, could find both taken and return without a step."""
     if enqueue is not None:
         study_next(now=clock(), enqueue=enqueue)
 
