@@ -74,13 +74,22 @@ class _Unchanged(Exception):
 
 
 def run_plan(
-    scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
+    scope: str,
+    *,
+    event: str,
+    dry_run: bool,
+    actor: str,
+    policies: Policies,
+    judged_at: dt.datetime,
+    now: dt.datetime,
+    held_because: str = "",
 ) -> ForgetRun:
     """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
-    limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or the circuit breaker opens, for
-    the scope or for one policy below it (a query for each policy with many topics due). If a held run has exactly the
+    limit. Unless it is a dry run, the run is held if there is a reason to (``held_because``), if the policy has mode
+    ``review``, or if the circuit breaker opens, for the scope or for one policy below it (a query for each policy with
+    many topics due). If a held run has exactly the
     same plan, that run is returned. A plan for a later time takes every day until then for an active one. Raises
     ``Conflict`` if another run is applying in an overlapping scope.
     """
@@ -109,7 +118,7 @@ def run_plan(
             return run
         try:
             with transaction.atomic():
-                _fill(run, policies, gate, held)
+                _fill(run, policies, gate, held, held_because)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
@@ -131,7 +140,7 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
-def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None) -> None:
+def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None, held_because: str) -> None:
     run.save(force_insert=True)
     due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
     run.left_over = due - run.planned
@@ -139,7 +148,7 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = _hold(run, policies, leaving)
+        run.held_because = held_because or _hold(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)
