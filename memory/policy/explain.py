@@ -4,7 +4,7 @@ import datetime as dt
 import functools
 import itertools
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q
@@ -124,6 +124,13 @@ def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -
         for path, number in wanted.items()
         if path in found
     ]
+
+
+def versions_since(scopes: Sequence[str], *, since: dt.datetime, limit: int) -> list[dict[str, Any]]:
+    """Return the last ``limit`` versions of the policies of ``scopes`` saved since then, earliest first. One query."""
+    found = PolicyVersion.objects.filter(scope__in=scopes, created_at__gte=since).order_by("-created_at")
+    rows = found.values("scope", "number", "created_at", "reason")[:limit]
+    return [dict(row) for row in reversed(rows)]
 
 
 def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
