@@ -16,6 +16,7 @@ from memory.console.pages import (
     model,
     notifications,
     overview,
+    palette,
     pause,
     people,
     policies,
@@ -60,4 +61,5 @@ urlpatterns = [
     *notifications.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
+    *palette.urlpatterns,
 ]
