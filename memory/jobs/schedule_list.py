@@ -28,7 +28,7 @@ from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.effective import policies_current
 from memory.policy.schedules import FUNCTION
 
-# Listed entries of the queue. Counts are of all entries.
+# The number of listed entries of the queue. Counts include all entries.
 LISTED = 20
 FAILURES_LISTED = 10
 FAILURES_WITHIN = dt.timedelta(days=7)
@@ -56,7 +56,7 @@ class ScheduleSummary:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Waiting and running jobs. ``first`` are the next jobs, ``happened`` the events that wait for the reasoner."""
+    """Waiting and running jobs. ``first`` lists the next jobs, ``happened`` the events that wait for the reasoner."""
 
     worker: Finding
     waiting: int
@@ -123,7 +123,7 @@ def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
-    # A running job has its lock in the future, and so has one that waits for a retry.
+    # A running job has a lock in the future, and so does a job that waits for a retry.
     due = OrmQ.objects.filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None
