@@ -5,10 +5,10 @@ from django.db import connection
 from memory.core.scopes import ROOT
 
 MOST = 20
-# A text without a slash is also looked for within the paths of so many of the newest scopes.
+# A text without a slash is also searched for inside the paths of this many of the newest scopes.
 SCOPES_SEARCHED = 20_000
 
-# Each step reads one entry of the index of paths and skips everything below the segment that continues the prefix.
+# Each step reads one entry of the index of paths, and skips all paths below the segment that completes the prefix.
 # ``chr(1)`` precedes every character of a path, and "0" is the character after "/".
 _SCOPES_SQL = """
 WITH RECURSIVE step (path) AS (
@@ -42,8 +42,8 @@ SELECT kind FROM step WHERE starts_with(kind, %(prefix)s) LIMIT %(most)s
 
 
 def scopes_suggested(text: str, *, most: int = MOST) -> list[str]:
-    """Return scopes that begin with ``text``, each up to the segment after it: ``/u`` gives ``/user``, ``/user`` gives
-    ``/user/alice``. A ``text`` without a slash is also found within paths. At most two queries; the first reads two
+    """Return scopes that begin with ``text``, completed by one segment: ``/u`` gives ``/user``, ``/user`` gives
+    ``/user/alice``. A ``text`` without a slash is also found inside paths. At most two queries; the first reads two
     entries of an index per result."""
     prefix = text if text.startswith(ROOT) else ROOT + text
     # A segment with a scope of its own takes two steps.

@@ -14,9 +14,16 @@ _EVENTS = {
 
 
 def why_sentences(card: WhyReply) -> list[str]:
-    """Return a why-card as sentences: state, reason, uses, what comes next, and what would have kept the topic."""
+    """Return a why-card as sentences: state, reason, uses, next steps, and what would have kept the topic."""
     sentences = [_standing(card["standing"])]
-    last = next((entry for entry in card["history"] if _moved(entry)), None)
+    last = next(
+        (
+            entry
+            for entry in card["history"]
+            if entry["what"] not in ("created", "salience set", "undone") and entry["state"] in ("applied", "conflict")
+        ),
+        None,
+    )
     if last is not None:
         sentences.append(_entry(last))
     sentences.append(_uses(card["reinforced"]))
@@ -51,15 +58,11 @@ def _score(score: float) -> str:
     return f"{score:.3g}" if not 0 < score < 0.0001 else "less than 0.0001"
 
 
-def _moved(entry: WhyEvent) -> bool:
-    return entry["what"] not in ("created", "salience set", "undone") and entry["state"] in ("applied", "conflict")
-
-
 def _entry(entry: WhyEvent) -> str:
     when, who = time_text(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
     if entry["by"] == "hand":
-        because = f": {entry['reason']}" if entry["reason"] else ""
-        return f"It was {entry['what']}{who} on {when}{because}."
+        reason = f": {entry['reason']}" if entry["reason"] else ""
+        return f"It was {entry['what']}{who} on {when}{reason}."
     if entry["what"] == "compacted":
         why, verb = "", f"made from {entry['sources'] or 0:,} topics"
     else:
@@ -99,7 +102,7 @@ def _next(card: WhyReply) -> list[str]:
     if ahead["now"] != card["standing"]["rung"]:
         verbs.append("release it" if ahead["now"] == "released" else f"make it {ahead['now']}")
     if ahead["may_compact"]:
-        verbs.append("compact it with near topics if there are enough")
+        verbs.append("compact it with similar topics if there are enough")
     if verbs:
         sentences.append(f"{'Otherwise the' if ahead['gate'] else 'The'} next run would {', or '.join(verbs)}.")
     for step in ahead["steps"]:
