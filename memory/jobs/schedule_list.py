@@ -21,11 +21,9 @@ from memory.jobs.schedule_rows import (
 )
 from memory.jobs.tasks import TASKS, TaskKind
 from memory.models import WakeUp
-from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.schedules import FUNCTION
 
-NEXT_TIMES = 3
 # Listed entries of the queue. Counts are of all entries.
 LISTED = 20
 FAILURES_LISTED = 10
@@ -44,7 +42,7 @@ class ScheduleSummary:
     minutes: int | None
     paused: bool
     overdue: bool
-    times: list[dt.datetime]
+    next: dt.datetime | None
     last: dict[str, Any] | None
     most_minutes: int
 
@@ -64,7 +62,7 @@ class QueueStatus:
 
 
 def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleSummary]:
-    """Return the schedules that follow no policy, each with its next times and its last run. Two queries."""
+    """Return the schedules that follow no policy, each with its next time and its last run. Two queries."""
     rows = list(Schedule.objects.exclude(func=FUNCTION).order_by("id")[:LISTED])
     last = _tasks_last([row.task for row in rows if row.task])
     return [_summary(row, last.get(row.task), now) for row in rows]
@@ -157,7 +155,7 @@ def _summary(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> Sc
         minutes=row.minutes,
         paused=paused,
         overdue=not paused and row.next_run is not None and row.next_run < now - dt.timedelta(minutes=1),
-        times=[] if paused else _times(row, now),
+        next=None if paused or row.next_run is None else max(row.next_run, now),
         last=last,
         most_minutes=minutes_at_most(row),
     )
@@ -169,19 +167,6 @@ def _often(row: Schedule) -> str:
     if row.schedule_type == Schedule.MINUTES:
         return minutes_words(row.minutes or 1)
     return str(row.get_schedule_type_display()).lower()
-
-
-def _times(row: Schedule, now: dt.datetime) -> list[dt.datetime]:
-    if row.next_run is None:
-        return []
-    times = [max(row.next_run, now)]
-    if row.schedule_type == Schedule.CRON:
-        while len(times) < NEXT_TIMES:
-            times.append(cron_next(row.cron, now=times[-1]))
-    elif row.schedule_type == Schedule.MINUTES:
-        every = dt.timedelta(minutes=row.minutes or 1)
-        times += [times[0] + place * every for place in range(1, NEXT_TIMES)]
-    return times
 
 
 def _tasks_last(ids: list[str]) -> dict[str, dict[str, Any]]:
