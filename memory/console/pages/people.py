@@ -42,7 +42,7 @@ from memory.notifications.send import SendFailed, mail_post
 # "Lately" in the list, and the range of the link to Activity.
 LATELY = dt.timedelta(days=7)
 MAY = {
-    "reader": "sees everything, changes nothing",
+    "reader": "sees everything and changes nothing",
     "operator": "also changes policies, runs and topics",
     "administrator": "also manages keys, people and notifications",
 }
