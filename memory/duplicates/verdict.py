@@ -1,4 +1,4 @@
-"""Classifies two near topics: duplicates, one superseding the other, or neither. Pure."""
+"""Classifies two similar topics: duplicates, one superseding the other, or neither. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,20 +6,21 @@ from typing import Any
 
 from memory.core.policy_values import Knobs
 from memory.text.folding import fold
-from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
+from memory.text.likeness import ComparedTexts, Difference, topics_compare, words_shared
 from memory.text.stems import subject
 
 # Vectors alone do not decide: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
 # (docs/duplicates.md). Versions of one fact differ in one or two values; texts that differ in more are two events.
 MOST_FIRM = 2
 FIRM = frozenset({"number", "date", "identifier", "name"})
-# The least shares of common words of two texts that may say the same, or have the same subject.
+# Two texts that may say the same share at least this part of their words; two texts with one subject, at least the
+# second part and this number of words.
 SAME_SHARE = 0.6
 SUBJECT_SHARE = 0.5
 SUBJECT_WORDS = 2
-# With at most so many differences, two near texts may be one fact whatever words they share.
+# Two similar texts with at most this number of differences may be one fact, whatever words they share.
 FEW = 2
-# Of longer texts, only the first part is compared.
+# Longer texts are cut.
 SUBJECT_CHARS = 2000
 SUBJECT_PART = 300
 
@@ -33,7 +34,7 @@ _SENTENCES = {
     "order": ("The same words come in another order: {}.",) * 2,
     "title_only": ("The titles are equal, but the texts are less similar than those of duplicates.",) * 2,
 }
-# Differences of one type named in a sentence.
+# The most differences of one kind that a sentence names.
 NAMED = 3
 
 
@@ -48,15 +49,15 @@ class PairVerdict:
 
 
 def pair_judge(
-    one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
+    one: ComparedTexts, other: ComparedTexts, *, cosine: float | None, same_title: bool, knobs: Knobs
 ) -> PairVerdict | None:
-    """Return the verdict on two topics, None for neither. ``cosine`` is None without a vector."""
-    near = cosine is not None and cosine >= knobs.duplicate_threshold
+    """Return the verdict on two topics; None for neither. ``cosine`` is None without a vector."""
+    similar = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
-    differences = sayings_differ(one, other)
+    differences = topics_compare(one, other)
     rows = [_row(each) for each in differences]
-    if same_title or (near and _one_fact(one, other, differences)):
-        if not near:
+    if same_title or (similar and _one_fact(one, other, differences)):
+        if not similar:
             rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
         return PairVerdict("duplicate", held=bool(rows), differences=rows)
     if (
@@ -71,14 +72,14 @@ def pair_judge(
 
 
 def differences_words(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return stored differences as sentences, one for each type."""
+    """Return stored differences as sentences, one for each kind."""
     sentences = []
-    for sort, (single, several) in _SENTENCES.items():
-        rows_of_type = [row for row in rows if row["sort"] == sort]
-        if rows_of_type:
-            named = ", ".join(_pair_words(row) for row in rows_of_type[:NAMED])
-            more = f" and {len(rows_of_type) - NAMED} more" if len(rows_of_type) > NAMED else ""
-            sentences.append((single if len(rows_of_type) == 1 else several).format(named + more))
+    for kind, (single, several) in _SENTENCES.items():
+        of_kind = [row for row in rows if row["sort"] == kind]
+        if of_kind:
+            named = ", ".join(_pair_words(row) for row in of_kind[:NAMED])
+            more = f" and {len(of_kind) - NAMED} more" if len(of_kind) > NAMED else ""
+            sentences.append((single if len(of_kind) == 1 else several).format(named + more))
     return sentences
 
 
@@ -95,21 +96,21 @@ def _cut(text: str) -> str:
 
 def _row(difference: Difference) -> dict[str, Any]:
     return {
-        "sort": difference.sort,
+        "sort": difference.kind,
         "one": difference.one[:200],
         "other": difference.other[:200],
         "where": difference.where,
     }
 
 
-def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
-    """Return whether two near texts may be one fact, equal or with another value."""
+def _one_fact(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference]) -> bool:
+    """Return whether two similar texts may be one fact, equal or with another value."""
     if len(differences) <= FEW:
         return True
     return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
 
 
-def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], *, near: bool) -> bool:
+def _one_subject(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference], *, near: bool) -> bool:
     """Return whether two texts have one subject: they share enough words, or their grammatical subject and a name."""
     if _firm(differences) > MOST_FIRM:
         return False
@@ -121,8 +122,8 @@ def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], 
 
 
 def _firm(differences: Sequence[Difference]) -> int:
-    return sum(each.sort in FIRM for each in differences)
+    return sum(each.kind in FIRM for each in differences)
 
 
-def _text(saying: Saying) -> str:
-    return "\n".join((saying.title, saying.summary, *saying.fields.values()))[:SUBJECT_CHARS]
+def _text(texts: ComparedTexts) -> str:
+    return "\n".join((texts.title, texts.summary, *texts.fields.values()))[:SUBJECT_CHARS]

@@ -1,4 +1,4 @@
-"""Aliases: finds statements that two names belong to one person or thing."""
+"""Finds statements that two names belong to one person or thing."""
 
 import re
 

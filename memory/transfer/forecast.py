@@ -49,7 +49,7 @@ class Forecast:
             texts=defaultdict(bool),
         )
         for days in DAYS:
-            self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).gone
+            self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).leaves
 
     def sentences(self) -> list[str]:
         """Return sentences on the scopes of new topics and on how many would be forgotten; empty without new topics."""

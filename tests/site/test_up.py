@@ -165,7 +165,7 @@ def test_options_are_refused_before_anything_is_started(folder: Path) -> None:
     )
     assert done.returncode == 2
     assert "docs/settings.md" in done.stderr
-    assert not list(folder.iterdir())
+    assert server_pid(folder) is None
 
 
 def test_a_port_that_is_taken_is_refused_before_anything_is_started(first: Installation, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Long numbers with a shape: bank accounts, cards, books, social security numbers, telephones."""
+"""Long numbers with a known form: bank accounts, cards, books, social security numbers, telephones."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ _ISBN: Final = lazy_pattern(
 )
 _SSN: Final = lazy_pattern(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!-\d)(?! \d{{2}}(?!\d))")
 _NINO: Final = lazy_pattern(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
-# Digits with at most two signs between them, from the first to the last.
+# A run of digits with at most two separators between neighbours.
 _CHUNK: Final = lazy_pattern(
     rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?"
     rf"(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
@@ -66,8 +66,8 @@ def accounts_find(view: TextView) -> None:
 
 
 def phones_find(view: TextView) -> None:
-    """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
-    without one by what follows the leading zero."""
+    """Add telephone numbers. A number with a country (+49, 0049, or the ten digits of North America) is compared with
+    its country. A number without a country is compared by the digits after the leading zero."""
     if view.digits < 7:
         return
     for match in _AMERICAN.finditer(view.text):

@@ -1,4 +1,4 @@
-"""Numbers that machines are known by: UUIDs, addresses of networks and cards, hashes, chassis of cars."""
+"""Identifiers of machines: UUIDs, IP and MAC addresses, hashes, vehicle identification numbers."""
 
 import ipaddress
 import re
@@ -25,14 +25,14 @@ _IPV6: Final = lazy_pattern(
 _HASH: Final = lazy_pattern(rf"{_FRESH}(?<!\w-)(?:0[xX])?([0-9A-Fa-f]{{7,128}}){_ENDS}(?!-\w)")
 _VIN: Final = lazy_pattern(rf"{_FRESH}(?<!\w-)([A-HJ-NPR-Za-hj-npr-z0-9]{{17}}){_ENDS}(?!-\w)")
 
-# Cheap looks, to save the costly ones.
+# Cheap tests before costly searches.
 _SEVEN: Final = lazy_pattern(r"[0-9A-Fa-f]{7}")
 _SEVENTEEN: Final = lazy_pattern(r"[A-Za-z0-9]{17}")
 _PAIRS: Final = lazy_pattern(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
 
 
 def machines_find(view: TextView) -> None:
-    """Add what machines, networks and versions of code are known by. Linear in the text."""
+    """Add identifiers of machines, networks and versions of code. Linear in the text."""
     hexadecimal = _SEVEN.search(view.text) is not None
     for match in _UUID.finditer(view.text) if hexadecimal else ():
         closed = match.end() if bool(match[1]) == bool(match[3]) else match.end(2)
@@ -50,7 +50,7 @@ def machines_find(view: TextView) -> None:
         _ipv4(view)
     for match in _HASH.finditer(view.text) if hexadecimal else ():
         name = match[1].lower()
-        # "abc1234" may be written "ABC-1234", and is a code; "1e100" is a number.
+        # "abc1234" is a code, which may also be written "ABC-1234"; "1e100" is a number.
         if len(name) > 31 and not name.isdigit():
             view.add("hash", name, match.start(), match.end())
         elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):

@@ -75,7 +75,7 @@ def names_find(view: TextView) -> None:
 
 
 def dotted_find(view: TextView) -> None:
-    """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``; but not names of files."""
+    """Add domains and addresses without a scheme, such as ``www.example.com/a``, but not names of files."""
     if "localhost" in view.words:
         for match in _LOCAL.finditer(view.text):
             rest = trimmed(match[0])
@@ -176,7 +176,7 @@ def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
 
 
 def trimmed(text: str) -> str:
-    """Return ``text`` without final punctuation of the sentence; a bracket is kept if it was opened inside."""
+    """Return ``text`` without the final punctuation of a sentence. A closing bracket is kept if ``text`` opens it."""
     while text:
         last = text[-1]
         if last in ".,;:!?'\"*。，；：！？…" or (last in _CLOSERS and text.count(last) > text.count(_CLOSERS[last])):

@@ -14,8 +14,9 @@ _SIGNS = {
 }
 # Memories of mem0 may have a role as well, but no message has a memory.
 _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
-# Lines with a text and nothing else that is known are memories.
-_PLAIN = re.compile(r'"text"\s*:')
+
+# A memory of mem0 with nothing but its text.
+_TEXT = re.compile(r'"(?:text|data)"\s*:')
 
 
 def source_guess(path: Path) -> str | None:
@@ -29,4 +30,4 @@ def source_guess(path: Path) -> str | None:
     found = {name: match.start() for name, sign in _SIGNS.items() if (match := sign.search(text))}
     if found:
         return min(found, key=found.__getitem__)
-    return "chat" if _CHAT.search(text) else "mem0" if _PLAIN.search(text) else None
+    return "chat" if _CHAT.search(text) else "mem0" if _TEXT.search(text) else None
