@@ -25,6 +25,7 @@ from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
 from memory.models.identities import ids_doubled
+from memory.models.replica import replica_is_set, replica_lag
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 
@@ -95,6 +96,12 @@ def migrations_check(_now: dt.datetime) -> Finding:
             False, f"{_count(len(missing), 'migration')} not applied ({named}); run `python manage.py migrate`."
         )
     return Finding(True, "All migrations are applied.")
+
+
+def replica_check(_now: dt.datetime) -> Finding:
+    """Check that the replica answers and follows the primary. One query on the replica."""
+    lag, most = replica_lag(), settings.MEMSTATE_REPLICA_MAX_LAG
+    return Finding(lag <= most, f"The replica is {lag:.1f} s behind; up to {most:g} s, it answers reads.")
 
 
 def worker_check(now: dt.datetime) -> Finding:
@@ -289,6 +296,7 @@ ALL_CHECKS: dict[str, Check] = {
     "embeddings": embedding_backlog_check,
     "failures": failure_check,
     "settings": settings_check,
+    **({"replica": replica_check} if replica_is_set() else {}),
 }
 
 
