@@ -1,4 +1,4 @@
-"""The API as one object: routers, authentication, parser, errors, and the OpenAPI document."""
+"""The API object: routers, authentication, parser, errors, and the OpenAPI document."""
 
 from collections.abc import Callable
 from functools import wraps

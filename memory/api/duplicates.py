@@ -41,7 +41,7 @@ def duplicate_list(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List pairs at a scope and below, newest first; without a `state` the open ones."""
+    """List the pairs of a scope and below, newest first; without `state`, the open ones."""
     principal = principal_of(request, "reader")
     wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
     pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))

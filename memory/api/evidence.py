@@ -49,7 +49,8 @@ class BacktestRequest(RequestModel):
     response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
 )
 def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Return the state of a topic, its next step, its history with reasons, and what would have kept it."""
+    """Return the state of a topic, its next step, its history with reasons, and what would have prevented the
+    archiving."""
     return json_reply(topic_why(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 

@@ -56,7 +56,7 @@ _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
+# Requests are plain models: Ninja's schemas read members as attributes, and a dict has the attribute ``values``.
 
 
 class PolicyDraft(RequestModel):
@@ -73,10 +73,10 @@ class PolicyDraft(RequestModel):
     )
 
     @model_validator(mode="after")
-    def _something_is_said(self) -> Self:
-        # A request that says nothing would inherit everything again, which nobody asks for by leaving it out.
+    def _not_empty(self) -> Self:
+        # An empty request is a mistake. Without this check, it would remove all values.
         if self.values is None and self.preset is None and self.rules is None:
-            raise ValueError("must hold values, a preset or rules; values is the whole set, and {} inherits everything")
+            raise ValueError("must have `values`, `preset` or `rules`; `values` {} removes all values")
         return self
 
 

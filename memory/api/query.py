@@ -22,7 +22,7 @@ router = Router(tags=["query"])
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """Return the topics that answer a question, best first, each with its fields and neighbours.
 
-    Returned topics gain salience shortly afterwards. Without the semantic stage nothing is searched, and ``topic_ids``
+    Returned topics gain salience shortly afterwards. Without the semantic stage, there is no search, and ``topic_ids``
     selects the topics.
     """
     principal = principal_of(request, "reader")

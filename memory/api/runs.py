@@ -99,7 +99,7 @@ def run_list(
 
 @router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
 def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
-    """Plan a run; with ``dry_run: false`` also apply it. Operator keys.
+    """Plan a run; with ``dry_run: false``, also apply it. Operator keys.
 
     A long run continues in the background; read the run for its progress. A run that would archive too much is held.
     """

@@ -40,7 +40,7 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 
 @router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Return the progress of a study, and until when it waits."""
+    """Return the progress of a study, and the time until which it waits."""
     principal = principal_of(request, "reader")
     return json_reply(study_as_json(job_get(StudyJob, study_id, principal=principal)))
 
@@ -54,8 +54,8 @@ def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Continue a study that was cancelled or has failed; no part is studied twice. 409 if the writes of its
-    conversation were undone, or if the caller who began it may no longer write. Agent keys."""
+    """Continue a study that was cancelled or has failed, without repeating a part. 409 if the writes of its
+    conversation were undone, or if the caller who began the study may no longer write. Agent keys."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     return json_reply(study_as_json(job))

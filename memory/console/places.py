@@ -55,8 +55,9 @@ PLACES = (
         (
             Tab("lookup", "Live", ("topic",)),
             Tab("archived", "Archived"),
+            Tab("released", "Released"),
             Tab("duplicates", "Duplicates", ("duplicate",)),
-            Tab("extract", "Add", ("extraction",)),
+            Tab("add", "Add", ("extract", "extraction"), least=OPERATOR),
         ),
         counter="duplicates",
     ),

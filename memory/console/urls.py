@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    add,
     agents,
     archived,
     assistant,
@@ -21,6 +22,7 @@ from memory.console.pages import (
     policies,
     recalls,
     receipts,
+    released,
     runs,
     salience,
     schedules,
@@ -41,6 +43,8 @@ urlpatterns = [
     *agents.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
+    *released.urlpatterns,
+    *add.urlpatterns,
     *extract.urlpatterns,
     *assistant.urlpatterns,
     *bulk.urlpatterns,

@@ -18,7 +18,6 @@ from memory.models import ApiKey
 from memory.predicates.binding import Bound, path_q, path_sql
 
 Sort = Literal["name", "written", "recalls", "forgotten"]
-SORTS: tuple[Sort, ...] = ("name", "written", "recalls", "forgotten")
 DAYS = 30
 # The most keys of one agent, and the most scopes of its keys, that are listed.
 MOST_KEYS = 50

@@ -21,7 +21,7 @@ from memory.models import Rung
 from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.predicates.binding import Bound, scope_sql
 
-Sort = Literal["archived", "score", "title"]
+Sort = Literal["archived", "-archived", "score", "-score", "title", "-title"]
 Why = Literal["threshold", "rule", "hand"]
 
 
@@ -61,7 +61,7 @@ _BY_TIME_SQL = """
 (
     SELECT l.topic_id, l.at FROM memory_forgetaction l
     WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
-    ORDER BY l.at DESC, l.topic_id DESC
+    ORDER BY l.at {way}, l.topic_id {way}
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
@@ -103,27 +103,12 @@ WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] 
 """
 
 
-@dataclass(slots=True)
-class ArchivedTopic:
-    """A row of the list, in the order of ``_PAGE_SQL``. ``journal`` is the reason of the run, as JSON."""
+class Journaled:
+    """Why a run changed a topic, from its ``journal``, as JSON, and the ``event`` of the run."""
 
-    topic_id: uuid.UUID
-    title: str
-    scope: str
-    kind: str
-    archived_at: dt.datetime | None
-    from_rung: str | None
+    __slots__ = ()
     journal: str | None
-    run_id: uuid.UUID | None
-    by: str | None
     event: str | None
-    salience: float
-    pinned: bool
-    shadow_hits: int
-    shadow_rank: int | None
-    restored_before: int
-    looked_up: int = 0
-    looked_up_at: dt.datetime | None = None
 
     @property
     def why(self) -> dict[str, Any]:
@@ -170,6 +155,29 @@ class ArchivedTopic:
         """The score of the topic when it was archived."""
         score = self.why.get("score")
         return score if score is None or math.isfinite(score) else None
+
+
+@dataclass(slots=True)
+class ArchivedTopic(Journaled):
+    """A row of the list, in the order of ``_PAGE_SQL``."""
+
+    topic_id: uuid.UUID
+    title: str
+    scope: str
+    kind: str
+    archived_at: dt.datetime | None
+    from_rung: str | None
+    journal: str | None
+    run_id: uuid.UUID | None
+    by: str | None
+    event: str | None
+    salience: float
+    pinned: bool
+    shadow_hits: int
+    shadow_rank: int | None
+    restored_before: int
+    looked_up: int = 0
+    looked_up_at: dt.datetime | None = None
 
 
 def archived_list(
@@ -236,8 +244,7 @@ class _Query:
         if filters.kind is not None:
             self.where.append(f"v.kind = {bind(filters.kind)}")
         if filters.text is not None:
-            plain = filters.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            like = bind(f"%{plain}%")
+            like = bind(f"%{like_plain(filters.text)}%")
             self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
         self._about_archiving()
 
@@ -269,27 +276,27 @@ class _Query:
         """Start after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign cursor."""
         if cursor is None:
             return
-        bind = self.bound.bind
-        match self.filters.sort:
-            case "archived":
-                at, topic_id = cursor_parse(cursor, cursor_time, uuid.UUID)
-                place = f"({bind(at)}::timestamptz, {bind(topic_id)}::uuid)"
-                self.range.append(f"(l.at, l.topic_id) < {place}")
-            case "score":
-                score, topic_id = cursor_parse(cursor, float, uuid.UUID)
-                self.where.append(f"({_SCORE}, v.topic_id) < ({bind(score)}::float8, {bind(topic_id)}::uuid)")
-            case "title":
-                title, topic_id = cursor_parse(cursor, str, uuid.UUID)
-                self.where.append(f"(t.title, v.topic_id) > ({bind(title)}::text, {bind(topic_id)}::uuid)")
+        key, topic_key, kind, read, way = _ORDERS[self.filters.sort]
+        value, topic_id = cursor_parse(cursor, read, uuid.UUID)
+        place = f"({self.bound.bind(value)}::{kind}, {self.bound.bind(topic_id)}::uuid)"
+        if self.by_time:
+            key, topic_key, conditions = "l.at", "l.topic_id", self.range
+        else:
+            conditions = self.where
+        conditions.append(f"({key}, {topic_key}) {'<' if way == 'DESC' else '>'} {place}")
+
+    @property
+    def by_time(self) -> bool:
+        """Whether rows are read along the index of archivings."""
+        return self.filters.sort.endswith("archived")
 
     def rows(self, limit: int) -> list[tuple[Any, ...]]:
         """Return the keys of the first rows; the last member is the topic."""
-        select, order = {
-            "archived": ("i.at, i.topic_id", "i.at DESC, i.topic_id DESC"),
-            "score": (f"{_SCORE} AS score, v.topic_id", "score DESC, v.topic_id DESC"),
-            "title": ("t.title, v.topic_id", "t.title, v.topic_id"),
-        }[self.filters.sort]
-        return self._ask(f"SELECT {select} {self._from(sort=self.filters.sort)} ORDER BY {order} LIMIT {limit:d}")
+        key, topic_key, _kind, _read, way = _ORDERS[self.filters.sort]
+        found = self._from(sort=self.filters.sort)
+        return self._ask(
+            f"SELECT {key} AS key, {topic_key} {found} ORDER BY key {way}, {topic_key} {way} LIMIT {limit:d}"
+        )
 
     def count(self, at_most: int) -> int:
         """Return the number of rows, but at most ``at_most`` + 1."""
@@ -299,12 +306,12 @@ class _Query:
     def _from(self, *, sort: str | None) -> str:
         where = list(self.where)
         source = "memory_vitality v"
-        if sort == "archived":
-            source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true")
+        if sort is not None and self.by_time:
+            source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true", way=_ORDERS[sort][-1])
             # This selects the last archiving. With "=", PostgreSQL would expect few rows and then read all archivings.
             where.append("a.at <= i.at")
         # The last archiving is joined only if a filter or the sort needs it.
-        needed = self.about_archiving or sort in ("archived", "score")
+        needed = self.about_archiving or (sort is not None and not sort.endswith("title"))
         last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
         return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
 
@@ -318,3 +325,20 @@ class _Query:
 
 # Topics that were archived by hand have no score and come last.
 _SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
+
+
+# The orders of the list: the key and the topic in the statement, the type and the parser of the key in a cursor, and
+# the direction.
+_ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
+    "archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "DESC"),
+    "-archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "ASC"),
+    "score": (_SCORE, "v.topic_id", "float8", float, "DESC"),
+    "-score": (_SCORE, "v.topic_id", "float8", float, "ASC"),
+    "title": ("t.title", "v.topic_id", "text", str, "ASC"),
+    "-title": ("t.title", "v.topic_id", "text", str, "DESC"),
+}
+
+
+def like_plain(text: str) -> str:
+    """Return a text as a part of a pattern of LIKE that matches it alone."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

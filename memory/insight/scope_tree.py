@@ -18,7 +18,6 @@ from memory.models import Rung
 from memory.predicates.binding import Bound, path_sql
 
 Sort = Literal["size", "name", "growth", "recalls"]
-SORTS: tuple[Sort, ...] = ("size", "name", "growth", "recalls")
 DAYS = 30
 # The most agents that are named for a scope.
 NAMED = 2

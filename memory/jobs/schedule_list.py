@@ -26,7 +26,7 @@ from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.schedules import FUNCTION
 
 NEXT_TIMES = 3
-# Listed entries of the queue. Counts are of all entries.
+# The number of listed entries of the queue. Counts include all entries.
 LISTED = 20
 FAILURES_LISTED = 10
 FAILURES_WITHIN = dt.timedelta(days=7)
@@ -34,7 +34,7 @@ FAILURES_WITHIN = dt.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule. ``scope`` is that of the policy it follows, None if it follows none."""
+    """One schedule. ``scope`` is the scope of the policy that it follows, None if it follows none."""
 
     id: int
     title: str
@@ -51,7 +51,7 @@ class ScheduleSummary:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Waiting and running jobs. ``first`` are the next jobs, ``happened`` the events that wait for the reasoner."""
+    """Waiting and running jobs. ``first`` lists the next jobs, ``happened`` the events that wait for the reasoner."""
 
     worker: Finding
     waiting: int
@@ -98,7 +98,7 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
-    # A running job has its lock in the future, and so has one that waits for a retry.
+    # A running job has a lock in the future, and so does a job that waits for a retry.
     due = OrmQ.objects.filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None

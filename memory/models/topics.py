@@ -43,6 +43,10 @@ class Topic(models.Model):
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
             # Completion of kinds, which skips from one kind to the next.
             models.Index(fields=["kind"], name="topic_kind", opclasses=["varchar_pattern_ops"]),
+            # Released topics, last released first.
+            models.Index(
+                fields=["-released_at", "-id"], name="topic_released", condition=models.Q(released_at__isnull=False)
+            ),
             # The topics merged into a topic, for undo and purge.
             models.Index(fields=["merged_into"], name="topic_merged", condition=models.Q(merged_into__isnull=False)),
         ]

@@ -97,7 +97,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all]")) picks(form).forEach((box) => { box.checked = event.target.checked; });
   if (event.target.matches("[data-pick-all], [data-pick]")) picked(form);
   // Filters act as soon as they are chosen; text waits for Enter.
-  if (event.target.matches("select[data-submits], input[type=checkbox][data-submits]")) form.requestSubmit();
+  if (event.target.matches("select[data-submits], input:is([type=checkbox], [type=file])[data-submits]")) form.requestSubmit();
 });
 window.addEventListener("pageshow", () => document.querySelectorAll("form:has([data-pick-all])").forEach(picked));
 

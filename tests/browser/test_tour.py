@@ -35,7 +35,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     # Why was this archived?
     page.get_by_role("searchbox").fill("rung:archived")
     page.get_by_role("searchbox").press("Enter")
-    hit = page.locator(".hit h3 a").first
+    hit = page.locator("[data-row] [data-open]").first
     title = hit.inner_text()
     hit.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(title)

@@ -39,7 +39,7 @@ def test_a_list_is_filtered_paged_and_counted(page: Page) -> None:
 
 def test_the_parts_of_a_topic_are_behind_links(page: Page) -> None:
     page.goto("/lookup/?q=rung:archived")
-    page.locator(".hit h3 a").first.click()
+    page.locator("[data-row] [data-open]").first.click()
     expect(page.locator("#why .topic-sentence").first).to_be_visible()
     page.get_by_role("link", name="Show salience over time").click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()

@@ -79,7 +79,9 @@ class ImportForm(ReadingForm):
     """A file, and the options of its import."""
 
     # The last, so that the others have arrived when it is refused halfway.
-    file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
+    file = forms.FileField(
+        label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt", "data-submits": True})
+    )
 
 
 class ReleaseForm(forms.Form):
