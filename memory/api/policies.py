@@ -13,6 +13,7 @@ from ninja import Path, Query, Router
 from pydantic import Field, model_validator
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -136,6 +137,7 @@ def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
 @router.get(
     "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
 )
+@consistency("eventual")
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, ROOT, cursor, limit)
@@ -152,6 +154,7 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
     summary="Read the history of a policy",
     response={200: PolicyVersionPage, **_READ},
 )
+@consistency("eventual")
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:

@@ -10,6 +10,7 @@ from ninja import Query, Router
 from memory.agents.study.control import study_resume
 from memory.agents.study.progress import StudyOut, StudyPage, study_as_json
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -21,6 +22,7 @@ router = Router(tags=["studies"])
 
 
 @router.get("/studies", summary="List studies", response={200: StudyPage, **problems(401, 422, 429, 503)})
+@consistency("eventual")
 def studies(
     request: HttpRequest,
     conversation_id: Annotated[uuid.UUID | None, Query(description="Only studies of this conversation.")] = None,

@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -77,6 +78,7 @@ def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 @router.get("/topics", summary="List topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
+@consistency("eventual")
 def topic_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,

@@ -76,15 +76,23 @@ class _Unchanged(Exception):
 
 
 def run_plan(
-    scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
+    scope: str,
+    *,
+    event: str,
+    dry_run: bool,
+    actor: str,
+    policies: Policies,
+    judged_at: dt.datetime,
+    now: dt.datetime,
+    held_because: str = "",
 ) -> ForgetRun:
     """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
-    limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or if the circuit breaker opens,
-    for the scope or for one policy below it (one query for each policy with many topics due). If a held run of the
-    scope has exactly the same plan, that run is returned. For a ``judged_at`` after ``now``, all days between count as
-    active. Raises ``Conflict`` if another run is applying in an overlapping scope.
+    limit. Unless it is a dry run, the run is held if ``held_because`` gives a reason, if the policy has mode ``review``
+    or if the circuit breaker opens, for the scope or for one policy below it (one query for each policy with many
+    topics due). If a held run of the scope has exactly the same plan, that run is returned. For a ``judged_at`` after
+    ``now``, all days between count as active. Raises ``Conflict`` if another run is applying in an overlapping scope.
     """
     if judged_at > now:
         policies = policies.projected(now)
@@ -111,7 +119,7 @@ def run_plan(
             return run
         try:
             with transaction.atomic():
-                _plan_store(run, policies, gate, held)
+                _plan_store(run, policies, gate, held, held_because)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
@@ -134,7 +142,7 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
-def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None) -> None:
+def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None, held_because: str) -> None:
     """Save the run and its actions, and set its status. Raises ``_Unchanged`` if ``held`` has the same plan."""
     run.save(force_insert=True)
     due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
@@ -143,7 +151,7 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = _hold_reason(run, policies, leaving)
+        run.held_because = held_because or _hold_reason(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)

@@ -32,9 +32,10 @@ def run_start(
     principal: Principal,
     now: dt.datetime,
     judged_at: dt.datetime | None = None,
+    held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With ``held_because``, it is held.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
     ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
@@ -58,6 +59,7 @@ def run_start(
         policies=policies_current(),
         judged_at=judged_at or now,
         now=now,
+        held_because=held_because,
     )
     if run.status == ForgetRun.Status.APPLYING:
         return run_work(run.id, now=now, seconds=REQUEST_SECONDS, enqueue=enqueue)
