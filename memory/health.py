@@ -264,7 +264,7 @@ def failure_check(now: dt.datetime) -> Finding:
         names = ", ".join(sorted(set(map(str, failures)))[:3])
         return Finding(
             False,
-            f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Schedules in "
+            f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Jobs in "
             "the console for the reason.",
         )
     return Finding(True, "No job failed in the last 24 hours.")

@@ -15,10 +15,10 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
-from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
+from memory.agents.chat.turns import CallLog, Ended, intent_store, turn_begin
 from memory.agents.study.control import study_start
 from memory.agents.study.link_step import LinkStep
-from memory.agents.study.queue import turn_release
+from memory.agents.study.queue import worker_released
 from memory.agents.study.work import StudyStep, study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
@@ -60,7 +60,7 @@ def study_load(*, now: dt.datetime) -> None:
     with transaction.atomic():
         talk = conversation_begin(scope=SCOPE, channel=Channel.CONSOLE, principal=WRITER, now=clock())
         turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
-        turn_intend(turn, intent="ingest", source="model")
+        intent_store(turn, intent="ingest", source="model")
         job = study_start(
             text,
             conversation_id=talk.pk,
@@ -68,12 +68,12 @@ def study_load(*, now: dt.datetime) -> None:
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            enqueue=turn_release,
+            enqueue=worker_released,
             job_id=STUDY_ID,
             needs_model=False,
         )
         reply = study_sentence(len(text), job.segments)
-        Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
+        CallLog(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)
         taker = _Taker(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:

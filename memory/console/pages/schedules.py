@@ -1,4 +1,4 @@
-"""Schedules: the jobs, the state of the worker, its queue, and failed jobs."""
+"""Jobs: the schedules, the state of the worker, its queue, and failed jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
