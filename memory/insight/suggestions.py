@@ -20,6 +20,7 @@ MOST = 20
 TOPICS_SEARCHED, RUNS_SEARCHED = 20_000, 500
 # Fewer characters of an id are no id.
 LEAST_OF_ID = 6
+LEAST_OF_WORD = 3
 # A text without a slash is also searched for inside the paths of this many of the newest scopes.
 SCOPES_SEARCHED = 20_000
 
@@ -77,7 +78,8 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
     """Return topics whose id begins with ``text`` or whose title has its words, each with title and scope. One query,
     which reads at most ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
-    words = re.findall(r"\w+", text)
+    # Shorter beginnings stand for too many words of the index.
+    words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
     first, last = _ids(text)
     statement = _TOPICS_SQL.format(
         first=f"{bound.bind(str(first))}::uuid",
