@@ -111,7 +111,7 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        # A dry run ignores pauses and shows what would be due. It cannot be applied before the pause is lifted.
+        # A dry run ignores pauses and shows what would be due; ``begin_refuse`` checks pauses before it is applied.
         gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
