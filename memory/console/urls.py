@@ -17,6 +17,7 @@ from memory.console.pages import (
     model,
     notifications,
     overview,
+    palette,
     pause,
     people,
     policies,
@@ -64,4 +65,5 @@ urlpatterns = [
     *notifications.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
+    *palette.urlpatterns,
 ]

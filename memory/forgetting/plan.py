@@ -12,14 +12,7 @@ from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import (
-    OTHER_COUNTS,
-    RUNG_COUNTS,
-    candidates_possible,
-    candidates_sql,
-    groups_find,
-    live_count,
-)
+from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find, live_count
 from memory.forgetting.compaction import COMPACTED
 from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.pause import paused_scopes
@@ -76,15 +69,23 @@ class _Unchanged(Exception):
 
 
 def run_plan(
-    scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
+    scope: str,
+    *,
+    event: str,
+    dry_run: bool,
+    actor: str,
+    policies: Policies,
+    judged_at: dt.datetime,
+    now: dt.datetime,
+    held_because: str = "",
 ) -> ForgetRun:
     """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
-    limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or if the circuit breaker opens,
-    for the scope or for one policy below it (one query for each policy with many topics due). If a held run of the
-    scope has exactly the same plan, that run is returned. For a ``judged_at`` after ``now``, all days between count as
-    active. Raises ``Conflict`` if another run is applying in an overlapping scope.
+    limit. Unless it is a dry run, the run is held if ``held_because`` gives a reason, if the policy has mode ``review``
+    or if the circuit breaker opens, for the scope or for one policy below it (one query for each policy with many
+    topics due). If a held run of the scope has exactly the same plan, that run is returned. For a ``judged_at`` after
+    ``now``, all days between count as active. Raises ``Conflict`` if another run is applying in an overlapping scope.
     """
     if judged_at > now:
         policies = policies.projected(now)
@@ -103,7 +104,7 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        # A dry run ignores pauses and shows what would be due. It cannot be applied before the pause is lifted.
+        # A dry run ignores pauses and shows what would be due; ``begin_refuse`` checks pauses before it is applied.
         gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
@@ -111,7 +112,7 @@ def run_plan(
             return run
         try:
             with transaction.atomic():
-                _plan_store(run, policies, gate, held)
+                _plan_store(run, policies, gate, held, held_because)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
@@ -134,7 +135,7 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
-def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None) -> None:
+def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None, held_because: str) -> None:
     """Save the run and its actions, and set its status. Raises ``_Unchanged`` if ``held`` has the same plan."""
     run.save(force_insert=True)
     due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
@@ -143,7 +144,7 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = _hold_reason(run, policies, leaving)
+        run.held_because = held_because or _hold_reason(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)
@@ -182,7 +183,7 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
         due, planned, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
-    counts |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
+    counts |= {name: found[name] for name in (*COUNTS, COMPACTED) if name in found}
     return due, planned, counts, json.loads(leaving)
 
 

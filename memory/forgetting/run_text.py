@@ -6,7 +6,8 @@ from typing import Any
 from memory.core.scopes import scope_within
 from memory.models import ForgetRun
 
-_EVENTS = {
+# The label of the runs that an event starts.
+EVENT_WORDS = {
     "cron": "Scheduled run",
     "memory_pressure": "Run under memory pressure",
     "manual": "Manual run",
@@ -43,7 +44,7 @@ _THRESHOLDS = {
 
 def event_words(event: str) -> str:
     """Return the label of the runs that an event starts."""
-    return _EVENTS.get(event, f"Run on {event.replace('_', ' ')}")
+    return EVENT_WORDS.get(event, f"Run on {event.replace('_', ' ')}")
 
 
 def run_status(run: ForgetRun) -> str:

@@ -32,9 +32,11 @@ def run_start(
     principal: Principal,
     now: dt.datetime,
     judged_at: dt.datetime | None = None,
+    held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With a reason ``held_because``, it is
+    held.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
     ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
@@ -58,6 +60,7 @@ def run_start(
         policies=policies_current(),
         judged_at=judged_at or now,
         now=now,
+        held_because=held_because,
     )
     if run.status == ForgetRun.Status.APPLYING:
         return run_work(run.id, now=now, seconds=REQUEST_SECONDS, enqueue=enqueue)
@@ -129,7 +132,6 @@ def run_apply(
         run_id,
         ForgetRun.Status.PLANNED,
         "applied",
-        exact=True,
         principal=principal,
         reason=reason,
         now=now,
@@ -155,7 +157,6 @@ def run_approve(
         run_id,
         ForgetRun.Status.HELD,
         "approved",
-        exact=False,
         principal=principal,
         reason=reason,
         now=now,
@@ -184,7 +185,6 @@ def _begin(
     status: ForgetRun.Status,
     verb: str,
     *,
-    exact: bool,
     principal: Principal,
     reason: str,
     now: dt.datetime,
@@ -197,7 +197,7 @@ def _begin(
         planner_wait()
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         begin_refuse(run, status=status, verb=verb)
-        if exact:
+        if status == ForgetRun.Status.PLANNED:
             _drift_refuse(run)
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])

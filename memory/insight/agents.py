@@ -114,7 +114,8 @@ def agents_list(
         database.execute(statement + _PAGE_SQL.format(sort=sort, after=after, limit=limit + 1), bound.values)
         rows = database.fetchall()
     following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
-    return [_agent(*row[:-1]) for row in rows[:limit]], following
+    agents = [Agent(name, keys, valid, tuple(scopes), *rest[:-1]) for name, keys, valid, scopes, *rest in rows[:limit]]
+    return agents, following
 
 
 def agents_count(*, principal: Principal, now: dt.datetime, at_most: int) -> int:
@@ -151,10 +152,6 @@ def agent_keys(name: str, *, principal: Principal) -> list[ApiKey]:
     """Return the newest keys with this name, at most ``MOST_KEYS``. One query."""
     keys = ApiKey.objects.filter(path_q(principal.scope), name=name.removeprefix("key:"))
     return list(keys.order_by("-created_at", "-id")[:MOST_KEYS])
-
-
-def _agent(name: str, keys: int, valid: int, scopes: list[str], *rest: Any) -> Agent:
-    return Agent(name, keys, valid, tuple(scopes), *rest)
 
 
 def _agents(principal: Principal, now: dt.datetime) -> tuple[str, Bound]:

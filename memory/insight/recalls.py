@@ -50,6 +50,31 @@ EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_t
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
 """
 
+# The newest query that can have caused each run, among the queries of the last hour before the run.
+_BEHIND_SQL = f"""
+SELECT r.id, a.id, a.query, a.actor
+FROM memory_forgetrun r CROSS JOIN LATERAL (
+    SELECT l.id, l.query, l.actor FROM memory_accesslog l
+    WHERE l.kind = 'query' AND l.at > r.created_at - interval '1 hour' AND l.at <= r.created_at
+      AND l.folded_at > r.created_at - interval '{SETS_OFF_WITHIN.total_seconds():.0f} seconds'
+      AND l.folded_at <= r.created_at
+      AND EXISTS (SELECT 1 FROM unnest(l.topic_ids) AS x (id) JOIN memory_topic t ON t.id = x.id
+                  JOIN memory_scope s ON s.id = t.scope_id
+                  WHERE r.scope = '/' OR s.path = r.scope OR starts_with(s.path, r.scope || '/'))
+    ORDER BY l.at DESC, l.id DESC LIMIT 1
+) a
+WHERE r.id = ANY(%(runs)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallBehind:
+    """The query that caused a run, and the label of its caller."""
+
+    recall_id: int
+    query: str
+    actor: str
+
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
@@ -81,6 +106,19 @@ def recalls_list(
     following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
     names = caller_labels(row.actor for row in rows[:limit])
     return [_recall_as_dict(row, names) for row in rows[:limit]], following
+
+
+def recalls_behind(runs: Iterable[ForgetRun]) -> dict[uuid.UUID, RecallBehind]:
+    """Return, by the id of the run, the newest query that can have caused each run. Only runs that answer queries have
+    an entry. At most three statements; none without such runs."""
+    wanted = [run.pk for run in runs if run.event == AFTER_QUERY]
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND_SQL, {"runs": wanted})
+        rows = cursor.fetchall()
+    names = caller_labels(actor for *_rest, actor in rows)
+    return {run_id: RecallBehind(access_id, query, names.get(actor, actor)) for run_id, access_id, query, actor in rows}
 
 
 def recalls_count(filters: RecallFilter, *, principal: Principal, at_most: int) -> int:

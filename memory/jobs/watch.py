@@ -1,4 +1,4 @@
-"""Looks for what targets are notified of and no transaction writes: failed jobs, a stopped worker, regret."""
+"""Finds events of notifications that no transaction reports: failed jobs, a stopped worker, regret."""
 
 import datetime as dt
 import threading
@@ -19,27 +19,28 @@ from memory.notifications.send import deliveries_due, deliveries_send
 logger = structlog.get_logger(__name__)
 
 WATCH_SECONDS = 60.0
-# Of fewer archivings, the share says little.
+# With fewer archivings, the share means little.
 LEAST_ARCHIVED = 20
-# Regret is over below this part of the value, so that a share near it does not notify again and again.
+# Regret is over below this part of the limit, so that a share close to the limit does not notify again and again.
 OVER_BELOW = 0.8
 _WORKER = "worker"
 
 
-def worker_look(*, titles: Mapping[str, str], now: dt.datetime) -> None:
-    """Begin and end what the worker sees each minute: failed jobs of ``titles``, held runs that no longer wait, and its
-    own absence. One query without targets, else at most seven, and four for each that begins or ends."""
+def worker_events_check(*, titles: Mapping[str, str], now: dt.datetime) -> None:
+    """Begin and end the events that the worker checks each minute: failures of the jobs in ``titles``, held runs, and
+    its own absence. Runs one query if there are no targets, otherwise at most seven and four for each event that begins
+    or ends."""
     wanted = {event for target in NotificationTarget.objects.filter(enabled=True) for event in target.events}
     if not wanted:
         return
     occurrences_end("worker_stopped", {_WORKER: "The worker runs again."}, now=now)
     if "run_held" in wanted:
-        _held_end(now)
+        _held_runs_check(now)
     if "job_failed" in wanted:
-        _jobs_look(titles, now)
+        _failed_jobs_check(titles, now)
 
 
-def _held_end(now: dt.datetime) -> None:
+def _held_runs_check(now: dt.datetime) -> None:
     held = occurrences_open("run_held")
     if held:
         ended = ForgetRun.objects.filter(pk__in=held).exclude(status=ForgetRun.Status.HELD)
@@ -50,14 +51,15 @@ def _held_end(now: dt.datetime) -> None:
         )
 
 
-def _jobs_look(titles: Mapping[str, str], now: dt.datetime) -> None:
-    """Compare the last attempt of each job with what is open: a job that fails every minute is one occurrence."""
+def _failed_jobs_check(titles: Mapping[str, str], now: dt.datetime) -> None:
+    """Compare the last attempt of each job with the open occurrences. A job that fails every minute is one
+    occurrence."""
     tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
     last = {_subject(task): task for task in tasks.order_by("func", "args", "-stopped").distinct("func", "args")}
     opened = occurrences_open("job_failed")
     for subject, task in last.items():
         if not task.success and subject not in opened:
-            # Without the error, which may quote texts of the store.
+            # The message omits the error, which may contain texts of the store.
             text, scope = f"The job {titles[task.func]} failed.", str((task.args or ("/",))[0])
             occurrence_begin("job_failed", subject, text=text, page="/schedules/", scope=scope, now=now)
     well = {each: last[each] for each in opened & last.keys() if last[each].success}
@@ -70,9 +72,9 @@ def _subject(task: Task) -> str:
     return " ".join([task.func, *map(str, task.args or ())])[:800]
 
 
-def regret_look(*, now: dt.datetime) -> None:
-    """Compare the regret of the last days with the value of each target. One query without such a target, else two, and
-    three for each that begins or ends."""
+def regret_check(*, now: dt.datetime) -> None:
+    """Compare the regret of the last days with the limit of each target. Runs one query if no target has a limit,
+    otherwise two and three for each event that begins or ends."""
     targets = list(NotificationTarget.objects.filter(enabled=True, regret_above__isnull=False))
     if not targets:
         return
@@ -92,9 +94,9 @@ def regret_look(*, now: dt.datetime) -> None:
             occurrences_end("regret", {subject: text}, now=now)
 
 
-def web_look(*, now: dt.datetime) -> bool:
-    """Begin the absence of the worker, and send what waits in its place. Return whether the worker is absent. One query
-    while it is there. For a web process: a worker cannot see that it is gone."""
+def worker_absence_check(*, now: dt.datetime) -> bool:
+    """If the worker has stopped, begin that event, send waiting messages in its place, and return True. One query while
+    the worker runs. Called by web processes, because a stopped worker cannot report itself."""
     if worker_check(now).ok:
         return False
     text = "The worker has stopped. Until it runs again, nothing is embedded or forgotten on schedule."
@@ -105,7 +107,7 @@ def web_look(*, now: dt.datetime) -> bool:
 
 
 def web_watch_start() -> None:
-    """Look for the worker once a minute, in a thread of this web process, which ends with it."""
+    """Check the worker once a minute, in a daemon thread of this web process."""
     threading.Thread(target=_web_watch, name="worker-watch", daemon=True).start()
 
 
@@ -114,7 +116,7 @@ def _web_watch() -> None:
     time.sleep(HEARTBEAT_WITHIN.total_seconds())
     while True:
         try:
-            web_look(now=timezone.now())
+            worker_absence_check(now=timezone.now())
         except DatabaseError as problem:
             logger.warning("worker_watch_failed", problem=type(problem).__name__)
         finally:

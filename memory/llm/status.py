@@ -1,4 +1,4 @@
-"""The language model as people see it: what is sent to it and when, and whether its endpoint answers."""
+"""The status of the language model: which texts are sent to it and when, and whether its endpoint answers."""
 
 import hashlib
 import json
@@ -12,12 +12,12 @@ from memory.llm.wire import ModelProblem, base_url, models_ask
 
 # The timeout of the check, in seconds.
 REACH_SECONDS = 3.0
-# How long the results of the check are cached, in seconds: success and failure.
+# For how many seconds the result of the check is cached: after a success, and after a failure.
 WELL_FOR, UNWELL_FOR = 300, 60
 
 
 class Sent(NamedTuple):
-    """One type of text that is sent to a model: what, when, and what happens without a model."""
+    """Texts that are sent to a model for one purpose: what and when, and what happens without a model."""
 
     what: str
     when: str
@@ -26,46 +26,22 @@ class Sent(NamedTuple):
 
 # All purposes of requests to the model.
 SENT: dict[Purpose, Sent] = {
-    "summary": Sent(
-        "The older values of a field with their dates, and the summary before them",
-        "a run summarizes or detaches a topic",
-        "the sentences with the most different words are kept",
-    ),
-    "facts": Sent(
-        "The text to extract from, a few thousand characters at a time",
-        "facts are extracted from a text",
-        "rules divide the text into sentences and clauses",
-    ),
+    "summary": Sent("older values of a field and their summary", "a run summarizes a topic", "main sentences are kept"),
+    "facts": Sent("the text, in parts", "facts are extracted from a text", "rules split the text"),
     "refine": Sent(
-        "The words of the request, and the beginnings of up to 40 texts that it may mean",
-        "a release or purge is requested in the user's own words",
-        "the list stays as it was found",
+        "the request and the beginnings of up to 40 candidates", "a release or purge is put in words", "no change"
     ),
     "supersede": Sent(
-        "The old fact, the new fact, and the beginnings of up to 40 texts that may state the old one",
-        "a new fact replaces an old one",
-        "attribute and subject of the facts decide",
+        "both facts and the beginnings of up to 40 candidates", "a fact replaces another", "rules decide"
     ),
-    "intent": Sent(
-        "The last messages of a conversation with the assistant, shortened if they are long",
-        "a message to the assistant does not state its intent",
-        "a rule treats messages without a clear command as questions",
-    ),
-    "chat": Sent(
-        "The conversation, and the topics that the model requests: titles, values, links and ids",
-        "a user writes to the assistant",
-        "the assistant is not available",
-    ),
-    "study": Sent(
-        "A long text, a few thousand characters at a time, then the topics made from it and similar topics",
-        "a user gives the assistant a long text to remember",
-        "the assistant is not available",
-    ),
+    "intent": Sent("the last messages, shortened", "a message may be a question or a fact", "it counts as a question"),
+    "chat": Sent("the conversation and what the model looks up", "someone writes to the assistant", "no assistant"),
+    "study": Sent("the text, in parts, and similar topics", "the assistant studies a long text", "no assistant"),
 }
 
 
 class Reach(NamedTuple):
-    """Whether the model can be reached, with a sentence; ``ok`` without a configured model."""
+    """Whether the model can be reached, with a sentence. ``ok`` is also true if no model is configured."""
 
     ok: bool
     sentence: str
@@ -74,13 +50,13 @@ class Reach(NamedTuple):
 def model_reach() -> Reach:
     """Check the endpoint by requesting its list of models. No text of the store is sent.
 
-    It takes at most ``REACH_SECONDS``. No queries; raises nothing.
+    Takes at most ``REACH_SECONDS``. No queries; raises nothing.
     """
     summary = model_summary()
     if not summary.configured:
         return Reach(True, summary.sentence)
     try:
-        names = _names(models_ask(seconds=REACH_SECONDS))
+        names = _models_of(models_ask(seconds=REACH_SECONDS))
     except ModelProblem as problem:
         if problem.kind == "absent":
             # Some endpoints do not list their models.
@@ -100,19 +76,19 @@ def model_reach() -> Reach:
 
 
 def model_reach_lately() -> Reach:
-    """Return the cached result of ``model_reach``, or check again after some minutes."""
+    """Return the result of ``model_reach``, which is cached for some minutes."""
     asked = f"{base_url()} {settings.MEMSTATE_LLM_MODEL}"
     key = f"model-reach-{hashlib.sha256(asked.encode()).hexdigest()}"
-    kept: tuple[bool, str] | None = cache.get(key)
-    if kept is not None:
-        return Reach(*kept)
+    cached: tuple[bool, str] | None = cache.get(key)
+    if cached is not None:
+        return Reach(*cached)
     found = model_reach()
     cache.set(key, tuple(found), WELL_FOR if found.ok else UNWELL_FOR)
     return found
 
 
-def _names(raw: bytes) -> list[str]:
-    """Return the names in an endpoint's list of models; an empty list if it is malformed."""
+def _models_of(raw: bytes) -> list[str]:
+    """Return the names in an endpoint's list of models. If the reply is malformed, return an empty list."""
     try:
         return [str(entry["id"]) for entry in json.loads(raw)["data"]]
     except (ValueError, LookupError, TypeError, RecursionError):

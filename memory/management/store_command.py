@@ -1,4 +1,4 @@
-"""The base class of the commands that work on the store, and the error of one that cannot do what was requested."""
+"""The base class of the commands that use the store, and the error of a refused command."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from memory.core.problem_codes import ProblemCode
 
 
 class StoreCommand(BaseCommand):
-    """A command on the store. A database without tables gets a sentence instead of a traceback."""
+    """A command on the store. If the database has no tables, it prints a sentence instead of a traceback."""
 
-    # They import all routes and pages, which takes a second; `manage.py check` runs them.
+    # System checks import all routes and pages, which takes a second. `manage.py check` runs them.
     requires_system_checks = ()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command; raises ``CommandError`` if the database has no tables yet."""
+        """Run the command. Raises ``CommandError`` if the database has no tables yet."""
         try:
             return super().execute(*args, **options)
         except ProgrammingError as error:

@@ -1,10 +1,10 @@
-"""WakeUp, WorkerHeartbeat and Watermark: events for the worker, its heartbeat, and its progress."""
+"""WakeUp, WorkerHeartbeat and Watermark: events for the worker, the heartbeat of the worker, and its progress."""
 
 from django.db import models
 
 
 class WakeUp(models.Model):
-    """An event in a scope for the reasoner to process; one row per scope and event."""
+    """An event in a scope that the reasoner will process. One row per scope and event."""
 
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
     event = models.CharField(max_length=50)
@@ -17,14 +17,14 @@ class WakeUp(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """When the worker last ran a scheduled job, which proves scheduler, queue and worker at once."""
+    """The time at which the worker last ran a scheduled job. It shows that scheduler, queue and worker run."""
 
     name = models.CharField(max_length=100, unique=True)
     seen_at = models.DateTimeField()
 
 
 class Watermark(models.Model):
-    """How far the worker has read an append-only table, for work that is done once per row."""
+    """The position up to which the worker has read an append-only table, for work that is done once per row."""
 
     name = models.CharField(max_length=100, unique=True)
     position = models.BigIntegerField(default=0, help_text="The last id that was read.")

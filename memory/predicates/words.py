@@ -39,7 +39,7 @@ def rule_describe(rule: Rule) -> str:
     if rule.action == "categorize":
         doing = f"add the category {_quoted(rule.category)} to topics"
     elif rule.action == COMPACT:
-        doing = "make one topic of each group of near topics"
+        doing = "combine into one topic each group of similar topics"
     else:
         doing = f"{rule.action} topics"
     off = "" if rule.enabled else " (Switched off.)"

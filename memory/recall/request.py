@@ -57,6 +57,6 @@ class QueryRequest(RequestModel):
         return self
 
     def digest(self, scope: str) -> str:
-        """Return the hash by which a repeat of this query in ``scope`` is recognised."""
+        """Return a hash of this query in ``scope``, to recognise a repeated query."""
         members = self.model_dump(mode="json", exclude={"explain", "scope"})
         return hashlib.sha256(json.dumps([scope, members], sort_keys=True).encode()).hexdigest()

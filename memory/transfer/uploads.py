@@ -1,6 +1,7 @@
-"""Files uploaded through the console, kept in the data folder until their import finishes.
+"""Files uploaded in the console, stored in the data folder until their import ends.
 
-Only the account of the server can read them. Files imported by a command stay where they are and are never removed.
+Only the account of the server can read these files. Files imported by a command stay where they are and are never
+removed.
 """
 
 import datetime as dt
@@ -14,7 +15,7 @@ from memory.models import ImportJob
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
-# How long an unconfirmed import and a file without an import are kept.
+# Unconfirmed imports and files without an import are removed after this time.
 KEPT = dt.timedelta(days=1)
 Status = ImportJob.Status
 
@@ -27,8 +28,8 @@ def uploads_folder() -> Path:
 
 
 def upload_discard(file: str) -> None:
-    """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. One query
-    at most."""
+    """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. At most
+    one query."""
     path = Path(file)
     if not file or path.parent != Path(settings.MEMSTATE_DATA_DIR) / FOLDER:
         return
@@ -45,7 +46,7 @@ def import_before(job: ImportJob) -> ImportJob | None:
 
 def uploads_tidy(*, now: dt.datetime) -> int:
     """Cancel imports that were not confirmed within a day, and remove files that no unfinished import needs. Return the
-    number of files. Two queries, and a few for each cancelled import."""
+    number of files. Two queries, and a few more for each cancelled import."""
     folder = Path(settings.MEMSTATE_DATA_DIR) / FOLDER
     if not folder.is_dir():
         return 0
@@ -54,7 +55,7 @@ def uploads_tidy(*, now: dt.datetime) -> int:
         try:
             import_cancel(job.pk, principal=SYSTEM, now=now)
         except Conflict:
-            # It was confirmed meanwhile.
+            # The import was confirmed meanwhile.
             continue
     found = list(folder.iterdir())
     jobs = ImportJob.objects.filter(file__in=[str(path) for path in found])

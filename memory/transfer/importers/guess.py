@@ -5,7 +5,7 @@ from pathlib import Path
 
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
-# By the name of the source. The first match in the file decides, because later parts are texts and metadata.
+# Patterns by source. The first match in the file decides, because later parts are texts and metadata.
 _SIGNS = {
     "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
     "claude": re.compile(r'"chat_messages"\s*:'),
