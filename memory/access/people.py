@@ -188,7 +188,10 @@ def person_link_renew(
 
 def password_choose(person_id: int, token: str, *, password: str, now: dt.datetime) -> str:
     """Set the password that a person chose with the token of a link, forget the failed attempts to sign in, and return
-    the name. At most five queries. Raises ``Conflict`` if the token was used meanwhile, or is not valid for another reason."""
+    the name. At most five queries.
+
+    Raises ``Conflict`` if the token was used meanwhile, or is not valid for another reason.
+    """
     with transaction.atomic():
         account = User.objects.select_for_update().filter(pk=person_id, is_active=True).first()
         if account is None or not default_token_generator.check_token(account, token):
