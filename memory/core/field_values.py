@@ -1,4 +1,4 @@
-"""Values of the fields of topics: each is stored as text, with the type that the text must parse as."""
+"""Values of the fields of topics. Each value is stored as text, with a type; the text must be valid for the type."""
 
 import datetime as dt
 import json
@@ -34,7 +34,7 @@ def _is_date(text: str) -> bool:
         dt.date.fromisoformat(text)
     except ValueError:
         return False
-    # Python also accepts weeks and dates without dashes, which most other languages do not.
+    # Python also accepts weeks and dates without dashes. Most other languages do not.
     return _DATE.fullmatch(text) is not None
 
 
@@ -84,9 +84,8 @@ FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
 def value_as_text(value: object, *, field_type: str, name: str) -> str:
     """Return the text to store for ``value``, a JSON value for the field ``name`` of type ``field_type``.
 
-    A text is stored as given. A number, boolean, list or object is stored as JSON, unless the type is ``string``.
-    Raises ``ValueRefused`` for an unknown type, a value that does not parse as its type, and a text longer than
-    ``MAX_VALUE_LENGTH`` characters.
+    A text is stored unchanged, any other value as JSON. Raises ``ValueRefused`` for an unknown type, for a value that
+    is not valid for its type, and for a text longer than ``MAX_VALUE_LENGTH`` characters.
     """
     if field_type not in FIELD_TYPES:
         raise ValueRefused(
