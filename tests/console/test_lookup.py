@@ -774,11 +774,14 @@ def test_the_walk_along_the_index_is_one(agent: Caller):
     parameters = {**wanted.parameters(), "q": str(list(map(float, vector))), "model": model, "center": 1.0}
     plans = []
     with connection.cursor() as cursor:
-        for before, order in ((exactness._AS_BEFORE, exactness._EXACT), (exactness._WALK_SQL, exactness._INDEX)):
+        for before, order in (
+            (exactness._ALL_PLANS_SQL, exactness._EXACT),
+            (exactness._INDEX_ONLY_SQL, exactness._INDEX),
+        ):
             cursor.execute(before)
             cursor.execute("EXPLAIN " + exactness.nearest_sql(wanted, order), parameters)
             plans.append("\n".join(line for (line,) in cursor.fetchall()))
-        cursor.execute(exactness._AS_BEFORE)
+        cursor.execute(exactness._ALL_PLANS_SQL)
     assert "topicvector_hnsw" not in plans[0]
     assert "topicvector_hnsw" in plans[1]
 
