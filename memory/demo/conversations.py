@@ -17,7 +17,7 @@ SCOPE = "/"
 BEFORE = dt.timedelta(minutes=2)
 
 
-def talk_load(topics: Sequence[uuid.UUID]) -> None:
+def conversation_load(topics: Sequence[uuid.UUID]) -> None:
     """Write a conversation that led to the latest change with a reason in ``topics``. Five queries. Does nothing if
     there is no such change."""
     changes = Revision.objects.filter(

@@ -15,7 +15,7 @@ from memory.core.errors import Conflict, MemoryProblem
 from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.demo.conversations import talk_load
+from memory.demo.conversations import conversation_load
 from memory.demo.forgetting import forgetting_load
 from memory.demo.records import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.demo.study import study_load
@@ -50,7 +50,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         fold_wait()
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
-        talk_load([topic_id(topic.key) for topic in story.topics])
+        conversation_load([topic_id(topic.key) for topic in story.topics])
     for given in vectors_fill():
         progress(given)
     # The study comes after the embedding, because it links and merges topics by vectors.

@@ -75,7 +75,7 @@ def study_load(*, now: dt.datetime) -> None:
         reply = study_sentence(len(text), job.segments)
         CallLog(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)
-        taker = _Taker(sections, minutes.same_as, cuts, there)
+        taker = _ScriptedModel(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:
             clock.at = max(clock.at, job.not_before or clock.at)
             study_step(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
@@ -97,7 +97,7 @@ class _Clock:
 
 
 @dataclass(slots=True)
-class _Taker:
+class _ScriptedModel:
     """Replaces the model: calls the tools of each step as a model would."""
 
     # (end, notes) of each section.

@@ -12,14 +12,7 @@ from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import (
-    OTHER_COUNTS,
-    RUNG_COUNTS,
-    candidates_possible,
-    candidates_sql,
-    groups_find,
-    live_count,
-)
+from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find, live_count
 from memory.forgetting.compaction import COMPACTED
 from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.pause import paused_scopes
@@ -190,7 +183,7 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
         due, planned, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
-    counts |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
+    counts |= {name: found[name] for name in (*COUNTS, COMPACTED) if name in found}
     return due, planned, counts, json.loads(leaving)
 
 

@@ -42,11 +42,11 @@ WHERE r.id = ANY(%(runs)s) GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 _CHANGED_BY_OTHERS_SQL = """
 WITH made AS MATERIALIZED (
     SELECT id, created_at FROM memory_topic WHERE id = ANY(%(made)s::uuid[])
-), ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id),
+), own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id),
 linked AS MATERIALIZED (SELECT unnest(%(links)s::bigint[]) AS id)
 SELECT m.id,
     EXISTS (SELECT 1 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
-            WHERE f.topic_id = m.id AND r.recorded_at > m.created_at AND r.id NOT IN (SELECT id FROM ours)),
+            WHERE f.topic_id = m.id AND r.recorded_at > m.created_at AND r.id NOT IN (SELECT id FROM own)),
     EXISTS (SELECT 1 FROM memory_topicedit e
             WHERE e.topic_id = m.id AND e.at > m.created_at AND e.actor <> 'system' AND e.actor NOT LIKE 'rule %%'),
     EXISTS (SELECT 1 FROM memory_link l
@@ -58,7 +58,7 @@ SELECT m.id,
     EXISTS (SELECT 1 FROM memory_topic o WHERE o.merged_into_id = m.id AND o.id NOT IN (SELECT id FROM made)),
     EXISTS (SELECT 1 FROM memory_revision r JOIN memory_field f ON f.id = r.field_id AND f.last_seq = r.seq
             WHERE r.ref_topic_id = m.id AND f.topic_id NOT IN (SELECT id FROM made)
-              AND r.id NOT IN (SELECT id FROM ours))
+              AND r.id NOT IN (SELECT id FROM own))
 FROM made m
 """
 _CHANGED_BY_OTHERS = (
@@ -72,8 +72,8 @@ _CHANGED_BY_OTHERS = (
 # The fields with revisions of the conversation, with their current value and their last value from outside the
 # conversation.
 _VALUES_SQL = """
-WITH ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
-SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM ours),
+WITH own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
+SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM own),
        cur.value, cur.field_type, cur.ref_topic_id,
        prev.value, prev.field_type, prev.ref_topic_id, prev.valid_from
 FROM (
@@ -85,7 +85,7 @@ JOIN memory_topic t ON t.id = f.topic_id
 JOIN memory_revision cur ON cur.field_id = f.id AND cur.seq = f.last_seq
 LEFT JOIN LATERAL (
     SELECT r.* FROM memory_revision r
-    WHERE r.field_id = f.id AND r.seq < f.last_seq AND r.id NOT IN (SELECT id FROM ours)
+    WHERE r.field_id = f.id AND r.seq < f.last_seq AND r.id NOT IN (SELECT id FROM own)
     ORDER BY r.seq DESC LIMIT 1
 ) prev ON true
 ORDER BY f.topic_id, f.created_at, f.id
@@ -294,7 +294,7 @@ def _values_classify(
         return
     cursor.execute(_VALUES_SQL, {**parameters, "wanted": list(by_revision)})
     for row in cursor.fetchall():
-        written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
+        written, topic_id, title, name, is_own, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
         rows = [each.id for each in writes]
         new = before[0] is None
@@ -307,7 +307,7 @@ def _values_classify(
             told, why = name, "Its topic was merged into another one."
         elif any(each.released for each in writes):
             told, why = name, "Its topic was released."
-        elif not is_ours:
+        elif not is_own:
             told, why = name, "It has a newer value from outside this conversation."
         else:
             restored = "emptied" if new else f"“{line_cut(former.value, MOST_VALUE)}” restored"

@@ -118,9 +118,9 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
         messages.success(
             request, f"{len(done.merged):,} pairs were merged. Undo a merge on the page of its pair (status “Merged”)."
         )
-    if done.left:
-        why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.left).items())
-        left = "1 pair was" if len(done.left) == 1 else f"{len(done.left):,} pairs were"
+    if done.skipped:
+        why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.skipped).items())
+        left = "1 pair was" if len(done.skipped) == 1 else f"{len(done.skipped):,} pairs were"
         messages.warning(request, f"{left} skipped. {why}")
     return go(request, _back(request, said["next"]))
 

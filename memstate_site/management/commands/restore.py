@@ -1,4 +1,4 @@
-"""`manage.py restore`: reads what `manage.py backup` wrote into an empty store."""
+"""`manage.py restore`: restores a folder of `manage.py backup` into an empty store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         mine = data_folder() / SECRET
         before = private_file_read(mine)
         if given is None:
-            # First the key, with which nothing is signed in an empty store; the database is restored whole or not.
+            # The key comes first. If restoring the database then fails, the store is empty, so the key does no harm.
             private_file_replace(mine, secret)
         try:
             program_run(
