@@ -42,7 +42,7 @@ LEAST_CORE = 2
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d\u00bb)\]]*(?:\s+|$)|[\r\n]+|[\u3002\uff01\uff1f]+")
 _PAUSES = re.compile(r"[:;]\s+|(?<!\s)\s+[-\u2013\u2014]+\s+")
 
-# These tables hold texts that are not memories.
+# The texts in these tables are not memories.
 _NOT_REMEMBERED = frozenset(
     {"memory_conversationwrite", "memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"}
 )
@@ -103,7 +103,7 @@ def removed_rows_read(
     """Read every text and id of the rows that will be deleted. One statement for each table that belongs to topics."""
     found = RemovedRows()
     for each in owned:
-        of_table = [column for column in columns if column.ours and column.table == each.table]
+        of_table = [column for column in columns if column.of_project and column.table == each.table]
         keys = [column for column in of_table if column.data_type == "uuid" and column.key and not column.foreign]
         texts = [column for column in of_table if _is_remembered(column)]
         if each.table == "memory_topic":

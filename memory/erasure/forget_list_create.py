@@ -156,9 +156,9 @@ def forget_execute(
     """
     forget_require(principal, verb or "release")
     row = _list_of(token, principal)
-    why = row.reason if reason is None else reason
+    reason = row.reason if reason is None else reason
     remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
-    items = remainder_items(remainders, why=why, verb=row.verb)
+    items = remainder_items(remainders, reason=reason, verb=row.verb)
     # Remainders keep their age and salience, which only operators may set.
     writer = dataclasses.replace(principal, role="operator")
     # Remainders are embedded before anything is locked. They are discarded if a topic has changed.
@@ -185,10 +185,10 @@ def forget_execute(
         run = receipt = None
         if purges:
             request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
-            receipt = topics_purge(ids, principal=principal, reason=why, now=now, request_texts=request_texts)
+            receipt = topics_purge(ids, principal=principal, reason=reason, now=now, request_texts=request_texts)
             row.refresh_from_db()
         else:
-            run = topics_release(ids, principal=principal, reason=why, now=now)
+            run = topics_release(ids, principal=principal, reason=reason, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
     return Executed(

@@ -1,4 +1,4 @@
-"""Masks erased content in all tables that hold no memories: journals, logs, lists, jobs, sessions.
+"""Masks erased content in all tables without memories: journals, logs, lists, jobs, sessions.
 
 The list of tables comes from the database. Tables of other applications and texts of other topics are not changed. The
 database selects the rows that may match; the program checks them, because only the program recognizes different
@@ -188,7 +188,7 @@ def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
 def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
     tables: dict[str, list[Column]] = {}
     for column in columns:
-        if column.ours and not column.own_text:
+        if column.of_project and not column.own_text:
             tables.setdefault(column.quoted_table, []).append(column)
     return tables
 

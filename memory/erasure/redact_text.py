@@ -245,7 +245,7 @@ class Eraser:
 
 
 def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the strings in a value of JSON that may hold content, and whether short passages count there."""
+    """Yield (string, short) for the strings with content in a JSON value. ``short``: short passages count in it."""
     found: list[tuple[str, bool]] = []
 
     def collect(text: str, member: str | None) -> str:

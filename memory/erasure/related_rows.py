@@ -83,9 +83,8 @@ KEPT: dict[str, str] = {
 # Columns with these names have identities, scopes and kinds in every table.
 _KEPT_COLUMNS = """
 action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind lifted_by
-method name
-path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash state status
-undone_by verb verdict
+method name path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash
+state status undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
 # Columns that keep the ids of purged topics. The journal and the receipt record the purge; a list records its topics; a
@@ -161,14 +160,14 @@ class Column:
     readable: bool
 
     @property
-    def ours(self) -> bool:
+    def of_project(self) -> bool:
         """Whether the table belongs to the project or one of its libraries. A purge does not change other tables."""
         return self.in_schema and self.table in _our_tables()
 
     @property
     def table_label(self) -> str:
         """The table, with its schema if it belongs to another application."""
-        return self.table if self.ours else f"{self.schema}.{self.table}"
+        return self.table if self.of_project else f"{self.schema}.{self.table}"
 
     @property
     def label(self) -> str:
@@ -183,12 +182,12 @@ class Column:
     @property
     def kept(self) -> bool:
         """Whether the column has names, not content."""
-        return self.ours and column_kept(self.table, self.name)
+        return self.of_project and column_kept(self.table, self.name)
 
     @property
     def own_text(self) -> bool:
         """Whether the column has the content of topics."""
-        return self.ours and self.table in TEXT_OF_TOPICS
+        return self.of_project and self.table in TEXT_OF_TOPICS
 
 
 def column_kept(table: str, name: str) -> bool:

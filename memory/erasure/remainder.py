@@ -101,7 +101,7 @@ def _within(part: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", fold(text)) is not None
 
 
-def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
+def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, reason: str, verb: str) -> list[IngestItem]:
     """Return the topics to store for ``remainders``, a dict by the id of the original topic.
 
     Each new topic has the scope, kind, categories, age, salience and links of the original. After a release, it also
@@ -123,7 +123,7 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str,
             [IngestEdge(to_topic_id=topic_id, kind=REST_OF)] if verb == "release" else []
         )
         fields = [
-            IngestField(name=name, value=value, why_changed=why or None, provenance="forget")
+            IngestField(name=name, value=value, why_changed=reason or None, provenance="forget")
             for name, value in remainder["fields"].items()
         ]
         created_at, salience = ages[topic_id]

@@ -235,7 +235,7 @@ class ErasureSearch:
 
     def _match_add(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
         number, erased_at = self.erased.of_type(match_type)[digest]
-        trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.ours)
+        trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.of_project)
         if column.kept and match_type != "id" and column.label != _RECEIPT_REASON:
             self._add("addresses", trace)
         elif written is None:
@@ -267,7 +267,7 @@ def _tables(columns: Sequence[Column]) -> list[SearchedTable]:
         searched = [column for column in own if column.data_type in _SEARCHED_TYPES]
         if searched:
             # In a table of another application, a column with such a name may have any meaning.
-            names = {column.name for column in own if column.ours}
+            names = {column.name for column in own if column.of_project}
             time_column = next((f'"{name}"' for name in _TIME_COLUMNS if name in names), None)
             written = _WRITTEN.get(own[0].table_label, time_column) or "NULL"
             tables.append(SearchedTable(searched, key_sql(own), written))

@@ -405,7 +405,7 @@ class _Fading:
     time: PartitionTime
 
     def idle_before(self, given: PastSalience) -> float:
-        """Return the idle seconds before the last use. They are chosen so that ``counted_seconds`` count here too."""
+        """Return idle seconds before the last use such that ``counted_seconds`` have passed since then."""
         used, end = given.reinforced_at.timestamp(), self.time.active_until
         if given.counted_seconds is None:
             return float(self.time.idle(used))

@@ -20,57 +20,19 @@ from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import RevisionRow, WritePlan
 from memory.models.expressions import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
 
-TOPIC = (
-    "id",
-    "scope_id",
-    "kind",
-    "title",
-    "summary",
-    "categories",
-    "provenance",
-    "created_at",
-    "updated_at",
-    "rung",
-    "released_at",
+# The columns of the tables, in the order of the rows of a ``WritePlan``.
+_TOPIC = "id scope_id kind title summary categories provenance created_at updated_at rung released_at"
+TOPIC = tuple(_TOPIC.split())
+_VITALITY = (
+    "topic_id scope_id salience reinforced_at half_life idle_before wall fade fade_floor pinned pin_reason "
+    "pinned_by_agent kind created_at retrieval_count last_retrieved_at rung live"
 )
-VITALITY = (
-    "topic_id",
-    "scope_id",
-    "salience",
-    "reinforced_at",
-    "half_life",
-    "idle_before",
-    "wall",
-    "fade",
-    "fade_floor",
-    "pinned",
-    "pin_reason",
-    "pinned_by_agent",
-    "kind",
-    "created_at",
-    "retrieval_count",
-    "last_retrieved_at",
-    "rung",
-    "live",
+VITALITY = tuple(_VITALITY.split())
+_FIELD = (
+    "id topic_id name last_seq cold_through salience reinforced_at created_at half_life idle_before wall fade "
+    "fade_floor retrieval_count last_retrieved_at detached"
 )
-FIELD = (
-    "id",
-    "topic_id",
-    "name",
-    "last_seq",
-    "cold_through",
-    "salience",
-    "reinforced_at",
-    "created_at",
-    "half_life",
-    "idle_before",
-    "wall",
-    "fade",
-    "fade_floor",
-    "retrieval_count",
-    "last_retrieved_at",
-    "detached",
-)
+FIELD = tuple(_FIELD.split())
 SUMMARY = ("field_id", "from_seq", "through_seq", "text", "method", "depth", "created_at", "withdrawn_at")
 EDIT = ("topic_id", "at", "before", "actor")
 LINK = ("source_id", "target_id", "kind", "created_at", "actor")

@@ -10,11 +10,13 @@ from typing import Any, Literal
 
 from django.db import connection
 
-from memory.access.keys import caller_identities, caller_names
+from memory.access.keys import caller_identities
 from memory.access.principal import Principal
+from memory.core.callers import caller_names
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.insight.activity import day_begin, utc_days
 from memory.models import ApiKey
+from memory.models.expressions import written_sql
 from memory.predicates.binding import Bound, path_q, path_sql
 
 Sort = Literal["name", "written", "recalls", "forgotten"]
@@ -23,7 +25,7 @@ DAYS = 30
 MOST_KEYS = 50
 MOST_SCOPES = 3
 
-_WRITTEN = "(e.action LIKE 'ingest\\_%%' OR e.action IN ('edited', 'superseded'))"
+_WRITTEN = written_sql("e")
 _FORGOTTEN = "e.action IN ('archived', 'released', 'purged')"
 # Agents are all actors except the store itself and people.
 _AGENT = "actor <> 'system' AND NOT starts_with(actor, 'user:')"

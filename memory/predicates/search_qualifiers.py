@@ -20,6 +20,7 @@ EXAMPLES = {
     "kind": "kind:note",
     "rung": "rung:archived",
     "category": "category:work",
+    "by": 'by:"tour agent"',
     "title": "title:tap",
     "summary": "summary:tap",
     "field": "field:city=Berlin",
@@ -77,6 +78,13 @@ def _scope(name: str, value: str) -> Predicate:
 
 def _named(name: str, value: str) -> Predicate:
     return Comparison(name, "has" if name == "category" else "is", _plain(name, value))
+
+
+def _by(name: str, value: str) -> Predicate:
+    caller = _plain(name, value).strip()
+    if not caller:
+        raise ValueRefused("Write who wrote it, such as by:admin.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+    return Comparison("by", "is", caller)
 
 
 def _contains(name: str, value: str) -> Predicate:
@@ -234,6 +242,7 @@ _READERS: dict[str, Callable[[str, str], Predicate]] = {
     "title": _contains,
     "summary": _contains,
     "provenance": _named,
+    "by": _by,
     "rung": _rung,
     "is": _is,
     "field": _field,

@@ -59,6 +59,27 @@ def search_parse(text: str) -> Predicate | None:
     return _Reader(tokens).read() if tokens else None
 
 
+def search_narrow(text: str, name: str, value: str) -> str:
+    """Return the typed text with the condition ``name:value`` in place of those with this name at its top level;
+    without a value, with none of them. ``value`` has no quotes. Raises ``SearchFlaw``."""
+    text = text.strip()
+    cuts, depth, before, has_or = [], 0, "", False
+    for token in _Tokens(text).all():
+        depth += (token.kind == "(") - (token.kind == ")")
+        if depth == 0 and before not in ("-", "NOT"):
+            has_or |= token.kind == "OR"
+            if token.kind == "AND" or (token.leaf and text[token.start :].lower().startswith(f"{name}:")):
+                cuts.append(token)
+        before = token.kind
+    if has_or:
+        text = f"({text})"
+    else:
+        for token in reversed(cuts):
+            text = f"{text[: token.start].rstrip()} {text[token.end :].lstrip()}".strip()
+    said = f'{name}:"{value}"' if re.search(r"[\s()]", value) else f"{name}:{value}" if value else ""
+    return f"{text} {said}".strip()
+
+
 # --- Pieces ----------------------------------------------------------------------------------------------------------
 
 

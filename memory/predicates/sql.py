@@ -5,8 +5,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memory.core.callers import caller_names
 from memory.core.patterns import pattern_to_postgres
-from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql
+from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
@@ -119,6 +120,8 @@ class _Compiler:
                 return self._words(self._of("kind"), comparison)
             case "provenance":
                 return self._words(self._topic("provenance"), comparison)
+            case "by":
+                return self._by(str(value))
             case "rung":
                 return self._rungs(op, value_words(comparison))
             case "pinned":
@@ -175,6 +178,11 @@ class _Compiler:
         stored = f"{self._topic('categories')} && {self.bind(list(categories))}::varchar[]"
         added = (self.categories_added[word] for word in categories if word in self.categories_added)
         return f"({' OR '.join([stored, *added])})"
+
+    def _by(self, name: str) -> str:
+        wrote = f"pe.actor = ANY({self.bind(caller_names(name))}::text[]) AND {written_sql('pe')}"
+        topic = self._of("id", "topic_id")
+        return f"(EXISTS (SELECT 1 FROM memory_auditevent pe WHERE pe.topic_id = {topic} AND {wrote}))"
 
     def _words(self, column: str, comparison: Comparison) -> str:
         words = value_words(comparison)

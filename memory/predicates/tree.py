@@ -14,8 +14,9 @@ class Comparison:
     """One comparison of a field with a value; lists are tuples.
 
     ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. The value of ``field`` is the name of a field, or its name and a text to compare with
-    its current value. The value of ``id`` is the beginning of an id: at most 32 hexadecimal digits, without dashes.
+    that no query has returned. The value of ``by`` is the name of a caller that wrote at least a part of the topic.
+    The value of ``field`` is the name of a field, or its name and a text to compare with its current value. The value
+    of ``id`` is the beginning of an id: at most 32 hexadecimal digits, without dashes.
     """
 
     field: str

@@ -33,7 +33,7 @@ class FieldSummaryOut(TypedDict):
 
 
 class FieldOut(TypedDict):
-    """A field with its current revision. ``history`` is oldest first; if not requested, it holds the current one."""
+    """A field with its current revision. ``history`` is oldest first; if not requested, it has only the current one."""
 
     id: str
     name: str

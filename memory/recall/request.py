@@ -18,7 +18,7 @@ QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
 
 class QueryRequest(RequestModel):
-    """A question and what the answer should hold."""
+    """A question, and the wanted contents of the answer."""
 
     model_config = ConfigDict(frozen=True)
 

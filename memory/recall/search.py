@@ -7,6 +7,7 @@ does not show what agents need.
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, salience_now_sql
+from memory.models.expressions import epoch_sql, rung_label_sql, salience_now_sql, written_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound
 from memory.predicates.search_parts import (
@@ -55,6 +56,26 @@ STATE_SQL = {
     ARCHIVED: f"(lv.rung = {int(Rung.ARCHIVED)} AND t.released_at IS NULL AND t.merged_into_id IS NULL)",
     RELEASED: "(t.released_at IS NOT NULL AND t.merged_into_id IS NULL)",
 }
+
+# The topics of a state that facets count, the newest ones.
+FACET_TOPICS = 10_000
+_FACETS_SQL = f"""
+WITH found AS MATERIALIZED (
+    SELECT t.id, t.scope_id, t.kind, lv.rung FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+    WHERE {{state}} AND {{condition}} ORDER BY t.created_at DESC, t.id DESC LIMIT %(most)s
+)
+SELECT '', '', count(*) FROM found
+UNION ALL
+SELECT 'scope', %(begin)s || split_part(substr(s.path, length(%(begin)s) + 1), '/', 1), count(*)
+FROM found f JOIN memory_scope s ON s.id = f.scope_id WHERE s.path <> %(above)s GROUP BY 2
+UNION ALL
+SELECT 'kind', kind, count(*) FROM found WHERE kind <> '' GROUP BY 2
+UNION ALL
+SELECT 'rung', {rung_label_sql("rung")}, count(*) FROM found GROUP BY 2
+UNION ALL
+SELECT 'by', e.actor, count(DISTINCT f.id)
+FROM found f JOIN memory_auditevent e ON e.topic_id = f.id AND {written_sql("e")} GROUP BY 2
+"""
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
@@ -259,6 +280,29 @@ def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
         if found > at_most:
             break
     return found
+
+
+def search_facets(search: TopicSearch, *, now: dt.datetime) -> tuple[dict[str, Counter[str]], bool]:
+    """Return by qualifier how many topics of a lookup each value would leave, and whether only the newest
+    ``FACET_TOPICS`` of each state were counted. One query per state.
+
+    The qualifiers are scope, with the scopes directly below that of the lookup, kind, rung and by.
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("scope", "kind", "rung", "by")}
+    partial = False
+    above = scope_of(search.tree)
+    for state in search.states:
+        condition, parameters = _sql(search.conditions, search, state, now)
+        sql = _FACETS_SQL.format(state=STATE_SQL[state], condition=condition)
+        parameters |= {"above": above, "begin": above.rstrip("/") + "/", "most": FACET_TOPICS + 1}
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            for name, value, count in cursor.fetchall():
+                if name:
+                    counts[name][value] += count
+                else:
+                    partial |= count > FACET_TOPICS
+    return counts, partial
 
 
 def search_export(
