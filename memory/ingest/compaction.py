@@ -1,5 +1,4 @@
 """Writes one compacted topic for each group of similar topics: summary, number of sources, period, and links."""
-links."""
 
 import dataclasses
 import datetime as dt
