@@ -55,8 +55,9 @@ def replica_answer(work: Callable[[], Result]) -> tuple[Result, float | None]:
     """Run ``work`` with the replica as the default database. Return its result, and the lag of the replica in seconds.
 
     The lag is None if the primary has answered: without a replica, within a transaction, for a few seconds after a
-    failure, if the lag exceeds ``MEMSTATE_REPLICA_MAX_LAG``, or if ``work`` fails on the replica, for example because it
-    writes. So ``work`` may run twice, and it must write within ``on_primary``. Runs one statement more than ``work``.
+    failure, if the lag exceeds ``MEMSTATE_REPLICA_MAX_LAG``, or if ``work`` fails on the replica, for example because
+    it writes. So ``work`` may run twice, and it must write within ``on_primary``. Runs one statement more than
+    ``work``.
     """
     global _away_until
     if not _is_usable():
