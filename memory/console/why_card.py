@@ -31,7 +31,7 @@ def answer(card: WhyReply, *, now: dt.datetime) -> SafeString:
     if standing["released_at"]:
         return format_html("Released {}.", day(standing["released_at"], now=now))
     if standing["protected_because"] or not card["next"]["steps"]:
-        return format_html("Active. {}", _protected(card) or "No run will change it.")
+        return format_html("Active: {}", _protected(card) or "no run will change it.")
     step = card["next"]["steps"][0]
     if standing["rung"] != "active" or step["threshold"] is None or step["theta"] is None or step["due"]:
         return format_html("{}, with a score of {}.", standing["rung"].capitalize(), score_text(standing["score"]))
@@ -122,7 +122,7 @@ def _next(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
         return
     if standing["protected_because"]:
         if standing["rung"] != "active":
-            yield _protected(card)
+            yield format_html("From now on, {}", _protected(card))
         return
     if ahead["gate"]:
         yield format_html("{}", ahead["gate"])
@@ -137,9 +137,8 @@ def _next(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
     later = [step for step in ahead["steps"] if step["at"] is not None and not step["due"]]
     if later:
         steps = format_html_join(", ", "{} on {} ({})", ((each["rung"], *_due(each, card, now)) for each in later))
-        yield format_html("If nothing uses it, it is due to be {}.", steps)
-    if later and standing["clock"] == "active":
-        yield SafeString("Idle days do not count.")
+        idle = " Idle days do not count." if standing["clock"] == "active" else ""
+        yield format_html("If nothing uses it, it is due to be {}.{}", steps, idle)
     if (later or verbs) and mode == "review":
         yield SafeString("Runs over its scope wait for approval.")
     elif (later or verbs) and mode == "off":
@@ -159,7 +158,7 @@ def _due(step: WhyStep, card: WhyReply, now: dt.datetime) -> tuple[SafeString, S
 
 def _protected(card: WhyReply) -> SafeString:
     because = card["standing"]["protected_because"]
-    return format_html("Runs skip it. {}", " ".join(because)) if because else _NOTHING
+    return format_html("runs skip it. {}", " ".join(because)) if because else _NOTHING
 
 
 def _rescue(rescue: WhyRescue, now: dt.datetime) -> SafeString:

@@ -147,7 +147,7 @@ class TextView:
         return keys.union(*(marks for *_place, marks in self._found))
 
     def hide(self) -> None:
-        """Replace the parts added since the last call in ``text``, in one pass."""
+        """Hide all identifiers that were added since the last call: replace their characters in ``text``."""
         if not self._hidden:
             return
         parts, at = [], 0
@@ -160,17 +160,14 @@ class TextView:
         self._hidden.clear()
 
     def _end(self, offsets: list[int], at: int) -> int:
-        # The end of the character, with its accents.
-        here = offsets[at]
-        while at < len(offsets) and offsets[at] == here:
+        # The end of the character, with its accents, but without invisible characters after it.
+        start = offsets[at]
+        while at < len(offsets) and offsets[at] == start:
             at += 1
-        return self._sign_end(here, offsets[at] if at < len(offsets) else len(self._original))
-
-    def _sign_end(self, start: int, limit: int) -> int:
-        # Without invisible characters after it.
-        while limit - 1 > start and _sign(self._original[limit - 1]) == "":
-            limit -= 1
-        return limit
+        end = offsets[at] if at < len(offsets) else len(self._original)
+        while end - 1 > start and _sign(self._original[end - 1]) == "":
+            end -= 1
+        return end
 
 
 def _bounded(canonical: str) -> str:
@@ -181,7 +178,7 @@ def _bounded(canonical: str) -> str:
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
-    """Return the plain form, and the offset in ``text`` of each of its characters; None if all offsets are equal."""
+    """Return (plain form, the offset in ``text`` of each of its characters). None instead of equal offsets."""
     if text.isascii():
         return text.replace("`", "'"), None
     signs: list[str] = []
