@@ -18,7 +18,7 @@ NOTES_FILE = "processes.json"
 RUN_VARIABLE = "MEMSTATE_RUN"
 
 
-def note(folder: Path, run: str, groups: list[int]) -> None:
+def notes_write(folder: Path, run: str, groups: list[int]) -> None:
     """Write the process groups of this run to the notes."""
     private_file_replace(folder / NOTES_FILE, json.dumps({"run": run, "groups": groups}))
 

@@ -46,7 +46,7 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock unless another process holds it."""
+        """Take the lock unless another process has it."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

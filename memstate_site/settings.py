@@ -364,7 +364,7 @@ LOGGING = logging_settings(
 )
 
 # --- Variables that are not read -------------------------------------------------------------------------------------
-# At the end, when all settings were read. A child of `up` does not repeat what that has said.
+# This comes last, when all settings were read. A child of `up` does not repeat the sentences of its parent.
 
 MEMSTATE_UNKNOWN_VARIABLES = variables_unknown()
 if not envstr("MEMSTATE_RUN"):

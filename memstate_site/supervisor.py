@@ -151,7 +151,7 @@ class Supervisor:
         )
         for child in (self.web, self.jobs):
             child.start()
-        self._note()
+        self._notes_write()
         self.ready_deadline = time.monotonic() + READY_WITHIN_SECONDS
         return listening
 
@@ -207,7 +207,7 @@ class Supervisor:
                 show(f"{child.title} {how_it_ended(status)}; it is started again in {wait:g} seconds.")
             elif child.process is None and child.patience.due:
                 child.start()
-                self._note()
+                self._notes_write()
         if not self.ready and time.monotonic() >= self.next_question:
             self._ask_whether_ready()
 
@@ -276,10 +276,10 @@ class Supervisor:
     def _children(self) -> list[Child]:
         return [child for child in (self.web, self.jobs) if child is not None]
 
-    def _note(self) -> None:
+    def _notes_write(self) -> None:
         groups = [child.process.pid for child in self._children() if child.process is not None]
         try:
-            leftovers.note(self.folder, self.run_name, groups)
+            leftovers.notes_write(self.folder, self.run_name, groups)
         except SettingError as problem:
             # The children continue without the notes, which are only needed for a start after a kill.
             show(str(problem))

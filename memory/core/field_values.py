@@ -14,19 +14,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _is_int(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None
-
-
 def _is_float(text: str) -> bool:
     try:
         return math.isfinite(float(text)) and text.isascii() and "_" not in text and text == text.strip()
     except ValueError:
         return False
-
-
-def _is_bool(text: str) -> bool:
-    return text.lower() in ("true", "false")
 
 
 def _is_date(text: str) -> bool:
@@ -65,18 +57,17 @@ def _parses_as_json(text: str) -> bool:
     return True
 
 
-def _is_list(text: str) -> bool:
-    return _parses_as_json(text) and isinstance(json.loads(text), list)
-
-
 FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
     "string": (lambda _text: True, "text"),
-    "int": (_is_int, "a whole number such as 42"),
+    "int": (lambda text: _INTEGER.fullmatch(text) is not None, "a whole number such as 42"),
     "float": (_is_float, "a finite number such as 3.5"),
-    "bool": (_is_bool, "true or false"),
+    "bool": (lambda text: text.lower() in ("true", "false"), "true or false"),
     "date": (_is_date, "a date such as 2026-03-01"),
     "datetime": (_is_datetime, "a date and time such as 2026-03-01T09:30:00Z"),
-    "list": (_is_list, 'a JSON list such as ["a", "b"]'),
+    "list": (
+        lambda text: _parses_as_json(text) and isinstance(json.loads(text), list),
+        'a JSON list such as ["a", "b"]',
+    ),
     "json": (_parses_as_json, "JSON"),
 }
 

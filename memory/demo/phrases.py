@@ -34,15 +34,15 @@ def phrase_draw(family: Family, *, rng: random.Random, at: datetime) -> Phrase:
 
     def _words(name: str) -> tuple[str, ...]:
         if name not in drawn:
-            drawn[name] = tuple(_PLACE.sub(_fill, part) for part in rng.choice(family.words[name]))
+            drawn[name] = tuple(_PLACE.sub(_placeholder_value, part) for part in rng.choice(family.words[name]))
         return drawn[name]
 
-    def _fill(match: re.Match[str]) -> str:
+    def _placeholder_value(match: re.Match[str]) -> str:
         slot = match[1]
-        sort, _, span = slot.partition(" ")
+        kind, _, span = slot.partition(" ")
         if span:
             low, _, high = span.partition("-")
-            if sort == "number":
+            if kind == "number":
                 return str(rng.randint(int(low), int(high)))
             return f"{rng.uniform(float(low), float(high)):.1f}"
         if slot in ("weekday", "today", "soon", "clock", "now", "office", "workday"):
@@ -51,13 +51,13 @@ def phrase_draw(family: Family, *, rng: random.Random, at: datetime) -> Phrase:
         return _words(name)[int(part or 0)]
 
     def _write(template: str) -> str:
-        text = _SENTENCE.sub(lambda start: start[0].upper(), _PLACE.sub(_fill, template))
+        text = _SENTENCE.sub(lambda start: start[0].upper(), _PLACE.sub(_placeholder_value, template))
         return text[:1].upper() + text[1:]
 
     return Phrase(
         _write(rng.choice(family.titles)),
         _write(rng.choice(family.summaries)),
-        tuple((field.name, field.type, _PLACE.sub(_fill, field.value)) for field in family.fields),
+        tuple((field.name, field.type, _PLACE.sub(_placeholder_value, field.value)) for field in family.fields),
     )
 
 

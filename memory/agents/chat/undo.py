@@ -9,6 +9,7 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -120,7 +121,14 @@ def conversation_undo(
             raise UndoPreviewOutdated(OUTDATED)
         if topics := [item.topic_id for item in found.of("topic")]:
             found.run_id = topics_release(topics, principal=principal, reason=why, now=now).pk
-        _links_remove(cursor, conversation_id, found, principal=principal, reason=why, now=now)
+        if links := [item.link for item in found.of("link")]:
+            audited: dict[str, Any] = {
+                "actor": principal.actor,
+                "action": UNLINKED,
+                "reason": why,
+                "conversation": conversation_id,
+            }
+            cursor.execute(_DELETE_LINKS_SQL, {"links": links, "now": now, **audited})
         _values_restore(found, prepared, why, principal=principal, now=now)
         _writes_mark(cursor, found, now=now)
         if found.taken_back or cancelled:
@@ -198,30 +206,6 @@ def _undo_merges(
         writes = writes_read(cursor, conversation.pk)
     writes_classify(cursor, conversation, writes, found)
     return found
-
-
-def _links_remove(
-    cursor: CursorWrapper,
-    conversation_id: uuid.UUID,
-    found: ConversationUndone,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-) -> None:
-    links = [item.link for item in found.of("link")]
-    if links:
-        cursor.execute(
-            _DELETE_LINKS_SQL,
-            {
-                "links": links,
-                "now": now,
-                "actor": principal.actor,
-                "action": UNLINKED,
-                "reason": reason,
-                "conversation": conversation_id,
-            },
-        )
 
 
 def _values_restore(

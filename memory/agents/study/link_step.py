@@ -67,7 +67,8 @@ class LinkStep:
         self.at, self.to = job.linked, min(job.linked + STEP_TOPICS, len(ids))
         self.known = known_load(changed=ids[self.at : self.to], read=[], lock=False)
         self.policies = policies_current()
-        self.own = [each for each in ids[self.at : self.to] if self._live(each)]
+        topics = self.known.topics
+        self.own = [each for each in ids[self.at : self.to] if each in topics and topics[each].live]
         # Inactive topics are counted only once: if a step continues, topics that it has merged are inactive, too.
         self.again = rounds_in(job, Phase.LINKING, self.at) > 0
         self.skipped = 0 if self.again else self.to - self.at - len(self.own)
@@ -180,10 +181,6 @@ class LinkStep:
             return reply
 
         return replace(tool, run=run)
-
-    def _live(self, topic_id: uuid.UUID) -> bool:
-        topic = self.known.topics.get(topic_id)
-        return topic is not None and topic.live
 
     def _other(self, topic_id: uuid.UUID) -> KnownTopic:
         """Return a live topic that the caller may read, or raise a problem. One query for each new topic."""
