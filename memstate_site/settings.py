@@ -273,7 +273,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "console:sign_in"
-LOGIN_REDIRECT_URL = "console:overview"
+LOGIN_REDIRECT_URL = "console:home"
 
 # A lock concerns a name at an address, so that wrong guesses from one address do not lock the name for others.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

@@ -48,7 +48,7 @@ class Place:
 
 
 PLACES = (
-    Place("Home", "o", (Tab("overview", "Home"),)),
+    Place("Home", "o", (Tab("home", "Home"),)),
     Place(
         "Memories",
         "l",
@@ -64,11 +64,7 @@ PLACES = (
     Place(
         "Recalls",
         "q",
-        (
-            Tab("recalls", "Log", ("recall",)),
-            Tab("lookup_agent", "Ask as an agent"),
-            Tab("overview_regretted", "Regret"),
-        ),
+        (Tab("recalls", "Log", ("recall",)), Tab("lookup_agent", "Ask as an agent"), Tab("home_regretted", "Regret")),
     ),
     Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(

@@ -12,11 +12,11 @@ from memory.console.pages import (
     duplicates,
     extract,
     forget,
+    home,
     keys,
     lookup,
     model,
     notifications,
-    overview,
     palette,
     pause,
     people,
@@ -36,7 +36,7 @@ from memory.console.pages import (
 app_name = "console"
 
 urlpatterns = [
-    *overview.urlpatterns,
+    *home.urlpatterns,
     *account.urlpatterns,
     *lookup.urlpatterns,
     *recalls.urlpatterns,

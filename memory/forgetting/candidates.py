@@ -26,8 +26,8 @@ from memory.forgetting.compaction import (
     groups_make,
 )
 from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
-from memory.forgetting.gate import OPEN, Gate
 from memory.forgetting.judge import Judge, RulesSql
+from memory.forgetting.soft_limit import OPEN, Gate
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.models.prepared import rows_prepared

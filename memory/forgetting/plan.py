@@ -12,19 +12,17 @@ from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find, live_count
+from memory.forgetting.breaker import hold_reason
+from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find
 from memory.forgetting.compaction import COMPACTED
-from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.pause import paused_scopes
+from memory.forgetting.soft_limit import Gate, gate_of
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
 from memory.notifications.outbox import occurrence_begin
-from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
-# The circuit breaker never holds a run that archives or releases at most this many topics.
-ALWAYS_ALLOWED = 50
 # The counts of a run contain these names even if the number is 0.
 _ALWAYS_COUNTED = ("summarized", "detached", "archived", "restored")
 
@@ -144,7 +142,7 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = held_because or _hold_reason(run, policies, leaving)
+        run.held_because = held_because or hold_reason(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)
@@ -185,37 +183,6 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
     counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
     counts |= {name: found[name] for name in (*COUNTS, COMPACTED) if name in found}
     return due, planned, counts, json.loads(leaving)
-
-
-def _hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
-    """Return why the run must be approved by an operator, or an empty text. Sets ``run.active`` if many topics would be
-    archived."""
-    if policies.knobs(run.scope).mode == "review":
-        return f"The policy of {policies.node_of(run.scope)} requires a review of every run."
-    total = sum(leaving.values())
-    if total <= ALWAYS_ALLOWED:
-        return ""
-    partitions = partitions_of(policies, run.scope, forgetting=False)
-    run.active = live_count(run.scope)
-    share = policies.knobs(run.scope).max_archive_share
-    if total > share * run.active:
-        return _breaker_sentence(total, run.active, share)
-    # Each policy is checked alone, because a mistake in a small scope hardly changes the share of the whole run.
-    for partition in partitions:
-        count, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
-        if len(partitions) == 1 or count <= ALWAYS_ALLOWED:
-            continue
-        active = live_count(partition.path, without=partition.without)
-        if count > share * active:
-            return _breaker_sentence(count, active, share, where=f" under the policy of {partition.policy.at}")
-    return ""
-
-
-def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
-    return (
-        f"It would archive {leaving:,} of {active:,} live topics{where} ({leaving / active:.0%}), more than the "
-        f"{share:.0%} that max_archive_share allows."
-    )
 
 
 _SAME_SQL = """

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.forgetting.gate import limit_scope
+from memory.forgetting.soft_limit import limit_scope
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
 from memory.insight.replies import BacktestOutcome, BacktestReply

@@ -10,9 +10,9 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.scopes import scope_within
-from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.manual_runs import by_hand_sql
 from memory.forgetting.pause import paused_scopes
+from memory.forgetting.soft_limit import Gate, gate_of
 from memory.insight.outlook import (
     BEYOND,
     THRESHOLDS,

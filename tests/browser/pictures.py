@@ -25,7 +25,7 @@ from tests.site.conftest import Installation
 SIZE = {"width": 1280, "height": 860}
 # Each page with its address; after a space, the link or button that is followed from there.
 PICTURES = {
-    "overview": "/",
+    "home": "/",
     "salience": "/salience/?scope=/&forget_salience_threshold=0.08",
     "lookup": "/lookup/?q=lanolin+cream",
     "lookup-agent": "/lookup/agent/?q=What+does+Mara+eat%3F",

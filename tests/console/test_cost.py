@@ -20,7 +20,7 @@ EXPECTED = {
     "demo_progress": 302,
     "topic_peek": 302,
     "duplicate_peek": 302,
-    "overview_queries": 302,
+    "home_queries": 302,
     "palette": 302,
     "extraction_progress": 302,
     "conversation_turn": 302,

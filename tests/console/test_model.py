@@ -147,11 +147,11 @@ def test_none_is_no_illness(db: None, settings: Any) -> None:
     assert outside_check() == (True, "Nothing leaves this machine.")
 
 
-def test_the_overview_leads_here(looker: Client) -> None:
+def test_the_home_leads_here(looker: Client) -> None:
     assert 'href="/model/"' in text_of(looker, "/")
 
 
-def test_a_remote_embedder_is_not_asked_by_every_look_at_the_overview(
+def test_a_remote_embedder_is_not_asked_by_every_look_at_home(
     looker: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []

@@ -42,7 +42,7 @@ def sign_in(client: Client, name: str, password: str = PASSWORD, **more: str) ->
 # --- Getting in ---
 
 
-def test_signing_in_leads_to_the_overview_or_to_where_somebody_wanted_to_go() -> None:
+def test_signing_in_leads_to_the_home_or_to_where_somebody_wanted_to_go() -> None:
     account_make("reader", password=PASSWORD)
     assert sign_in(Client(), "reader").headers["Location"] == "/"
 

@@ -32,7 +32,7 @@ from memory.core.policy_values import STRATEGIES
 from memory.core.scopes import scope_within
 from memory.embedding.instant import InstantEmbedder
 from memory.forgetting.candidates import groups_find
-from memory.forgetting.gate import gate_of
+from memory.forgetting.soft_limit import gate_of
 from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey

@@ -16,8 +16,7 @@ from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
 from memory.policy.snapshot import Policies
 from memory.transfer.importers import importer, stream
-from memory.transfer.importers.assistants import ChatGPT, Claude, ClaudeCode
-from memory.transfer.importers.chat import Chat
+from memory.transfer.importers.chatgpt_claude import ChatGPT, Claude, ClaudeCode
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
@@ -25,6 +24,7 @@ from memory.transfer.importers.known import item_id, items_new
 from memory.transfer.importers.mem0 import Mem0
 from memory.transfer.importers.places import scope_segment
 from memory.transfer.importers.times import time_parse
+from memory.transfer.importers.transcripts import Chat
 from memory.transfer.report import ImportReport
 
 NOW = dt.datetime(2026, 7, 1, tzinfo=dt.UTC)

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from memory.access.keys import key_as_json
 from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
-from memory.console.overview_chart import spark_bars
 from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.sparklines import spark_bars
 from memory.insight.agents import DAYS, Sort, agent_days, agent_keys, agents_count, agents_list
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.recalls import RecallFilter, recalls_list

@@ -69,7 +69,7 @@ def summary(request: ConsoleRequest) -> HttpResponse:
     found = audit_summary(form.to_filter(), principal=request.principal)
     part = "console/parts/audit_summary.html"
     context = {"title": "Changes by kind and person", "part": part, "summary": found, "most": MOST_NAMED}
-    return show(request, part.removeprefix("console/") if request.htmx else "overview_part.html", context)
+    return show(request, part.removeprefix("console/") if request.htmx else "home_part.html", context)
 
 
 # The journal, newest first. One query for a page, one to count.

@@ -68,5 +68,5 @@ RECALLS = ListPage(
 urlpatterns = [
     *RECALLS.urlpatterns,
     path("recalls/<int:access_id>/", recall, name="recall"),
-    path("overview/queries/", queries, name="overview_queries"),
+    path("overview/queries/", queries, name="home_queries"),
 ]

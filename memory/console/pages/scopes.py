@@ -12,9 +12,9 @@ from memory.access.keys import key_as_json, keys_reaching
 from memory.access.principal import Principal
 from memory.console.fields import ActorField, ScopeField
 from memory.console.list_page import FilterForm, ListPage, ListRequest, SortColumn, sort_field
-from memory.console.overview_chart import rung_bar, spark_bars, spark_line
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages.policies import scope_of
+from memory.console.sparklines import rung_bar, spark_bars, spark_line
 from memory.core.scopes import ROOT, scope_ancestors, scope_within
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_list

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from memory.forgetting.gate import SoftLimit
+from memory.forgetting.soft_limit import SoftLimit
 from memory.insight.activity import ActivityDay
 
 # Width of the pictures, which are stretched; only proportions matter.

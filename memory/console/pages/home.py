@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from memory.console.fields import DayField, ScopeField, end_of, filter_choice, start_of
 from memory.console.list_page import FilterForm, ListPage
-from memory.console.overview_chart import day_links, limit_gauge, rung_bar, spark_bars, spark_line
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.sparklines import day_links, limit_gauge, rung_bar, spark_bars, spark_line
 from memory.core.scopes import ROOT
-from memory.forgetting.gate import limit_scopes, soft_limits
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
+from memory.forgetting.soft_limit import limit_scopes, soft_limits
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_check, worker_check
 from memory.insight.activity import activity_days, live_days
@@ -72,7 +72,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 
 @page(get=READER)
-def overview(request: ConsoleRequest) -> HttpResponse:
+def home(request: ConsoleRequest) -> HttpResponse:
     """Show the numbers, what needs a decision, and placeholders for the slow parts. At most fifteen queries."""
     now = timezone.now()
     standing, steps = topic_counts(), first_steps()
@@ -84,7 +84,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
     dates = [day.day for day in days]
     return show(
         request,
-        "overview.html",
+        "home.html",
         {
             "standing": standing,
             "pieces": rung_bar(standing.rungs),
@@ -119,7 +119,7 @@ def demo_start(request: ConsoleRequest) -> HttpResponse:
         messages.warning(request, "The store has topics already, so no demo data was loaded.")
     else:
         tasks.demo_enqueue()
-    return go(request, "console:overview")
+    return go(request, "console:home")
 
 
 @page(get=READER)
@@ -127,12 +127,12 @@ def demo_progress(request: ConsoleRequest) -> HttpResponse:
     """Return the progress of the demo for the home page, which is reloaded at its end. Two queries."""
     demo = tasks.demo_progress()
     if demo is None or not request.htmx:
-        return go(request, "console:overview")
-    return show(request, "parts/overview_demo.html", {"demo": demo})
+        return go(request, "console:home")
+    return show(request, "parts/home_demo.html", {"demo": demo})
 
 
 @page(get=READER)
-def overview_health(request: ConsoleRequest) -> HttpResponse:
+def home_health(request: ConsoleRequest) -> HttpResponse:
     """Show the health checks, failed ones first. About twenty queries on small tables."""
     findings = [
         {"name": name, "ok": found.ok, "sentence": found.sentence, "page": FINDING_PAGES.get(name)}
@@ -145,7 +145,7 @@ def overview_health(request: ConsoleRequest) -> HttpResponse:
 
 
 @page(get=READER)
-def overview_gauges(request: ConsoleRequest) -> HttpResponse:
+def home_limits(request: ConsoleRequest) -> HttpResponse:
     """Show the token budgets, and the soft limits of scopes that set one. Three queries."""
     policies = policies_current()
     gauges = token_gauges(policies, ROOT)
@@ -154,7 +154,7 @@ def overview_gauges(request: ConsoleRequest) -> HttpResponse:
     limits = soft_limits(policies, limit_scopes(policies)[1 : SCOPES + 1])
     return _part(
         request,
-        "gauges",
+        "limits",
         "Tokens and limits",
         {
             "tiers": tiers,
@@ -165,7 +165,7 @@ def overview_gauges(request: ConsoleRequest) -> HttpResponse:
 
 
 @page(get=READER)
-def overview_activity(request: ConsoleRequest) -> HttpResponse:
+def home_activity(request: ConsoleRequest) -> HttpResponse:
     """Show what happened per day. One query."""
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=timezone.now())
     rows = [{"day": day.day, "numbers": day_links(day)} for day in reversed(days)]
@@ -173,7 +173,7 @@ def overview_activity(request: ConsoleRequest) -> HttpResponse:
 
 
 @page(get=READER)
-def overview_regret(request: ConsoleRequest) -> HttpResponse:
+def home_regret(request: ConsoleRequest) -> HttpResponse:
     """Show how many of the topics that runs archived were needed afterwards. One query over the archivings of that
     time."""
     days = regret_days(days=DAYS, principal=request.principal, now=timezone.now())
@@ -194,16 +194,16 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
 
 
 def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any]) -> HttpResponse:
-    """Return a part for its place on the overview, or, without script, as a page of its own."""
-    template = f"console/parts/overview_{name}.html"
+    """Return a part for its place on the Home page, or, without script, as a page of its own."""
+    template = f"console/parts/home_{name}.html"
     if request.htmx:
         return show(request, template.removeprefix("console/"), context)
-    return show(request, "overview_part.html", {"part": template, "title": title, **context})
+    return show(request, "home_part.html", {"part": template, "title": title, **context})
 
 
 # Regretted archivings, newest first. One query over the archivings of that time, one to count.
 REGRETTED = ListPage(
-    name="overview_regretted",
+    name="home_regretted",
     address="overview/regretted/",
     form=RegrettedForm,
     fetch=lambda asked, cursor, limit: regretted_list(
@@ -213,12 +213,12 @@ REGRETTED = ListPage(
     noun="archiving",
 )
 urlpatterns = [
-    path("", overview, name="overview"),
+    path("", home, name="home"),
     path("demo/", demo_start, name="demo"),
     path("demo/progress/", demo_progress, name="demo_progress"),
-    path("overview/health/", overview_health, name="overview_health"),
-    path("overview/gauges/", overview_gauges, name="overview_gauges"),
-    path("overview/activity/", overview_activity, name="overview_activity"),
-    path("overview/regret/", overview_regret, name="overview_regret"),
+    path("overview/health/", home_health, name="home_health"),
+    path("overview/gauges/", home_limits, name="home_limits"),
+    path("overview/activity/", home_activity, name="home_activity"),
+    path("overview/regret/", home_regret, name="home_regret"),
     *REGRETTED.urlpatterns,
 ]

@@ -13,9 +13,9 @@ from django.conf import settings
 
 from memory.core.errors import MemoryProblem
 from memory.core.json_limits import json_guarded
-from memory.transfer.importers.chat import SUBJECT, Chat, Record, records_within
 from memory.transfer.importers.draft import name_shown
 from memory.transfer.importers.stream import MAX_ENTRY_BYTES, entries_read
+from memory.transfer.importers.transcripts import SUBJECT, Chat, Record, records_within
 
 _SKIPPED_PARTS = ("parts of messages", "thoughts, calls and results of tools, pictures")
 _TOOLS = ("messages of tools and programs", "only texts of the person and the model are kept")

@@ -1,4 +1,4 @@
-"""The overview: what it counts is so, every number leads to its list, and what is amiss is said first."""
+"""Home: its figures are right, every number leads to its list, and what is wrong comes first."""
 
 import datetime as dt
 import html
@@ -14,10 +14,10 @@ from django_q.models import Failure, OrmQ
 
 from memory import health
 from memory.access.principal import SYSTEM
-from memory.console.overview_chart import limit_gauge, rung_bar, spark_bars, spark_line
-from memory.forgetting.gate import SoftLimit
+from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.forgetting.runs import run_start
+from memory.forgetting.soft_limit import SoftLimit
 from memory.insight.activity import activity_days, live_days
 from memory.insight.regret import regretted_list
 from memory.insight.topic_counts import topic_counts
@@ -89,7 +89,7 @@ def test_the_numbers_are_the_store_s_and_lead_to_lists_of_as_many(looker: Client
         assert counted(looker, url) == count, name
 
 
-def test_every_link_of_the_overview_and_its_parts_is_answered(administrator: Client, operator: Caller) -> None:
+def test_every_link_of_the_home_and_its_parts_is_answered(administrator: Client, operator: Caller) -> None:
     story(operator)
     cron_schedules_sync(now=timezone.now())
     # What stands in the frame of every page has tests of its own.

@@ -1,0 +1,40 @@
+"""The circuit breaker: holds a run that would archive too much, until an operator approves it."""
+
+from memory.forgetting.candidates import live_count
+from memory.models import ForgetRun
+from memory.policy.partition import partitions_of
+from memory.policy.snapshot import Policies
+
+# The circuit breaker never holds a run that archives or releases at most this many topics.
+ALWAYS_ALLOWED = 50
+
+
+def hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
+    """Return why the run must be approved by an operator, or an empty text. Sets ``run.active`` if many topics would be
+    archived."""
+    if policies.knobs(run.scope).mode == "review":
+        return f"The policy of {policies.node_of(run.scope)} requires a review of every run."
+    total = sum(leaving.values())
+    if total <= ALWAYS_ALLOWED:
+        return ""
+    partitions = partitions_of(policies, run.scope, forgetting=False)
+    run.active = live_count(run.scope)
+    share = policies.knobs(run.scope).max_archive_share
+    if total > share * run.active:
+        return _breaker_sentence(total, run.active, share)
+    # Each policy is checked alone, because a mistake in a small scope hardly changes the share of the whole run.
+    for partition in partitions:
+        count, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
+        if len(partitions) == 1 or count <= ALWAYS_ALLOWED:
+            continue
+        active = live_count(partition.path, without=partition.without)
+        if count > share * active:
+            return _breaker_sentence(count, active, share, where=f" under the policy of {partition.policy.at}")
+    return ""
+
+
+def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
+    return (
+        f"It would archive {leaving:,} of {active:,} live topics{where} ({leaving / active:.0%}), more than the "
+        f"{share:.0%} that max_archive_share allows."
+    )
