@@ -118,12 +118,15 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
+    # What all stores share; its tables come before those of a store.
+    "memory.stores.apps.StoresConfig",
     "memory.apps.MemoryConfig",
 ]
 
 MIDDLEWARE = [
     # First, so that its times are what the client waited for.
     "memory.api.metrics.RequestMetrics",
+    "memory.stores.middleware.StoreMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -190,6 +193,8 @@ DATABASES = {
         "DATABASE_URL", envstr("DATABASE_URL") or embedded_address(MEMSTATE_DATA_DIR), pool=_POOL, **_TIMEOUTS
     )
 }
+
+DATABASE_ROUTERS = ["memory.stores.router.StoreRouter"]
 
 # --- Cache -----------------------------------------------------------------------------------------------------------
 # Several web processes count requests together only when they share a cache.

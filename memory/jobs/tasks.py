@@ -43,7 +43,6 @@ from memory.models import (
     StudyJob,
     Topic,
     TopicVector,
-    WorkerHeartbeat,
 )
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
@@ -51,6 +50,7 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
+from memory.stores.models import WorkerHeartbeat
 from memory.transfer.uploads import upload_discard, uploads_tidy
 from memory.transfer.work import import_work
 

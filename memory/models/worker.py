@@ -1,4 +1,4 @@
-"""WakeUp, WorkerHeartbeat and Watermark: events for the worker, its heartbeat, and its progress."""
+"""WakeUp and Watermark: events for the worker, and its progress."""
 
 from django.db import models
 
@@ -14,13 +14,6 @@ class WakeUp(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["scope", "event"], name="wakeup_unique")]
-
-
-class WorkerHeartbeat(models.Model):
-    """When the worker last ran a scheduled job, which proves scheduler, queue and worker at once."""
-
-    name = models.CharField(max_length=100, unique=True)
-    seen_at = models.DateTimeField()
 
 
 class Watermark(models.Model):

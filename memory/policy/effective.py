@@ -1,6 +1,7 @@
 """The policies in force now, and so the knobs of a scope. All other code asks this module."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from memory.core.rules import Rule
 from memory.formulas.partition_time import PartitionTime
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
+from memory.stores.current import store_current
 
 # The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
 # (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
@@ -30,9 +32,9 @@ SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, va
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
-# The policies and times that this process read last. They are valid while their stamps are the same.
-_kept = Policies()
-_kept_times: tuple[str, dict[str, PartitionTime]] = ("", {})
+# What this process read last of each of the stores used last. It is valid while its stamps are the same.
+_MOST_KEPT = 200
+_kept: OrderedDict[str, tuple[Policies, str]] = OrderedDict()
 
 
 def policies_current() -> Policies:
@@ -42,20 +44,21 @@ def policies_current() -> Policies:
     policy has been saved, and after the first question or write of a day. Use one snapshot per request: a second call
     may return newer policies.
     """
-    global _kept, _kept_times
+    store = store_current()
     newest, rekeying, activity = rows_prepared(_STAMP_SQL, ())[0]
     environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
     stamp = (*(newest or ()), environment)
-    kept = _kept
+    kept, known = _kept.get(store, (Policies(), ""))
+    times = kept.times
     if kept.stamp != stamp:
         kept = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
-        _kept = kept
-    known, times = _kept_times
     if known != activity:
         times = {scope: PartitionTime(until, tuple(spans)) for scope, until, spans in rows_prepared(_TIMES_SQL, ())}
-        _kept_times = (activity, times)
     if kept.times is not times:
-        _kept = kept = kept.with_times(times)
+        kept = kept.with_times(times)
+    _kept[store] = (kept, activity)
+    while len(_kept) > _MOST_KEPT:
+        _kept.popitem(last=False)
     return kept.with_rekeying(tuple(rekeying))
 
 

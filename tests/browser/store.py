@@ -15,7 +15,7 @@ from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.embedding import embedder_reset
 from memory.jobs import tasks
-from memory.models import WorkerHeartbeat
+from memory.stores.models import WorkerHeartbeat
 from tests.cast import secret_of
 from tests.console.people import account_make
 

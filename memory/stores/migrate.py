@@ -1,0 +1,82 @@
+"""Bringing stores to the tables of this release."""
+
+from functools import cache
+from typing import Any
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from memory.stores.current import MAIN, store_schema, store_use
+from memory.stores.models import Store
+from memory.stores.router import in_store
+
+_APP = "memory"
+
+
+@cache
+def version_current() -> str:
+    """Return the version of a store's tables in this release: the name of the last migration. No query."""
+    ((_app, name),) = MigrationLoader(None, ignore_no_migrations=True).graph.leaf_nodes(_APP)
+    return name
+
+
+def stores_behind() -> list[str]:
+    """Return the names of the stores whose tables are older than this release. One query."""
+    behind = Store.objects.exclude(version=version_current()).order_by("created_at", "name")
+    return list(behind.values_list("name", flat=True))
+
+
+def stores_migrate() -> None:
+    """Make the store ``main`` if there is no store, and bring all stores to this release. One query if there is nothing
+    to do. What an interrupted call has done is not repeated by the next."""
+    with store_use(None):
+        behind = stores_behind()
+        if not behind and not Store.objects.exists():
+            Store.objects.create(name=MAIN, created_at=timezone.now())
+            behind = [MAIN]
+    for name in behind:
+        store_migrate(name)
+
+
+def store_migrate(name: str) -> None:
+    """Bring the tables of one store to this release; each migration is a transaction together with the version."""
+    with store_use(name):
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {store_schema(name)}")
+        executor = MigrationExecutor(connection)
+        nodes = executor.loader.graph.nodes
+        ours = [node for node in executor.loader.graph.forwards_plan((_APP, version_current())) if node[0] == _APP]
+        version = Store.objects.values_list("version", flat=True).get(pk=name)
+        known = ours[: ours.index((_APP, version)) + 1] if version else []
+        # The record in ``public`` is that of the shared tables; the version of a store is in its own row.
+        executor.recorder = _Recorder(name)
+        executor.loader.applied_migrations = {
+            node: nodes[node] for node in nodes if node[0] != _APP or node in known
+        }
+        token = in_store.set(True)
+        try:
+            executor.migrate([(_APP, version_current())])
+        finally:
+            in_store.reset(token)
+
+
+class _Recorder(MigrationRecorder):
+    """Records the migrations of a store in its row of the list of stores."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(connection)
+        self._name = name
+
+    def ensure_schema(self) -> None:
+        """Make nothing: the list of stores is there."""
+
+    def applied_migrations(self) -> Any:
+        """Return nothing: the caller knows what is applied."""
+        return {}
+
+    def record_applied(self, app: str, name: str) -> None:
+        """Record a migration."""
+        Store.objects.filter(pk=self._name).update(version=name)
