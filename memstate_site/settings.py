@@ -226,6 +226,8 @@ Q_CLUSTER = {
     "label": "Jobs",
     # The queue is a table of the same database, so that a job is queued in the transaction that asks for it.
     "orm": "default",
+    # Serves the stores in turn.
+    "broker_class": "memory.stores.queue.FairBroker",
     "workers": envint("MEMSTATE_JOB_WORKERS", 2, minimum=1, maximum=64),
     "poll": envfloat("MEMSTATE_JOB_POLL", 0.25, minimum=0.02, maximum=60),
     # A job that is in the hands of a worker but not finished is given to another one after `retry` seconds.

@@ -15,6 +15,7 @@ from memory.insight.regret import RECENT_DAYS, regret_recent
 from memory.models import ForgetRun, NotificationTarget
 from memory.notifications.outbox import occurrence_begin, occurrences_end, occurrences_open
 from memory.notifications.send import deliveries_due, deliveries_send
+from memory.stores.queue import job_is_here
 
 logger = structlog.get_logger(__name__)
 
@@ -53,7 +54,8 @@ def _held_end(now: dt.datetime) -> None:
 def _jobs_look(titles: Mapping[str, str], now: dt.datetime) -> None:
     """Compare the last attempt of each job with what is open: a job that fails every minute is one occurrence."""
     tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
-    last = {_subject(task): task for task in tasks.order_by("func", "args", "-stopped").distinct("func", "args")}
+    tasks = tasks.order_by("func", "args", "kwargs", "-stopped").distinct("func", "args", "kwargs")
+    last = {_subject(task): task for task in tasks if job_is_here(task.kwargs)}
     opened = occurrences_open("job_failed")
     for subject, task in last.items():
         if not task.success and subject not in opened:

@@ -39,7 +39,8 @@ class _InStore:
 
     def __next__(self) -> bytes:
         with store_use(self._name):
-            return next(self._steps)
+            step: bytes = next(self._steps)
+            return step
 
     def close(self) -> None:
         """End the iteration early, as when the client is gone."""

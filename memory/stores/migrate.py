@@ -20,7 +20,7 @@ _APP = "memory"
 def version_current() -> str:
     """Return the version of a store's tables in this release: the name of the last migration. No query."""
     ((_app, name),) = MigrationLoader(None, ignore_no_migrations=True).graph.leaf_nodes(_APP)
-    return name
+    return str(name)
 
 
 def stores_behind() -> list[str]:

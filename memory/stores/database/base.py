@@ -20,6 +20,9 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from memory.stores.current import store_or_none, store_schema, store_use
 
+# The types of Django's cursors are those of another driver.
+_Cursor: Any = base.Cursor
+_ServerSideCursor: Any = base.ServerSideCursor
 _GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
@@ -90,7 +93,7 @@ class StoreConnection(psycopg.Connection[Any]):
             self._covered = False
 
 
-class StoreCursor(base.Cursor):
+class StoreCursor(_Cursor):  # type: ignore[misc]
     """Django's cursor. A statement outside a transaction is sent with its path, as one transaction."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Any:
@@ -100,7 +103,7 @@ class StoreCursor(base.Cursor):
         if path is None:
             return super().execute(query, params, **more)
         if isinstance(query, sql.Composable):
-            query = sql.SQL(path.decode() + "; ") + query  # type: ignore[arg-type]
+            query = sql.SQL(path.decode() + "; ") + query
         else:
             query = path + b"; " + query if isinstance(query, bytes) else f"{path.decode()}; {query}"
         with connection.covered():
@@ -118,7 +121,7 @@ class StoreCursor(base.Cursor):
                 super().executemany(query, params_seq, **more)
 
 
-class StoreServerCursor(base.ServerSideCursor):
+class StoreServerCursor(_ServerSideCursor):  # type: ignore[misc]
     """Django's cursor for results that are fetched in parts."""
 
     def execute(self, *args: Any, **more: Any) -> Any:
@@ -170,7 +173,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @contextmanager
     def _nodb_cursor(self) -> Iterator[Any]:
         # For CREATE DATABASE, which no transaction may contain.
-        with store_use(None), super()._nodb_cursor() as cursor:  # type: ignore[misc]
+        with store_use(None), super()._nodb_cursor() as cursor:
             yield cursor
 
     def _savepoint_rollback(self, sid: str) -> None:
