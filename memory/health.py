@@ -94,7 +94,8 @@ def migrations_check(_now: dt.datetime) -> Finding:
     missing = [f"{app}.{name}" for app, name in sorted(_migrations() - applied.keys())]
     if not missing and (behind := stores_behind()):
         return Finding(
-            False, f"The tables of {_number(len(behind), 'store')} are of an older release; run `python manage.py migrate`."
+            False,
+            f"The tables of {_number(len(behind), 'store')} are of an older release; run `python manage.py migrate`.",
         )
     if missing:
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")

@@ -214,7 +214,11 @@ def _work_left() -> bool:
         Rekeying.objects.filter(finished_at__isnull=True),
         NotificationDelivery.objects.filter(status=NotificationDelivery.Status.WAITING),
         NotificationOccurrence.objects.filter(over_at__isnull=True),
-        *(kind.model._default_manager.filter(status__in=Job.AT_WORK) for kind in TASKS.values() if kind.model is not None),
+        *(
+            kind.model._default_manager.filter(status__in=Job.AT_WORK)
+            for kind in TASKS.values()
+            if kind.model is not None
+        ),
     ]
     return any(rows.exists() for rows in waiting)
 

@@ -53,9 +53,7 @@ def store_migrate(name: str) -> None:
         known = ours[: ours.index((_APP, version)) + 1] if version else []
         # The record in ``public`` is that of the shared tables; the version of a store is in its own row.
         executor.recorder = _Recorder(name)
-        executor.loader.applied_migrations = {
-            node: nodes[node] for node in nodes if node[0] != _APP or node in known
-        }
+        executor.loader.applied_migrations = {node: nodes[node] for node in nodes if node[0] != _APP or node in known}
         token = in_store.set(True)
         try:
             executor.migrate([(_APP, version_current())])

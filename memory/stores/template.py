@@ -1,4 +1,4 @@
-"""The tables of a store as SQL, read from the catalog of a store that has them: a new one is made without migrations."""
+"""The tables of a store as SQL, read from the catalog of a store that has them, so that no migration is repeated."""
 
 from django.db.backends.utils import CursorWrapper
 
@@ -46,7 +46,7 @@ UNION ALL
 SELECT 6, t.relname || ' ' || conname,
        format('ALTER TABLE %I ADD CONSTRAINT %I %s', t.relname, conname, pg_get_constraintdef(k.oid, true))
 FROM pg_constraint k JOIN tables t ON t.oid = k.conrelid WHERE contype = 'f'
-ORDER BY 1, 2
+ORDER BY 1, 2, 3
 """
 
 

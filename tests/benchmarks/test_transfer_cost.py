@@ -55,6 +55,7 @@ from memory.access.principal import SYSTEM
 from memory.transfer.export import store_export
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
+from tests.vacuum import vacuum_analyze
 
 name, verb, path, settled = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 connection.settings_dict["NAME"] = name
@@ -104,7 +105,7 @@ def test_memory_is_flat_and_speed_is_that_of_a_few_copies(tmp_path: Path) -> Non
     store_fill(TOPICS)
     with connection.cursor() as cursor:
         cursor.execute(_MORE)
-        cursor.execute("VACUUM ANALYZE")
+    vacuum_analyze()
     path = tmp_path / "store.jsonl"
     out = worked("export", path)
     emptied()

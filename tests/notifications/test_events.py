@@ -13,8 +13,8 @@ from memory.access.principal import SYSTEM
 from memory.jobs import watch
 from memory.jobs.resumable import job_finish
 from memory.models import ForgetRun, ImportJob, NotificationDelivery, NotificationTarget
-from memory.stores.models import WorkerHeartbeat
 from memory.notifications.targets import EVENTS, target_add
+from memory.stores.models import WorkerHeartbeat
 from tests.cast import Caller, worker_turn
 from tests.forgetting.shop import policy_put, run, topics_make
 

@@ -85,9 +85,9 @@ def test_a_rolled_back_savepoint_takes_no_path_with_it(other: str) -> None:
     with transaction.atomic():
         assert _django() == "store_main"
         with store_use(other):
-            with pytest.raises(ZeroDivisionError), transaction.atomic():
+            with transaction.atomic():
                 assert _django() == "store_other"
-                raise ZeroDivisionError
+                transaction.set_rollback(True)
             assert _django() == "store_other"
         with pytest.raises(ProgrammingError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT FROM there_is_no_such_table")

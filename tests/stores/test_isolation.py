@@ -1,27 +1,28 @@
 """A key of one store neither reads nor changes another, by any route, tool or job, although all ids are the same."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from django_q.models import OrmQ
 
 from memory.api.app import api
 from memory.jobs import tasks
-from memory.mcp import tools
 from memory.models import Topic
 from memory.stores.current import MAIN, store_use
-from tests.cast import Caller, Cast, principal_like
+from tests.cast import Caller, Cast
 from tests.stores.two import OTHER, OURS, THEIRS, cast_there, id_of, other_make, rows_of, said
 
 # For each route: what is sent, at most. Names in braces are ids, which both stores have.
 BODIES: dict[str, Any] = {
-    "POST /v1/ingest": {"placement": "new_topic", "title": "A third animal", "edges": [
-        {"to_topic_id": "{topic_id}", "kind": "like"}]},
-    "POST /v1/ingest/batch": [{"placement": "extend_topic", "topic_id": "{topic_id}",
-                               "fields": [{"name": "age", "value": "4"}]}],
+    "POST /v1/ingest": {
+        "placement": "new_topic",
+        "title": "A third animal",
+        "edges": [{"to_topic_id": "{topic_id}", "kind": "like"}],
+    },
+    "POST /v1/ingest/batch": [
+        {"placement": "extend_topic", "topic_id": "{topic_id}", "fields": [{"name": "age", "value": "4"}]}
+    ],
     "POST /v1/extract": {"content": "The animal lives in Africa. It eats grass.", "store": True},
     "POST /v1/query": {"q": "striped animal", "depth": 2, "include_archived": True, "explain": True},
     "PATCH /v1/topics/{topic_id}": {"title": "Renamed"},
@@ -34,14 +35,17 @@ BODIES: dict[str, Any] = {
     "POST /v1/policies/preview": {"scope": "/", "values": {"prune_after_days": 1}},
     "POST /v1/pause": {"scope": "/", "reason": "x"},
     "POST /v1/pause/lift": {"scope": "/", "reason": "x"},
-    "POST /v1/policies/backtest": {"scope": "/", "values": {"prune_after_days": 1},
-                                   "start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"},
+    "POST /v1/policies/backtest": {
+        "scope": "/",
+        "values": {"prune_after_days": 1},
+        "start": "2020-01-01T00:00:00Z",
+        "end": "2020-02-01T00:00:00Z",
+    },
     "PUT /v1/policies/": {"values": {"half_life_days": 3}, "reason": "x"},
     "PUT /v1/policies/{scope}": {"values": {"half_life_days": 3}, "reason": "x"},
     "POST /v1/policies/rollback": {"to": 0, "reason": "x"},
     "POST /v1/policies/{scope}/rollback": {"to": 0, "reason": "x"},
 }
-# Routes of which no answer names an animal: replies about the store as a whole, ids and numbers.
 _ROUTES = [
     (method.upper(), path)
     for path, methods in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
@@ -50,8 +54,8 @@ _ROUTES = [
 
 
 @pytest.fixture
-def ids(cast: Cast) -> Iterator[dict[str, str]]:
-    """Two stores with the same ids, full of what the routes are about. Yields the ids."""
+def ids(cast: Cast) -> dict[str, str]:
+    """Two stores with the same ids, full of what the routes are about. Returns the ids."""
     agent, operator = cast.agent, cast.operator
     first = agent.remember(f"A {OURS}, the striped animal", values={"kind": OURS}, scope=f"/{OURS}")
     second = agent.remember(
@@ -67,7 +71,7 @@ def ids(cast: Cast) -> Iterator[dict[str, str]]:
     operator.post("/v1/extract?background=1", {"content": f"The {OURS} is tall. It runs.", "store": True})
     tasks.upkeep()
     other_make()
-    yield {
+    return {
         "topic_id": first,
         "second_id": second,
         "receipt_id": receipt,
@@ -139,7 +143,6 @@ def test_no_tool_reads_or_changes_another_store(cast: Cast, ids: dict[str, str])
             spoken += THEIRS in said_there
     assert spoken
     assert rows_of(MAIN) == before
-    assert tools.tools_make(principal_like(), clock=timezone.now)
 
 
 @pytest.mark.django_db
@@ -155,7 +158,6 @@ def test_no_job_reads_or_changes_another_store(ids: dict[str, str]) -> None:
     for name, kind in tasks.TASKS.items():
         short = name.rpartition(".")[2]
         if kind.needs == 0 or short in given:
-            kind.enqueue
             getattr(tasks, short)(*given.get(short, ()), store=OTHER)
     assert rows_of(MAIN) == before
     for job in OrmQ.objects.all():

@@ -12,7 +12,7 @@ from memory.models import ApiKey
 from memory.stores.current import MAIN, store_schema, store_use
 from memory.stores.keys import key_note
 from memory.stores.make import store_create
-from tests.cast import PARTS, Caller, Cast, secret_of
+from tests.cast import PARTS, Caller, Cast
 
 OTHER = "other"
 # What only the texts of main, and only those of the other store contain.
