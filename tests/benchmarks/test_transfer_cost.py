@@ -15,6 +15,7 @@ from memstate_site.folder import CHECKOUT
 from tests.benchmarks.ladder_store import store_fill
 from tests.benchmarks.report import table
 from tests.transfer.shop import emptied
+from tests.vacuum import vacuum_analyze
 
 # The full variant; MEMSTATE_BENCH_TOPICS makes it smaller.
 TOPICS = int(os.environ.get("MEMSTATE_BENCH_TOPICS", "100000"))
@@ -55,7 +56,6 @@ from memory.access.principal import SYSTEM
 from memory.transfer.export import store_export
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
-from tests.vacuum import vacuum_analyze
 
 name, verb, path, settled = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 connection.settings_dict["NAME"] = name
