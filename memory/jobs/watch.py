@@ -15,6 +15,8 @@ from memory.insight.regret import RECENT_DAYS, regret_recent
 from memory.models import ForgetRun, NotificationTarget
 from memory.notifications.outbox import occurrence_begin, occurrences_end, occurrences_open
 from memory.notifications.send import deliveries_due, deliveries_send
+from memory.stores.current import MAIN, store_use
+from memory.stores.pending import stores_recent
 from memory.stores.queue import job_is_here
 
 logger = structlog.get_logger(__name__)
@@ -96,13 +98,15 @@ def regret_look(*, now: dt.datetime) -> None:
 
 def web_look(*, now: dt.datetime) -> bool:
     """Begin the absence of the worker, and send what waits in its place. Return whether the worker is absent. One query
-    while it is there. For a web process: a worker cannot see that it is gone."""
+    while it is there; some for each store if not. For a web process: a worker cannot see that it is gone."""
     if worker_check(now).ok:
         return False
     text = "The worker has stopped. Until it runs again, nothing is embedded or forgotten on schedule."
-    occurrence_begin("worker_stopped", _WORKER, text=text, page="/schedules/", scope="/", now=now)
-    if deliveries_due(now=now):
-        deliveries_send(seconds=WATCH_SECONDS / 2)
+    for store in [MAIN, *stores_recent(None, now=now)]:
+        with store_use(store):
+            occurrence_begin("worker_stopped", _WORKER, text=text, page="/schedules/", scope="/", now=now)
+            if deliveries_due(now=now):
+                deliveries_send(seconds=WATCH_SECONDS / 2)
     return True
 
 

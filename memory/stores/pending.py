@@ -37,7 +37,9 @@ def stores_waiting(*, now: dt.datetime) -> list[str]:
     return names
 
 
-def stores_recent(within: dt.timedelta, *, now: dt.datetime) -> list[str]:
-    """Return the stores but ``main`` in which upkeep had work lately. One query."""
-    recent = Store.objects.exclude(pk=MAIN).filter(used_at__gte=now - within)
+def stores_recent(within: dt.timedelta | None, *, now: dt.datetime) -> list[str]:
+    """Return the stores but ``main`` in which upkeep had work lately, or ever. One query."""
+    recent = Store.objects.exclude(pk=MAIN).filter(used_at__isnull=False)
+    if within is not None:
+        recent = recent.filter(used_at__gte=now - within)
     return list(recent.order_by("pk").values_list("pk", flat=True))
