@@ -1,6 +1,8 @@
 """From the hash of a key to its store."""
 
-from memory.core.errors import MemoryProblem
+from django.db import connection
+
+from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.stores.current import store_current
 from memory.stores.migrate import version_current
@@ -9,6 +11,11 @@ from memory.stores.models import KeyStore
 # A key never changes its store, and a store never goes back to older tables, so an entry stays true until the store is
 # dropped.
 _MOST_KNOWN = 10_000
+# A row that a lost key of this store has left is no obstacle.
+_NOTE_SQL = """
+INSERT INTO stores_keystore (secret_hash, store_id) SELECT unnest(%s::text[]), %s
+ON CONFLICT (secret_hash) DO UPDATE SET store_id = excluded.store_id WHERE stores_keystore.store_id = excluded.store_id
+"""
 _known: dict[str, str] = {}
 
 
@@ -19,9 +26,15 @@ class StoreBehind(MemoryProblem):
 
 
 def key_note(*secret_hashes: str) -> None:
-    """Record that keys belong to the current store, in the transaction that creates them. One query."""
+    """Record that keys belong to the current store, in the transaction that creates them. One query.
+
+    Raises ``Conflict`` if one belongs to another store.
+    """
     name = store_current()
-    KeyStore.objects.bulk_create(KeyStore(secret_hash=each, store_id=name) for each in secret_hashes)
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTE_SQL, [list(secret_hashes), name])
+        if cursor.rowcount < len(secret_hashes):
+            raise Conflict("Another store has this key.", code=ProblemCode.KEY_ALREADY_MADE)
     for each in secret_hashes:
         _remember(each, name)
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
 from memory.access.keys import key_create, secret_hash
+from memory.core.errors import Conflict
 from memory.jobs import tasks
 from memory.models import AccessLog
 from memory.stores.current import MAIN, store_use
@@ -17,7 +18,7 @@ from memory.stores.keys import key_forget
 from memory.stores.make import store_create
 from memory.stores.models import Store
 from memory.stores.queue import FairBroker
-from tests.cast import Caller, Cast, in_process
+from tests.cast import Caller, Cast, in_process, raises_code
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +41,11 @@ def test_a_key_leads_to_its_store(cast: Cast, there: Caller) -> None:
     assert cast.agent.found("only there") == []
     mine = cast.agent.remember("Only here")
     assert there.get(f"/v1/topics/{mine}").code == "topic-not-found"
+
+
+def test_a_secret_belongs_to_one_store(there: Caller) -> None:
+    with raises_code(Conflict, "key-already-made"):
+        key_create(name="the same", role="reader", secret=SECRET)
 
 
 def test_a_request_leaves_no_store_behind(there: Caller) -> None:
