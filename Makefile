@@ -15,7 +15,7 @@ CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 TEMPLATES = $(shell find templates -name '*.html')
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo doctor test test-all lint format lock bench pictures clean
+.PHONY: help run demo doctor test test-all lint format lock bench load pictures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,12 @@ lock: $(VENV)/.installed-dev ## Renew the versions and hashes of the packages in
 
 bench: $(VENV)/.installed-dev ## Measure speed against the minimum values.
 	@exec $(PY) -m pytest -m bench -s
+
+# The tool is fetched for this command alone.
+load: $(VENV)/.installed-dev ## Send mixed traffic to the running installation for ten minutes.
+	@exec $(VENV)/bin/uv tool run --with psutil --from 'locust>=2.32,<3' locust --locustfile tests/load/locustfile.py \
+		--headless --only-summary --users 16 --spawn-rate 4 --run-time 10m \
+		--host "http://127.0.0.1:$${MEMSTATE_API_PORT:-8765}"
 
 pictures: $(VENV)/.installed-dev ## Take the pictures of docs/pictures again.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && exec $(PY) -m tests.browser.pictures

@@ -50,6 +50,9 @@ def main(arguments: list[str]) -> int:
             # Settings read the address from here, as they would for a server of the user's own.
             os.environ["DATABASE_URL"] = stack.enter_context(server_session(start=command not in BESIDE_UP))
         if command == "up" and not asks_for_help:
+            if arguments[2:]:
+                print("manage.py up takes no options; docs/settings.md lists the settings.", file=sys.stderr)
+                return 2
             # Without Django: what watches over the other processes stays small and starts at once.
             from memstate_site.supervisor import run
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import Group, User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -30,6 +31,10 @@ def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
 admin.site.login = _sign_in  # type: ignore[method-assign]
 
 
+def _password(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    return redirect("console:account")
+
+
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """Shows rows and allows no changes."""
 
@@ -50,9 +55,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
+# A password is changed in the console, which journals it.
+admin.site.password_change = _password  # type: ignore[method-assign, assignment]
 # The queue's own pages would let an administrator of the console run any function on the host.
-for queue_model in (Schedule, OrmQ, Success, Failure):
-    admin.site.unregister(queue_model)
+# Django's pages of accounts would change people without a word in the journal.
+for model in (Schedule, OrmQ, Success, Failure, User, Group):
+    admin.site.unregister(model)
 
 
 def _register(
@@ -66,6 +74,18 @@ def _register(
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), options))
 
 
+_register(
+    User,
+    "username",
+    "is_staff",
+    "is_superuser",
+    "is_active",
+    "last_login",
+    filters=("is_active",),
+    search=("username",),
+    exclude=("password",),
+)
+_register(Group, "name")
 _register(models.Scope, "path", search=("path",))
 _register(models.Topic, "title", "scope", "kind", "rung", "created_at", filters=("rung",), search=("=id", "title"))
 _register(models.TopicEdit, "topic", "at", "actor")

@@ -1,8 +1,10 @@
 """The Django application that holds the store."""
 
+import gc
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.models.signals import post_migrate
 
 
@@ -16,6 +18,11 @@ class MemoryConfig(AppConfig):
     def ready(self) -> None:
         """Create the schedules after migrations, however the store is started."""
         post_migrate.connect(_schedules_make, sender=self)
+        if settings.MEMSTATE_PROCESS == "worker":
+            # The job cluster forks its processes from this one, so what is loaded now is in memory once.
+            from memory.jobs import tasks as _tasks  # noqa: F401
+
+            gc.freeze()
 
 
 def _schedules_make(**_context: Any) -> None:

@@ -1,8 +1,8 @@
 """Accounts of people and their roles in the console.
 
 A reader sees everything and changes nothing. An operator changes policies, starts and undoes runs, and restores topics.
-An administrator also creates and revokes keys. The accounts are Django's: staff are readers, members of the group
-``Operators`` are operators, superusers are administrators.
+An administrator also manages keys and people (``memory.access.people``). The accounts are Django's: staff are readers,
+members of the group ``Operators`` are operators, superusers are administrators.
 """
 
 import re
@@ -10,8 +10,11 @@ from collections.abc import Iterable
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Exists, OuterRef, QuerySet
 
 OPERATORS = "Operators"
+# Each may do what those before it may.
+ROLES = ("reader", "operator", "administrator")
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -21,14 +24,25 @@ def account_role(person: Person) -> str | None:
 
     No query for the account of a request, which the middleware has annotated; one for any other.
     """
-    if not isinstance(person, User) or not person.is_active or not person.is_staff:
+    return role_given(person) if isinstance(person, User) and person.is_active else None
+
+
+def role_given(account: User) -> str | None:
+    """Return the role that an account has while it is enabled. Costs what ``account_role`` does."""
+    if not account.is_staff:
         return None
-    if person.is_superuser:
+    if account.is_superuser:
         return "administrator"
-    operates = getattr(person, "operates", None)
+    operates = getattr(account, "operates", None)
     if operates is None:
-        operates = person.groups.filter(name=OPERATORS).exists()
+        operates = account.groups.filter(name=OPERATORS).exists()
     return "operator" if operates else "reader"
+
+
+def accounts_with_roles() -> QuerySet[User]:
+    """Return all accounts, read together with whether they belong to the operators."""
+    member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
+    return User.objects.annotate(operates=Exists(member))
 
 
 def account_labels(identities: Iterable[str]) -> dict[str, str]:

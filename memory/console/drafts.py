@@ -71,7 +71,7 @@ class BacktestForm(forms.Form):
     since = DayField(label="From")
     until = DayField(label="Until")
     step = forms.IntegerField(
-        label="A run every", min_value=1, max_value=365, help_text="days", widget=forms.NumberInput(attrs={"size": 4})
+        label="Days between runs", min_value=1, max_value=365, widget=forms.NumberInput(attrs={"size": 4})
     )
 
     @staticmethod

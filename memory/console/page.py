@@ -23,10 +23,10 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from memory.access.accounts import account_role
+from memory.access.accounts import ROLES, account_role
 from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
-from memory.console.people import ROLES, may, principal_of
+from memory.console.people import may, principal_of
 from memory.console.places import places_shown, tabs_shown
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode

@@ -4,18 +4,14 @@
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 
-from memory.access.accounts import OPERATORS
+from memory.access.accounts import ROLES, accounts_with_roles
 from memory.access.principal import SYSTEM, Principal
 from memory.access.sign_in import hashing_turn
 from memory.models import ApiKey
-
-ROLES = ("reader", "operator", "administrator")
 
 
 class AccountBackend(ModelBackend):
@@ -30,8 +26,7 @@ class AccountBackend(ModelBackend):
 
     def get_user(self, user_id: Any) -> User | None:
         """Return the account of a session, or None if it is gone or no longer active. One query."""
-        member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
-        found = get_user_model().objects.filter(pk=user_id).annotate(operates=Exists(member)).first()
+        found = accounts_with_roles().filter(pk=user_id).first()
         return found if found is not None and self.user_can_authenticate(found) else None
 
 
@@ -47,24 +42,6 @@ def principal_of(person: User, role: str) -> Principal:
         actor=f"user:{person.get_username()}",
         role="reader" if role == "reader" else "operator",
     )
-
-
-def people_list(*, most: int) -> list[dict[str, Any]]:
-    """Return the accounts that may enter the console, by name, at most ``most``. One query."""
-    member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
-    staff = User.objects.filter(is_staff=True).annotate(operates=Exists(member)).order_by("username")[:most]
-    return [
-        {
-            "account_id": account.pk,
-            "name": account.get_username(),
-            "active": account.is_active,
-            # An account that is switched off has a role again once it is switched on.
-            "role": "administrator" if account.is_superuser else "operator" if account.operates else "reader",
-            "last_sign_in": account.last_login,
-            "since": account.date_joined,
-        }
-        for account in staff
-    ]
 
 
 def actors_suggested(text: str, *, most: int) -> list[str]:

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from memory.console.people import ROLES, may
+from memory.access.accounts import ROLES
+from memory.console.people import may
 from memory.llm.chat_request import model_configured
 
 READER, OPERATOR, ADMINISTRATOR = ROLES
@@ -91,6 +92,7 @@ PLACES = (
         "k",
         (
             Tab("keys", "Keys", ("key",)),
+            Tab("people", "People", ("person",), least=ADMINISTRATOR),
             Tab("model", "Model"),
             Tab("schedules", "Jobs", ("schedule",)),
             Tab("transfer", "Export and import", least=OPERATOR),

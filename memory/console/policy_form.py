@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django import forms
-from django.forms.boundfield import BoundField
 
 from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
@@ -31,7 +30,14 @@ MEMBERS = ("preset", "rules", "base_version")
 MOST_RULES_TEXT = 100_000
 MOST_DEPTH = 32
 # Choices in other words than their own.
-CHOICE_WORDS = {"auto": "automatic", "review": "needs approval", "true": "yes", "false": "no"}
+CHOICE_WORDS = {
+    "auto": "automatic",
+    "review": "needs approval",
+    "true": "yes",
+    "false": "no",
+    "half_life": "half-life",
+    "active_forgetting": "active forgetting",
+}
 _FIRST_WORD = re.compile(r"\w+")
 _CODES_OF_RULES = frozenset(
     {
@@ -89,9 +95,9 @@ class DraftForm(forms.Form):
             said = {**draft_texts(draft_start(policies, scope), rules=rules_shown), **said}
             said["base_version"] = str(policies.numbers.get(scope, 0))
         super().__init__({lead + name: text for name, text in said.items()}, prefix=prefix)
-        inherited = self._inherited(said)
+        self.inherited = self._inherited(said)
         for name, knob in KNOBS.items():
-            self.fields[name] = _field(name, knob, inherited[name])
+            self.fields[name] = _field(name, knob, self.inherited[name])
 
     def _inherited(self, said: Mapping[str, str]) -> dict[str, EffectiveValue]:
         """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
@@ -129,7 +135,7 @@ class DraftForm(forms.Form):
     def groups(self) -> Iterator[dict[str, Any]]:
         """The groups of values for the template: a title, the fields, how many are set, and whether to begin open.
 
-        Each field has the source of the value in force, and whether the policy of this scope sets it itself.
+        Each field has the source of its value while it is empty, and whether the policy of this scope sets it.
         """
         in_force = effective_as_json(self.policies.effective(self.scope))
         for group, title in GROUPS.items():
@@ -137,7 +143,7 @@ class DraftForm(forms.Form):
             lines = [
                 {
                     "field": self[name],
-                    "source": source_words(in_force[name]),
+                    "source": source_words(self.inherited[name]),
                     "here": in_force[name]["from"] == self.scope and not in_force[name].get("preset"),
                 }
                 for name in names
@@ -147,9 +153,19 @@ class DraftForm(forms.Form):
             yield {"title": title, "lines": lines, "set": count, "open": wrong or count or group == "ladder"}
 
     @property
-    def thresholds(self) -> list[BoundField]:
-        """The three thresholds of the ladder, from the highest."""
-        return [self[name] for name in ("theta_summary", "theta_detach", "forget_salience_threshold")]
+    def thresholds(self) -> list[dict[str, Any]]:
+        """The three thresholds of the ladder, from the highest, each with its source while it is empty."""
+        names = ("theta_summary", "theta_detach", "forget_salience_threshold")
+        return [{"field": self[name], "source": source_words(self.inherited[name])} for name in names]
+
+    @property
+    def held(self) -> dict[str, dict[str, str]]:
+        """For each value that is typed: what holds while its field is empty, and the source of that."""
+        return {
+            name: {"value": held_words(self.inherited[name]), "source": source_words(self.inherited[name])}
+            for name, field in self.fields.items()
+            if "placeholder" in field.widget.attrs
+        }
 
     @property
     def preset_meaning(self) -> str:
@@ -241,13 +257,14 @@ def _typed(name: str, text: str) -> object:
 
 
 def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharField:
-    value = number_words(inherited["value"])
-    held = f"{CHOICE_WORDS.get(value, value)} ({source_words(inherited)})"
+    held = held_words(inherited)
     hint = "; ".join(filter(None, [knob.meaning, bounds_words(knob)]))
     widget: forms.Widget
     if knob.type in ("switch", "choice"):
         choices = ("true", "false") if knob.type == "switch" else knob.choices
-        widget = forms.Select(choices=[("", held), *((each, CHOICE_WORDS.get(each, each)) for each in choices)])
+        widget = forms.Select(
+            choices=[("", f"{held} (inherited)"), *((each, CHOICE_WORDS.get(each, each)) for each in choices)]
+        )
     else:
         # Not a number field: what was typed wrongly stays there to be seen, beside the sentence that refuses it.
         modes = {"number": "decimal", "count": "numeric"}
@@ -268,6 +285,12 @@ def bounds_words(knob: Knob) -> str:
 
 def _plain(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
+
+
+def held_words(inherited: Mapping[str, Any]) -> str:
+    """Return the value that holds while a field is empty, as text."""
+    value = number_words(inherited["value"])
+    return CHOICE_WORDS.get(value, value)
 
 
 def source_words(source: Mapping[str, Any]) -> str:

@@ -75,9 +75,9 @@ class RowForm(forms.Form):
     level = forms.CharField(
         label="Inside",
         required=False,
-        widget=forms.Select(choices=[(str(at), "→ " * at or "–") for at in range(MAX_DEPTH - 1)]),
+        widget=forms.Select(choices=[(str(at), "→" * at or "–") for at in range(MAX_DEPTH - 1)]),
     )
-    negated = forms.CharField(label="Not", required=False, widget=forms.Select(choices=[("", ""), ("not", "not")]))
+    negated = forms.CharField(label="Not", required=False, widget=forms.Select(choices=[("", "where"), ("not", "not")]))
     what = forms.CharField(
         label="What",
         required=False,

@@ -52,6 +52,12 @@ class ProblemCode(StrEnum):
     KEY_ALREADY_REVOKED = "key-already-revoked", "The key is already revoked."
     INVALID_KEY_NAME = "invalid-key-name", "The name of a key is empty or too long."
     MAY_FORGET_NEEDS_AGENT = "may-forget-needs-agent", "Only a key of role agent can be one that may forget."
+    PERSON_NOT_FOUND = "person-not-found", "The person does not exist."
+    PERSON_EXISTS = "person-exists", "Another person has this name."
+    INVALID_PERSON_NAME = "invalid-person-name", "The name of a person is empty, too long, reserved or malformed."
+    OWN_ACCOUNT = "own-account", "People cannot change their own role, nor disable their own account."
+    LAST_ADMINISTRATOR = "last-administrator", "The last enabled administrator cannot be disabled or demoted."
+    SIGN_IN_LINK_INVALID = "sign-in-link-invalid", "The sign-in link was used, has expired, or was replaced."
     AGENT_FORGET_LIMIT = "agent-forget-limit", "The key would release more topics of its scope in a day than it may."
 
     # Addresses and bodies.

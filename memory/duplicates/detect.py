@@ -20,7 +20,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
-from memory.duplicates.plan import fields_read, saying_of, sides_read
+from memory.duplicates.plan import compared_texts, fields_read, sides_read
 from memory.duplicates.queue import Waiting, read_waiting
 from memory.duplicates.verdict import PairVerdict, pair_judge
 from memory.embedding import embedder_get
@@ -211,7 +211,7 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
     )
     ids = sorted({topic_id for pair in near for topic_id in (pair.one, pair.other)})
     sides, fields = sides_read(ids, now=now), fields_read(ids)
-    said = {topic_id: saying_of(side, fields[topic_id]) for topic_id, side in sides.items()}
+    said = {topic_id: compared_texts(side, fields[topic_id]) for topic_id, side in sides.items()}
     judged: dict[NearPair, PairVerdict] = {}
     for pair in near:
         verdict = pair_judge(

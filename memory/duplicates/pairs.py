@@ -15,7 +15,7 @@ from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.policy_values import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
+from memory.duplicates.plan import FieldRow, MergePlan, Side, compared_texts, fields_read, merge_plan, sides_read
 from memory.duplicates.plan import survivor_first as _survivor_first
 from memory.duplicates.replies import PairCompared, PairOut, PairTopic, PairVerb
 from memory.duplicates.verdict import differences_words
@@ -23,7 +23,7 @@ from memory.models import DuplicatePair, Rung, Topic
 from memory.models.newest_first import newest_page
 from memory.policy.effective import knobs_effective
 from memory.recall.lookup import also_from
-from memory.text.likeness import sayings_differ
+from memory.text.likeness import topics_compare
 
 __all__ = [
     "PairFilter",
@@ -123,8 +123,8 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     newer, older = survivor_first(pair, list(sides.values()))
     fields = fields_read([older.id, newer.id])
     before, after = fields[older.id], fields[newer.id]
-    found = sayings_differ(saying_of(older, before), saying_of(newer, after))
-    rows = [{"sort": each.sort, "one": each.one, "other": each.other, "where": each.where} for each in found]
+    found = topics_compare(compared_texts(older, before), compared_texts(newer, after))
+    rows = [{"sort": each.kind, "one": each.one, "other": each.other, "where": each.where} for each in found]
     gone = next(
         (
             f"The {name} topic {side.inactive_because}."

@@ -18,7 +18,7 @@ from memory.core.text import MAX_CATEGORIES, UNTITLED, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung
 from memory.models.expressions import salience_now_sql
-from memory.text.likeness import Saying
+from memory.text.likeness import ComparedTexts
 
 _TOPICS_SQL = f"""
 SELECT t.id, s.path, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at, t.rung,
@@ -166,10 +166,10 @@ def fields_read(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[FieldRow]]:
     return found
 
 
-def saying_of(side: Side, fields: Sequence[FieldRow]) -> Saying:
+def compared_texts(side: Side, fields: Sequence[FieldRow]) -> ComparedTexts:
     """Return the text of a topic for comparison. The title of an untitled topic is left out."""
     title = "" if side.title.casefold() == UNTITLED else side.title
-    return Saying(title, side.summary, {each.name: each.value for each in fields})
+    return ComparedTexts(title, side.summary, {each.name: each.value for each in fields})
 
 
 def survivor_first(sides: Sequence[Side]) -> tuple[Side, Side]:

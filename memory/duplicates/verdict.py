@@ -6,7 +6,7 @@ from typing import Any
 
 from memory.core.policy_values import Knobs
 from memory.text.folding import fold
-from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
+from memory.text.likeness import ComparedTexts, Difference, topics_compare, words_shared
 from memory.text.stems import subject
 
 # Vectors alone do not decide: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
@@ -48,12 +48,12 @@ class PairVerdict:
 
 
 def pair_judge(
-    one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
+    one: ComparedTexts, other: ComparedTexts, *, cosine: float | None, same_title: bool, knobs: Knobs
 ) -> PairVerdict | None:
     """Return the verdict on two topics, None for neither. ``cosine`` is None without a vector."""
     near = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
-    differences = sayings_differ(one, other)
+    differences = topics_compare(one, other)
     rows = [_row(each) for each in differences]
     if same_title or (near and _one_fact(one, other, differences)):
         if not near:
@@ -95,21 +95,21 @@ def _cut(text: str) -> str:
 
 def _row(difference: Difference) -> dict[str, Any]:
     return {
-        "sort": difference.sort,
+        "sort": difference.kind,
         "one": difference.one[:200],
         "other": difference.other[:200],
         "where": difference.where,
     }
 
 
-def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
+def _one_fact(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference]) -> bool:
     """Return whether two near texts may be one fact, equal or with another value."""
     if len(differences) <= FEW:
         return True
     return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
 
 
-def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], *, near: bool) -> bool:
+def _one_subject(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference], *, near: bool) -> bool:
     """Return whether two texts have one subject: they share enough words, or their grammatical subject and a name."""
     if _firm(differences) > MOST_FIRM:
         return False
@@ -121,8 +121,8 @@ def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], 
 
 
 def _firm(differences: Sequence[Difference]) -> int:
-    return sum(each.sort in FIRM for each in differences)
+    return sum(each.kind in FIRM for each in differences)
 
 
-def _text(saying: Saying) -> str:
-    return "\n".join((saying.title, saying.summary, *saying.fields.values()))[:SUBJECT_CHARS]
+def _text(texts: ComparedTexts) -> str:
+    return "\n".join((texts.title, texts.summary, *texts.fields.values()))[:SUBJECT_CHARS]

@@ -9,6 +9,7 @@ _WORDS = {
     "schedule_changed": "Job rescheduled",
     "schedule_paused": "Job paused",
     "schedule_resumed": "Job resumed",
+    "sign_in_link_made": "Sign-in link made",
 }
 _JOBS = ("extraction", "study", "import", "verification")
 # All actions, for completion.
@@ -39,6 +40,11 @@ ACTIONS = (
     "forgetting_resumed",
     "key_created",
     "key_revoked",
+    "person_invited",
+    "person_role_changed",
+    "person_disabled",
+    "person_enabled",
+    "password_set",
     "job_retried",
     "exported",
     "imported",

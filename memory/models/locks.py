@@ -26,6 +26,7 @@ class Lock(IntEnum):
     COUNT_STUDIES = 11
     STUDY = 12  # By name of a study or of a turn.
     AGENT_RELEASE = 13  # What agents may release depends on what they have released.
+    PEOPLE = 14  # Whether an administrator remains depends on the other changes.
 
 
 def lock_wait(lock: Lock, name: str = "") -> None:

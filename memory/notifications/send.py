@@ -159,23 +159,29 @@ def _headers(delivery_id: uuid.UUID, body: bytes, secret: str) -> dict[str, str]
 
 def mail_send(delivery: NotificationDelivery) -> str:
     """Send a message as mail. Raises ``SendFailed``. No query."""
-    if not settings.EMAIL_HOST:
-        raise SendFailed("MEMSTATE_MAIL_HOST is not set.")
     message = delivery.message
     what = EVENTS.get(message["event"], "Test")
     over = "Over: " if message["phase"] == "over" else ""
-    mail = EmailMessage(
-        subject=f"[MemState] {over}{what}",
-        body=f"{message['text']}\n\nScope: {message['scope']}\nPage in the console: {message['page']}\n",
-        to=[delivery.target.address],
-        headers={"Message-ID": f"<{delivery.pk}@memstate>", "Date": formatdate(localtime=False)},
+    mail_post(
+        EmailMessage(
+            subject=f"[MemState] {over}{what}",
+            body=f"{message['text']}\n\nScope: {message['scope']}\nPage in the console: {message['page']}\n",
+            to=[delivery.target.address],
+            headers={"Message-ID": f"<{delivery.pk}@memstate>", "Date": formatdate(localtime=False)},
+        )
     )
+    return "The mail server took it."
+
+
+def mail_post(mail: EmailMessage) -> None:
+    """Hand a mail to the mail server, which may take ``EMAIL_TIMEOUT`` seconds. Raises ``SendFailed``. No query."""
+    if not settings.EMAIL_HOST:
+        raise SendFailed("MEMSTATE_MAIL_HOST is not set.")
     try:
         mail.send()
     # smtplib raises OSError and its own subclasses of it; Django raises ValueError for an address it cannot encode.
     except (OSError, ValueError) as problem:
         raise SendFailed(f"The mail server refused it ({type(problem).__name__}).") from None
-    return "The mail server took it."
 
 
 def deliveries_last(most: int) -> list[NotificationDelivery]:

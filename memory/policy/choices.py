@@ -7,7 +7,7 @@ from memory.core.scopes import scope_normalize
 from memory.policy.draft_steps import draft_start, draft_with_preset
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_rows, effective_as_json, rule_sentence
-from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.shipped_rule_sets import RULE_SET_LABELS, SHIPPED_RULE_SETS
 
 
 def presets_offered(scope: str) -> list[dict[str, Any]]:
@@ -52,6 +52,7 @@ def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
+            "label": RULE_SET_LABELS[name],
             "rules": [{"name": rule.name, "words": rule_sentence(rule), "json": rule.as_json()} for rule in rules],
             "holding": sum(rule.name in holding for rule in rules),
         }

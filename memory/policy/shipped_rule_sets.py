@@ -75,6 +75,14 @@ SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
     ),
 }
 
+# Their names for people.
+RULE_SET_LABELS: Mapping[str, str] = {
+    "ttl_by_kind": "Time to live by kind",
+    "graduated_retention": "Retention in steps",
+    "auto_pin": "Pin what may save a life",
+    "scope_and_age": "Old projects",
+}
+
 
 @lru_cache(maxsize=1000)
 def preset_rules(preset: str, *, scope: str) -> tuple[Rule, ...]:

@@ -1,6 +1,8 @@
-"""Aliases: finds statements that two names belong to one person or thing."""
+"""Finds statements that two names belong to one person or thing."""
 
 import re
+
+from memory.text.lazy_pattern import lazy_pattern
 
 # A name: capitalised words (with particles such as "van"), words in another script, a quotation, a handle, or a code
 # with a digit.
@@ -61,15 +63,15 @@ _BOTH = (
 )
 _POSSESSED = rf"{_name(1)}['’]s\s+{_NOUNS}\s+(?:is|was|:)\s+{_name(2)}"
 _SPELLING = rf"{_NOUNS}\s+(?:of|for)\s+(?:the\s+name\s+)?{_name(1)}\s+(?:is|reads|:|=)\s+{_name(2)}"
-_STATEMENTS = tuple(map(re.compile, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
+_STATEMENTS = tuple(map(lazy_pattern, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
 # "Samir (سمير)": the same name in two scripts.
-_TWO_SCRIPTS = re.compile(
+_TWO_SCRIPTS = lazy_pattern(
     rf"(?:({_WORDS})\s*[(（\[]\s*({_FOREIGN})|({_FOREIGN})\s*[(（\[]\s*({_UPPER}(?:\s{_UPPER}){{0,5}}))\s*[)）\]]"
 )
 _MOST_CHARS = 20_000
-_SPACES = re.compile(r"\s{2,}")
+_SPACES = lazy_pattern(r"\s{2,}")
 # A cheap test: without one of these, a text in ASCII states no alias.
-_SIGNS = re.compile(
+_SIGNS = lazy_pattern(
     r"known|alias|a\.?\s?k\.?\s?a|same|going|goes|nick|name|nee|born|identical|short|abbrev|written|spel|trans|romani|"
     r"called|script|letters|alphabet|bekannt|conhecid|dite? |detto|=|\bin (?:latin|english)",
     re.IGNORECASE,

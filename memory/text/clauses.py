@@ -1,7 +1,7 @@
 """Clauses: splits an English sentence into independent facts, and removes one of them from the sentence.
 
-"Anna lives in Oslo and works at Telenor." holds two facts; without the first, "Anna works at Telenor." remains. Where
-the grammar is unclear, a sentence is one fact, because a wrong split changes its meaning.
+"Anna lives in Oslo and works at Telenor." states two facts. If the first is removed, "Anna works at Telenor." remains.
+A sentence with unclear grammar is one fact, because a wrong split would change its meaning.
 """
 
 import re
@@ -12,13 +12,13 @@ from functools import lru_cache
 from memory.text.grammar import NOMINAL, OPENING, SURE, Word, verb_place, words_tag
 
 _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
-# Without one of these a sentence is one fact, and its grammar need not be read.
+# A sentence without any of these is one fact; its grammar is not parsed.
 _JOINTS = re.compile(rf"[,;]|\b(?:{'|'.join(sorted(_JOINING))})\b", re.IGNORECASE)
 _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
 _POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
 _OWNED = frozenset({"his", "her", "their", "its"})
-# "between Rome and Paris", "both tea and coffee" are not divided.
+# Phrases such as "between Rome and Paris" and "both tea and coffee" are not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
 MAX_WORDS = 120
 MAX_SUBJECT = 6
@@ -30,8 +30,8 @@ _BEGINS_OWNED = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One fact of a sentence. ``text`` is understandable on its own; ``start`` and ``end`` are its span in the
-    sentence, with the conjunction before it. An ``item`` is one of several things in a list."""
+    """One fact of a sentence. ``text`` is understandable on its own. ``start`` and ``end`` are the span of the fact in
+    the sentence, including the conjunction before it. ``item`` is true if the fact is about one thing of a list."""
 
     text: str
     start: int
@@ -61,7 +61,7 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
 
 
 def _semicolons(sentence: str) -> tuple[Clause, ...]:
-    """Divide "Server kiwi has 64 GB; it sits in rack 5." and "db-7: 16 CPUs; patched on Thursdays." """
+    """Divide a sentence at semicolons: "Server kiwi has 64 GB; it sits in rack 5.", "db-7: 16 CPUs; 3 disks." """
     pieces = _PIECE.findall(sentence)
     if len(pieces) < 2 or not all(len(piece.strip(" ;")) > 2 for piece in pieces):
         return ()
@@ -81,7 +81,7 @@ def _semicolons(sentence: str) -> tuple[Clause, ...]:
 
 
 def subject_phrase(sentence: str) -> str:
-    """Return the words before the first finite verb; empty without a verb, or if they are more than ``MAX_SUBJECT``."""
+    """Return the words before the first finite verb. Empty without a verb, or for more than ``MAX_SUBJECT`` words."""
     words = words_tag(sentence[:400])
     verb = verb_place(words)
     phrase = "" if verb is None else sentence[: words[verb].start].strip()
@@ -101,20 +101,17 @@ def pronoun_replaced(text: str, subject: str) -> str:
     return f"{subject}{text[found.end() :]}" if found else text
 
 
-def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
-    """Return ``sentence`` without one of its ``clauses``; empty if it has only one."""
-    rest = [clause for at, clause in enumerate(clauses) if at != gone]
-    if not rest:
-        return ""
-    if any(clause.end - clause.start >= len(sentence) for clause in clauses):
-        return " ".join(_ended(clause.text) for clause in rest)
-    if rest[0].item:
-        return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
-    if gone == 0:
+def clause_removed(sentence: str, clauses: Sequence[Clause], removed: int) -> str:
+    """Return ``sentence`` without the clause at index ``removed``; empty if there is no other clause."""
+    rest = [clause for at, clause in enumerate(clauses) if at != removed]
+    whole = any(clause.end - clause.start >= len(sentence) for clause in clauses)
+    if len(rest) == 1 and rest[0].item and not whole:
+        return rest[0].text
+    if removed == 0 or whole or rest[0].item:
         return " ".join(_ended(clause.text) for clause in rest)
     # Later clauses may take their subject from the removed one, so each becomes a sentence of its own.
-    left = sentence[: clauses[gone].start].strip().rstrip(" ,;")
-    return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[gone + 1 :])])
+    left = sentence[: clauses[removed].start].strip().rstrip(" ,;")
+    return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[removed + 1 :])])
 
 
 def _ended(text: str) -> str:
@@ -131,9 +128,9 @@ def _first_verb(words: Sequence[Word]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a fact begins: ``joint`` is the conjunction, ``first`` its own first word, ``start`` the first word after
-    adverbs such as "never". ``subject``: that of the fact before (``shared``), that with its verb (``verb``), or its
-    ``own``."""
+    """The beginning of a fact, as indexes of words: ``joint`` is the conjunction or comma, ``first`` the first word of
+    the fact, ``start`` its first word after adverbs such as "never". ``subject`` is ``shared`` if the fact has the
+    subject of the fact before it, ``verb`` if it also has the verb of that fact, and ``own`` otherwise."""
 
     joint: int
     first: int
@@ -161,9 +158,9 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
                 first = start + 1
             joins = joins or words[start].text.casefold() in _JOINING
             start += 1
-        subject = _kind(words, verb, start, certain=joins)
+        subject = _cut_subject(words, verb, start, certain=joins)
         if at == verb + 1 and subject == "shared":
-            # "compiles and tests our code": both verbs have the object.
+            # In "compiles and tests our code", the object belongs to both verbs.
             subject = ""
         if subject and not _TOGETHER.search(" ".join(word.text for word in words[max(0, at - 4) : at])):
             cuts.append(_Cut(at, first, start, subject))
@@ -171,7 +168,7 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
     return cuts
 
 
-def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str:
+def _cut_subject(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str:
     """Return the ``subject`` of a cut at ``start``; empty if no fact begins there."""
     if start >= len(words):
         return ""
@@ -182,7 +179,7 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         return "shared"
     if first.tag in ("VVD", "VVN"):
         passive = [word for word in words[verb + 1 : verb + 4] if word.tag == "VVN"]
-        # "was born in Ulm, studied in Jena": only the first is passive.
+        # In "was born in Ulm, studied in Jena", only the first verb is passive.
         auxiliary = words[verb].lemma in ("be", "have") and bool(passive) and passive[0].text != "born"
         certain = certain or (bool(passive) and passive[0].text == "born")
         if auxiliary and certain:
@@ -210,7 +207,7 @@ def _own_subject(words: Sequence[Word], start: int) -> bool:
 
 
 def _begins(words: Sequence[Word], at: int) -> bool:
-    """Return whether the word at ``at`` is the verb of a subject."""
+    """Return whether the word at ``at`` is a finite verb after its subject."""
     return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
 
 
@@ -240,7 +237,7 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
 
 
 def _owner(words: Sequence[Word]) -> str:
-    """Return the name that is the subject or its owner: Anna in "Anna" and in "Anna's dentist"."""
+    """Return the name in a subject that is a name or begins with a possessive: Anna in "Anna" and "Anna's dentist"."""
     ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
     owns = ends == len(words) or words[ends].tag == "POS"
     return " ".join(word.text for word in words[:ends]) if owns else ""
@@ -260,7 +257,7 @@ def _capital(text: str) -> str:
 
 
 def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
-    """Divide "Anna likes tea, coffee and milk.": a fact for each thing."""
+    """Divide a list into one fact for each thing: "Anna likes tea, coffee and milk." """
     joint = next((at for at, word in enumerate(words) if word.text.casefold() == "and"), 0)
     if joint < verb or _TOGETHER.search(sentence):
         return ()

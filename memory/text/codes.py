@@ -40,8 +40,8 @@ MOST_GROUPS: Final = 8
 def codes_find(text: str) -> dict[str, int]:
     """Return the codes of ``text`` by canonical form, each with its number of runs of letters or digits.
 
-    A code of several words is found from each of its words on; a word that is a code is not joined with others. Linear
-    in the length of the text.
+    Every run of up to ``MOST_WORDS`` neighbouring words with letters and numbers is a code. A word that is a code by
+    itself is not joined with others. Linear in the length of the text.
     """
     folded = fold(humps_split(text, "_"))
     tokens = [(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(folded)]
@@ -66,9 +66,10 @@ def codes_find(text: str) -> dict[str, int]:
 
 @lru_cache(maxsize=8_192)
 def codes_solid(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the long codes of ``text`` without separators: those written without any, and those written in groups.
+    """Return (solid, grouped): the long codes that ``text`` writes without separators, and those that it writes in
+    groups. Both are returned without separators.
 
-    A code of the first set equals the same code of either set; two codes in groups are compared by ``codes_find``.
+    A solid code equals the same code in either set. Two grouped codes are compared by ``codes_find`` instead.
     """
     folded = fold(text)
     solid = {match.group() for match in _SOLID.finditer(folded)}

@@ -1,7 +1,7 @@
-"""Folding: normalizes texts so that spellings of the same words are equal.
+"""Normalizes texts, so that different spellings of the same words become equal.
 
-Folding ignores case, width, accents, the shape of quotes and dashes, and the amount of space between words. Letters of
-different scripts that look alike stay different, such as the Cyrillic and the Latin "a".
+The normalized form has no case, width and accents, one shape of quotes and of dashes, and one space between words.
+Letters of different scripts that look alike stay different, such as the Cyrillic and the Latin "a".
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Parts of speech: which word of an English sentence is a verb, a name, a determiner.
+"""Finds the part of speech of each word in an English sentence: verb, name, determiner, ...
 
 The tagger is HanTa (the Hanover Tagger, Wartena 2019), with the tags of the British National Corpus (C5): ``NP0`` is a
 name, ``VVZ`` a verb in the third person, ``CJC`` a conjunction. The tags are not reliable for other languages.
@@ -94,8 +94,8 @@ def has_verb(text: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def word_tags(word: str) -> tuple[str, ...]:
-    """Return the likely parts of speech of a single word, most likely first; empty if the tagger does not know it, and
-    for words in other scripts or longer than ``LONGEST_TAGGED``. About 50 microseconds, once per word."""
+    """Return the likely parts of speech of a single word, most likely first. Empty for words that the tagger does not
+    know, in other scripts, or longer than ``LONGEST_TAGGED``. About 50 microseconds, once per word."""
     if not word or not _readable(word):
         return ()
     with _LOCK:
@@ -107,8 +107,8 @@ def word_tags(word: str) -> tuple[str, ...]:
 
 
 def _readable(text: str) -> bool:
-    """Return whether the tagger can process a word. It tries every decomposition, which takes minutes for a word of a
-    thousand letters."""
+    """Return whether the tagger can process a word. The tagger tries every decomposition of a word; a word of a
+    thousand letters would take minutes."""
     return len(text) <= LONGEST_TAGGED and all(letter < "\u0250" for letter in text.replace("’", "'"))
 
 

@@ -1,7 +1,7 @@
 """The layout of a text: paragraphs, lists, headings, tables, code, and the speakers of a transcript.
 
-Every character except white space belongs to exactly one block, with its marks: bullets, ``>``, ``#``, the name of a
-speaker. The offset of each character is kept, so that every part of a block can be located in the text.
+Every character except white space belongs to exactly one block. A block includes its marks: bullets, ``>``, ``#``, the
+name of a speaker. The offset of each character is kept, so that every part of a block can be located in the text.
 """
 
 import re
@@ -15,7 +15,7 @@ from memory.text.word_lists import wordset
 
 Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
 
-# Shorter lines of prose that end without a full stop are not wrapped.
+# The assumed least width of wrapped lines, in characters.
 WRAPPED_FROM = 50
 # The usual difference in width between lines that were wrapped by hand.
 RAGGED = 10
@@ -35,7 +35,7 @@ _WHEN = (
 )
 _NAME = r"(?:[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}|\+\d[\d ()-]{6,20}\d)"
 # 10:02 Anna: hello | **Anna** (10:02): hello | <anna> hello
-_TURN = re.compile(
+_MESSAGE = re.compile(
     rf"\s*{_WHEN}(?:(?:\*\*|__)?(?P<name>{_NAME})(?:\*\*|__)?(?:\s?[(\[][^)\]\n]{{1,30}}[)\]])?"
     rf"\s?[:：](?:\*\*|__)?(?=\s|[^\x00-\x7f])\s*|<(?P<nick>[^<>\s]{{1,30}})>\s+)"
 )
@@ -61,8 +61,8 @@ _KEYS = wordset(
 
 @dataclass(slots=True)
 class Block:
-    """A paragraph, item, heading, row or other unit of the text. ``places`` are the offsets of the characters of its
-    text. ``start`` and ``end`` include the marks."""
+    """A paragraph, item, heading, row or other unit of the text. ``start`` and ``end`` include the marks. ``offsets``
+    has the offset of each character of ``text`` in the whole text."""
 
     kind: Kind
     start: int
@@ -70,7 +70,7 @@ class Block:
     # The lines of the text, and the last one that is not empty.
     parts: list[str] = field(default_factory=list)
     last: str = ""
-    places: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
     speaker: str | None = None
     # The heading above a paragraph; for an item, preferably the line with a colon above the list.
     under: str = ""
@@ -80,7 +80,8 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The text of the block, without marks and with lines joined. Joined only once, because lines may be many."""
+        """The text of the block, without marks and with lines joined."""
+        # The lines are joined once, because there may be many.
         if len(self.parts) > 1:
             self.parts = ["".join(self.parts)]
         return self.parts[0] if self.parts else ""
@@ -94,17 +95,17 @@ def blocks_find(content: str) -> list[Block]:
 def speakers_find(content: str) -> set[str]:
     """Return the names of speakers, as written; empty unless ``content`` is a transcript.
 
-    Labels such as "Phone: 555" do not count. A transcript has one name that occurs more than once with spoken language,
-    or two names with spoken language.
+    Labels such as "Phone: 555" do not count. In a transcript, one speaker speaks more than once, or two speakers speak,
+    in the words of spoken language.
     """
     times: Counter[str] = Counter()
     spoken: set[str] = set()
     for start, end in _lines(content):
-        # An item of a list that begins with a name is a note about that person, not a turn.
-        turn = _turn(content, _unquoted(content, start, end), end)
-        if turn is None:
+        # An item of a list that begins with a name is a note about that person, not a message.
+        message = _message(content, _unquoted(content, start, end), end)
+        if message is None:
             continue
-        name, begin = turn
+        name, begin = message
         text = content[begin:end]
         times[name] += 1
         if _SPOKEN.search(text) or name.lower() in ROLES:
@@ -162,12 +163,13 @@ class _Layout:
         at = _unquoted(self.content, start, end)
         if heading := _HEADING.match(self.content, at, end):
             self.open, self.lead_in = None, ""
-            self._heading(self._new("heading", start, end, heading.end()))
+            block = self._new("heading", start, end, heading.end())
+            self.heading = block.text.strip().rstrip("#").strip()
             return
         item = _ITEM.match(self.content, at, end)
-        if (turn := _turn(self.content, at, end)) and turn[0] in self.speakers:
-            self.speaker = ROLES.get(turn[0].lower(), turn[0])
-            self.open = self._new("prose", start, end, turn[1])
+        if (message := _message(self.content, at, end)) and message[0] in self.speakers:
+            self.speaker = ROLES.get(message[0].lower(), message[0])
+            self.open = self._new("prose", start, end, message[1])
             self.lead_in = ""
         elif item:
             self.open = self._new("item", start, end, item.end())
@@ -185,12 +187,8 @@ class _Layout:
         self.lead_in = ""
         self.open = self._new("prose", start, end, at)
 
-    def _heading(self, block: Block) -> None:
-        block.kind = "heading"
-        self.heading = block.text.strip().rstrip("#").strip()
-
     def _continues(self, block: Block, at: int, end: int) -> bool:
-        """Return whether a line continues the paragraph or item above it, which was wrapped."""
+        """Return whether a line continues the paragraph or item above it, because that one was wrapped."""
         before, line = block.last, self.content[at:end].strip()
         if not before or not line or line[0].islower():
             return True
@@ -221,16 +219,17 @@ class _Layout:
         # Wrapped lines are joined with white space, except in Chinese and Japanese.
         if block.parts and not _unspaced(block.last[-1:], text[:1]):
             block.parts.append("\n")
-            block.places.append((marked if marked is not None else at) - 1)
+            block.offsets.append((marked if marked is not None else at) - 1)
         if text:
             block.parts.append(text)
             block.last = text
-        block.places.extend(range(at, at + len(text)))
+        block.offsets.extend(range(at, at + len(text)))
         block.end = max(block.end, end)
 
 
-def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
-    found = _TURN.match(content, at, end)
+def _message(content: str, at: int, end: int) -> tuple[str, int] | None:
+    """Return (speaker, start of the text) if a line has the form of a message."""
+    found = _MESSAGE.match(content, at, end)
     if found is None or found.end() >= end:
         return None
     name = found["name"] or found["nick"]
@@ -243,7 +242,7 @@ def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
 
 
 def _width(content: str) -> int:
-    """Return the width at which lines are wrapped: that of the widest line continued in lower case."""
+    """Return the width at which lines are wrapped: that of the widest line before a line in lower case."""
     lines = [content[start:end].rstrip() for start, end in _lines(content)]
     wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
     return max(wrapped, default=WRAPPED_FROM + RAGGED)

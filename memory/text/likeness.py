@@ -1,35 +1,37 @@
-"""Likeness: whether two texts state the same in other words, or differ in something that matters. Pure Python.
+"""Decides whether two texts state the same in other words, or differ in something that matters. Pure Python.
 
-Two texts state the same if every word of either occurs in the other and the roles of the words are the same. Case,
-punctuation, accents, filler words, word order, plurals, usual abbreviations, spelling variants and typing errors are
-ignored. Every other difference counts, so that people decide in case of doubt (docs/duplicates.md).
+Two texts state the same if each word of one text occurs in the other with the same role. Case, punctuation, accents,
+filler words, word order, plurals, usual abbreviations, spelling variants and typing errors are ignored. Every other
+difference counts, so that people decide in case of doubt (docs/duplicates.md).
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from typing import Final
 
 from memory.text.folding import fold
 from memory.text.likeness_order import order_differs
-from memory.text.likeness_tokens import Sort, Token, tokens_read
+from memory.text.likeness_tokens import Kind, Token, tokens_read
 from memory.text.likeness_words import DIRECTED, SAME, SUBJECTS
 from memory.text.vocabulary import word_known
 
-SORTS: Final[tuple[Sort, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
-# The most differences to list; texts that differ in more are different texts.
-MOST_LISTED = 40
-# Longer texts are only compared for equality.
-MOST_COMPARED = 20_000
+KINDS: Final[tuple[Kind, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
+# The most differences that are returned, and the most unmatched words that are compared for inflections and typing
+# errors.
+MAX_DIFFERENCES = 40
+# Texts with more characters are only compared for equality.
+MAX_COMPARED_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference that matters. ``one`` and ``other`` are the words as written, empty if a side has no counterpart;
-    the spans are their places in ``where``: "title", "summary" or the name of a field."""
+    """A difference that matters. ``one`` and ``other`` are the words as written in the two texts; one of them is empty
+    if its text has no such word. ``where`` is "title", "summary" or the name of a field. The spans are those of the
+    words in that text."""
 
-    sort: Sort
+    kind: Kind
     one: str
     other: str
     where: str = ""
@@ -38,7 +40,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class ComparedTexts:
     """The texts of a topic: title, summary, and the current values of its fields by name."""
 
     title: str
@@ -46,34 +48,36 @@ class Saying:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-def sayings_differ(one: Saying, other: Saying) -> list[Difference]:
+def topics_compare(one: ComparedTexts, other: ComparedTexts) -> list[Difference]:
     """Return the differences that matter between two topics, in title, summary and common fields.
 
     Fields of only one topic do not count, because a merge keeps them. Linear in the length of the texts.
     """
-    found = differences_that_matter(one.title, other.title)
+    found = _differences_in("title", one.title, other.title)
     if one.summary or other.summary:
-        together = differences_that_matter(_whole(one), _whole(other))
-        # Words in the title of one and in the summary of the other are no difference.
-        found = together if not together else [*_placed(found, "title"), *_placed(_of_summary(one, other), "summary")]
-        found = found or _placed(together, "summary")
-    else:
-        found = _placed(found, "title")
+        # The title of one topic may say what the summary of the other says.
+        together = _differences_in("summary", f"{one.title}\n{one.summary}", f"{other.title}\n{other.summary}")
+        found = (found + _differences_in("summary", one.summary, other.summary) or together) if together else []
     for name in sorted(one.fields.keys() & other.fields.keys()):
-        found += _placed(differences_that_matter(one.fields[name], other.fields[name]), name)
+        found += _differences_in(name, one.fields[name], other.fields[name])
     return found
 
 
-def differences_that_matter(one: str, other: str) -> list[Difference]:
-    """Return the differences that could make two texts two facts; empty if they state the same in other words.
+def _differences_in(where: str, one: str, other: str) -> list[Difference]:
+    return [replace(each, where=where) for each in differences_that_matter(one, other)]
 
-    These are words without a counterpart in the other text, by sort: negation, number, date, identifier, name, word; or
-    ``order`` if only the roles of words differ. Linear in the length of the texts; of the words that differ,
-    ``MOST_LISTED`` are compared.
+
+def differences_that_matter(one: str, other: str) -> list[Difference]:
+    """Return the differences because of which two texts may state different facts. The list is empty if both texts say
+    the same in other words.
+
+    A difference is a word without a counterpart in the other text. Its kind is that of the word, such as ``number``. If
+    only the roles of words differ, there is one difference of the kind ``order``. At most ``MAX_DIFFERENCES`` are
+    returned. Linear in the length of the texts.
     """
     if fold(one) == fold(other):
         return []
-    if len(one) > MOST_COMPARED or len(other) > MOST_COMPARED:
+    if len(one) > MAX_COMPARED_CHARS or len(other) > MAX_COMPARED_CHARS:
         return [Difference("word", "a long text", "another long text")]
     left, right = tokens_read(one), tokens_read(other)
     pairs, only_left, only_right = _match(left, right)
@@ -88,7 +92,8 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The common words of two texts: their share of the shorter text, and how many are words and how many names."""
+    """The common words of two texts: their share of the words of the shorter text, the number of ordinary words among
+    them, and the number of names."""
 
     share: float
     words: int
@@ -102,8 +107,8 @@ def words_shared(one: str, other: str) -> Shared:
     least = min(len(left), len(right))
     return Shared(
         len(shared) / least if least else 0.0,
-        sum(token.sort == "word" for token in shared),
-        sum(token.sort == "name" for token in shared),
+        sum(token.kind == "word" for token in shared),
+        sum(token.kind == "name" for token in shared),
     )
 
 
@@ -111,13 +116,14 @@ def _content_tokens(text: str) -> list[Token]:
     ignored = SUBJECTS | DIRECTED
     return [
         token
-        for token in tokens_read(text[:MOST_COMPARED])
-        if token.sort not in ("negation", "date") and token.key not in ignored
+        for token in tokens_read(text[:MAX_COMPARED_CHARS])
+        if token.kind not in ("negation", "date") and token.key not in ignored
     ]
 
 
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:
-    """Return the indexes of matching words, and the words of either side without a counterpart."""
+    """Return (pairs, only left, only right). ``pairs`` maps indexes of words in ``left`` to those of matching words in
+    ``right``; the lists have the words without a match."""
     pairs: dict[int, int] = {}
     places: dict[str, deque[int]] = defaultdict(deque)
     for place, token in enumerate(right):
@@ -129,8 +135,8 @@ def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int
     loose_left = [place for place in range(len(left)) if place not in pairs]
     loose_right = [place for place in range(len(right)) if place not in taken]
     for same in (_inflected, _mistyped):
-        for place in list(loose_left[:MOST_LISTED]):
-            partner = next((other for other in loose_right[:MOST_LISTED] if same(left[place], right[other])), None)
+        for place in list(loose_left[:MAX_DIFFERENCES]):
+            partner = next((other for other in loose_right[:MAX_DIFFERENCES] if same(left[place], right[other])), None)
             if partner is not None:
                 pairs[place] = partner
                 loose_left.remove(place)
@@ -143,13 +149,13 @@ def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int
 
 
 def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequence[Token]) -> list[Token]:
-    """Return the unmatched words without repetitions of words that the other side has too; numbers are kept."""
+    """Return the unmatched words, except words and names that the other text has at another place."""
     known = {_stem(token) for token in others}
     keys = {token.key for token in others}
     return [
         own[place]
         for place in loose
-        if own[place].sort not in ("word", "name")
+        if own[place].kind not in ("word", "name")
         or not (own[place].key in keys or (not own[place].capital and _stem(own[place]) in known))
     ]
 
@@ -157,7 +163,7 @@ def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequenc
 def _joined(
     own: Sequence[Token], others: Sequence[Token], loose: Sequence[int], other_loose: Sequence[int]
 ) -> list[int]:
-    """Return the unmatched words without those that the other side writes as two words or as one: "data base"."""
+    """Return the unmatched words without compounds that the other text writes in another way: "data base"."""
     whole = Counter(others[place].key for place in other_loose if others[place].soft)
     doubles = {
         others[one].key + others[two].key
@@ -184,11 +190,11 @@ def _stem(token: Token) -> str:
 
 def _inflected(one: Token, other: Token) -> bool:
     # Capitalised words are names, and "Mark" and "Marks" are two names.
-    return one.sort == other.sort == "word" and not (one.capital and other.capital) and _stem(one) == _stem(other)
+    return one.kind == other.kind == "word" and not (one.capital and other.capital) and _stem(one) == _stem(other)
 
 
 def _mistyped(one: Token, other: Token) -> bool:
-    """Return whether one of two words is a misspelling of the other, and not another known word."""
+    """Return whether one of two words is unknown and a misspelling of the other."""
     if not (one.soft and other.soft) or one.capital or other.capital or min(len(one.key), len(other.key)) < 5:
         return False
     known = word_known(one.key), word_known(other.key)
@@ -212,21 +218,21 @@ def _one_edit(one: str, other: str) -> bool:
 
 
 def _without_subjects(left: list[Token], right: list[Token]) -> tuple[list[Token], list[Token]]:
-    ours, theirs = ({token.key for token in side} & SUBJECTS for side in (left, right))
-    if ours and theirs:
-        return left, right
-    return [token for token in left if token.key not in SUBJECTS], [t for t in right if t.key not in SUBJECTS]
+    """Remove the pronouns, unless both texts have some."""
+    other_left, other_right = ([token for token in side if token.key not in SUBJECTS] for side in (left, right))
+    both = len(other_left) < len(left) and len(other_right) < len(right)
+    return (left, right) if both else (other_left, other_right)
 
 
 def _differences(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
     found: list[Difference] = []
-    for sort in SORTS:
-        ours = [token for token in left if token.sort == sort]
-        theirs = [token for token in right if token.sort == sort]
-        for one, other in zip_longest(ours, theirs):
+    for kind in KINDS:
+        for one, other in zip_longest(
+            (token for token in left if token.kind == kind), (token for token in right if token.kind == kind)
+        ):
             found.append(
                 Difference(
-                    sort,
+                    kind,
                     one.text if one else "",
                     other.text if other else "",
                     "",
@@ -234,16 +240,4 @@ def _differences(left: Sequence[Token], right: Sequence[Token]) -> list[Differen
                     other.span if other else None,
                 )
             )
-    return found[:MOST_LISTED]
-
-
-def _whole(saying: Saying) -> str:
-    return f"{saying.title}\n{saying.summary}"
-
-
-def _of_summary(one: Saying, other: Saying) -> list[Difference]:
-    return differences_that_matter(one.summary, other.summary)
-
-
-def _placed(found: Sequence[Difference], where: str) -> list[Difference]:
-    return [Difference(d.sort, d.one, d.other, where, d.one_span, d.other_span) for d in found]
+    return found[:MAX_DIFFERENCES]

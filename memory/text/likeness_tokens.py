@@ -23,11 +23,11 @@ from memory.text.likeness_words import (
 )
 from memory.text.vocabulary import name_known, word_known
 
-Sort = Literal["number", "date", "identifier", "name", "negation", "word", "order"]
+Kind = Literal["number", "date", "identifier", "name", "negation", "word", "order"]
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
-# Repetitions are bounded, because they are tried from every character of a text without spaces.
+# Repetitions are bounded, because the pattern is tried at every character of a text without spaces.
 _TOKEN: Final = re.compile(
     rf"""(?P<iso>\b\d{{4}}-\d\d?-\d\d?\b)
     |(?P<dmy>\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>\d{{4}})\b)?)
@@ -50,16 +50,16 @@ _JOIN: Final = re.compile(r"(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och))$", re.IG
 
 @dataclass(slots=True)
 class Token:
-    """A content word. ``key`` is equal for all its spellings; ``soft`` words may be inflected or misspelled; ``under``
-    is the preposition before it, such as "from"."""
+    """A content word. ``key`` is equal for all spellings. ``soft``: the word may be inflected or misspelled.
+    ``preposition`` precedes the word or its name, such as "from". ``listed``: the word continues a list."""
 
     text: str
     key: str
-    sort: Sort
+    kind: Kind
     span: tuple[int, int]
     soft: bool = False
     capital: bool = False
-    under: str = ""
+    preposition: str = ""
     listed: bool = False
 
 
@@ -67,60 +67,60 @@ def tokens_read(text: str) -> list[Token]:
     """Return the content words of a text in order."""
     plain = digits_plain(text)
     found: list[Token] = []
-    under, end = "", 0
+    preposition, end = "", 0
     for match in _TOKEN.finditer(plain):
         between = text[end : match.start()]
         initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
         # Only the end of a long white space is tested, because the pattern is tried from every position.
         if _END.search(between[-40:]):
-            under = ""
+            preposition = ""
         end = match.end()
         for token in _tokens(match, text, initial=initial):
             previous = found[-1] if found else None
             token.listed = (
                 previous is not None
-                and previous.sort == token.sort
+                and previous.kind == token.kind
                 # A subject begins a new clause, not another member of a list.
                 and token.key not in SUBJECTS
                 and bool(_JOIN.match(text[previous.span[1] : token.span[0]].strip()))
             )
-            if token.key in DIRECTED or token.sort == "negation":
-                under = token.key
+            if token.key in DIRECTED or token.kind == "negation":
+                preposition = token.key
                 if token.key in ("to", "about", "around"):
                     continue
             elif token.key in WEAK:
-                under = under or "in"
+                preposition = preposition or "in"
                 continue
             elif token.key in FILLERS:
                 continue
-            elif under:
-                token.under, under = under, ""
-            elif previous is not None and previous.under and token.capital and previous.capital:
+            elif preposition:
+                token.preposition, preposition = preposition, ""
+            elif previous is not None and previous.preposition and token.capital and previous.capital:
                 # "from New York": the preposition applies to all words of a name.
-                token.under = previous.under if not between.strip() else ""
-            elif previous is not None and previous.under and token.listed:
-                token.under = previous.under
+                token.preposition = previous.preposition if not between.strip() else ""
+            elif previous is not None and previous.preposition and token.listed:
+                token.preposition = previous.preposition
             found.append(token)
     return found
 
 
 def _tokens(match: re.Match[str], text: str, *, initial: bool) -> Iterator[Token]:
-    said, span = text[match.start() : match.end()], match.span()
+    written, span = text[match.start() : match.end()], match.span()
     group = match.lastgroup or "word"
     if (key := _date_key(match)) is not None:
-        yield Token(said, key, "date", span)
+        yield Token(written, key, "date", span)
     elif match["short"]:
-        yield Token(said, CONTRACTED[said.casefold()], "word", span)
+        yield Token(written, CONTRACTED[written.casefold()], "word", span)
     elif match["code"]:
-        yield Token(said, fold(said).rstrip("/.,:"), "identifier", span)
+        yield Token(written, fold(written).rstrip("/.,:"), "identifier", span)
     elif match["number"]:
-        yield from _number(match, said, span)
+        yield from _number(match, written, span)
     elif match["sign"]:
-        yield Token(said, said, "negation" if said in NEGATION_SIGNS else "word", span)
+        yield Token(written, written, "negation" if written in NEGATION_SIGNS else "word", span)
     elif group == "money":
-        yield Token(said, said, "number", span)
+        yield Token(written, written, "number", span)
     else:
-        yield from _word(said, span, initial=initial)
+        yield from _word(written, span, initial=initial)
 
 
 def _date_key(match: re.Match[str]) -> str | None:
@@ -139,47 +139,47 @@ def _date_key(match: re.Match[str]) -> str | None:
     return None
 
 
-def _number(match: re.Match[str], said: str, span: tuple[int, int]) -> Iterator[Token]:
+def _number(match: re.Match[str], written: str, span: tuple[int, int]) -> Iterator[Token]:
     number, unit = match["number"], (match["unit"] or "").casefold()
     if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", number):
         number = number.replace(",", "")
     if not unit or unit in ("st", "nd", "rd", "th"):
-        yield Token(said, number.lstrip("+") + unit, "number", span)
+        yield Token(written, number.lstrip("+") + unit, "number", span)
     elif unit in UNITS:
         middle = match.end("number")
-        yield Token(said[: middle - span[0]], number.lstrip("+"), "number", (span[0], middle))
-        yield Token(said[middle - span[0] :], SAME.get(unit, unit), "word", (middle, span[1]))
+        yield Token(written[: middle - span[0]], number.lstrip("+"), "number", (span[0], middle))
+        yield Token(written[middle - span[0] :], SAME.get(unit, unit), "word", (middle, span[1]))
     else:
-        yield Token(said, fold(said), "identifier", span)
+        yield Token(written, fold(written), "identifier", span)
 
 
-def _word(said: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]:
-    folded = fold(said)
+def _word(written: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]:
+    folded = fold(written)
     folded = CONTRACTED.get(folded, folded)
     if folded.endswith("n't"):
-        yield Token(said, folded.removesuffix("n't"), "word", span, soft=False)
-        yield Token(said, "not", "negation", span)
+        yield Token(written, folded.removesuffix("n't"), "word", span, soft=False)
+        yield Token(written, "not", "negation", span)
         return
     # Remove the ending of a possessive or a short verb: "Anna's".
     folded, _sign, ending = folded.partition("'") if not folded.startswith("o'") else (folded, "", "")
-    capital = said[:1] != said[:1].lower()
+    capital = written[:1] != written[:1].lower()
     if ending in ("d", "ll"):
-        yield Token(said, "would" if ending == "d" else "will", "word", span)
+        yield Token(written, "would" if ending == "d" else "will", "word", span)
     folded = folded.replace(".", "")
     single = folded.removesuffix("s")
     if (day := WEEKDAYS.get(folded) or WEEKDAYS.get(single)) and (len(folded) > 4 or capital):
         # "on Tuesday mornings" equals "on Tuesday morning".
-        yield Token(said, day, "date", span)
+        yield Token(written, day, "date", span)
     elif folded in NUMBERS:
-        yield Token(said, NUMBERS[folded], "number", span)
+        yield Token(written, NUMBERS[folded], "number", span)
     elif folded in NEGATIONS:
-        yield Token(said, "not" if folded in ("cannot", "no", "never") else folded, "negation", span)
+        yield Token(written, "not" if folded in ("cannot", "no", "never") else folded, "negation", span)
     elif folded in RELATIVE or single in RELATIVE:
-        yield Token(said, folded if folded in RELATIVE else single, "date", span)
+        yield Token(written, folded if folded in RELATIVE else single, "date", span)
     else:
         key = SAME.get(folded, folded)
         # A name may be in lower case, and any word is capitalised at the beginning of a sentence.
         name = name_known(folded) or (capital and not (initial and word_known(folded)))
-        soft = not name and (said.islower() or (initial and not said.isupper()))
-        sort: Sort = "identifier" if any(sign.isdigit() for sign in folded) else "name" if name else "word"
-        yield Token(said, key, sort, span, soft=soft and sort == "word", capital=capital)
+        soft = not name and (written.islower() or (initial and not written.isupper()))
+        kind: Kind = "identifier" if any(sign.isdigit() for sign in folded) else "name" if name else "word"
+        yield Token(written, key, kind, span, soft=soft and kind == "word", capital=capital)

@@ -19,7 +19,7 @@ FILLERS: Final = _words(
     "already currently indeed certainly definitely clearly note notes noted fyi btw eg ie etc "
     "and but it its 'll"
 )
-# Pronouns on one side only are no difference; different ones on both sides are: "he" and "she".
+# Pronouns in only one text do not count as a difference. Different pronouns in both texts do: "he" and "she".
 SUBJECTS: Final = _words("i you he she we they me him us them")
 # Prepositions of place and time. They are interchangeable, and words after them may move.
 WEAK: Final = _words("in on at for of during within inside")
@@ -65,7 +65,7 @@ _YEAR: Final = _pairs(
     "jan=1 feb=2 mar=3 apr=4 jun=6 jul=7 aug=8 sep=9 sept=9 oct=10 nov=11 dec=12"
 )
 MONTHS: Final = {name: int(number) for name, number in _YEAR.items()}
-# Relative times: different words are a difference, though the dates are unknown.
+# Relative times. Two different words are a difference, although the dates are unknown.
 RELATIVE: Final = _words(
     "today tomorrow yesterday tonight weekly daily monthly yearly annually hourly morning noon "
     "afternoon evening "

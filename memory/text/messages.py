@@ -1,4 +1,4 @@
-"""Mails and chats: finds the senders, and the lines that are layout: headers, signatures, quotations, notices."""
+"""Finds the senders of mails and chat messages, and lines without facts: headers, signatures, quotations, notices."""
 
 import re
 from bisect import bisect_right
@@ -26,7 +26,7 @@ _SIGN_OFF: Final = re.compile(
     r"med vennlig|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
     re.IGNORECASE,
 )
-# A line with only a name and a time, which some chats put above a message.
+# A line with only a name and a time. Some chat programs write such a line above each message.
 _SPEAKER_LINE: Final = re.compile(
     r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,3})(?: ?\([^)\n]{1,30}\))?\s+\[?\d{1,2}:\d{2}(?::\d{2})?"
     r"(?:\s?[AaPp]\.?[Mm]\.?)?\]?$"
@@ -34,7 +34,7 @@ _SPEAKER_LINE: Final = re.compile(
 _DASHES: Final = re.compile(r"\s*--\s*$")
 _RULE: Final = re.compile(r"\s*[-_=*]{5,}\s*$|\s*[-_=*]{3,}[^-_=*\n]{1,60}[-_=*]{3,}\s*$")
 _SYSTEM: Final = re.compile(
-    # Notices of a chat program have a time but no speaker.
+    # Notices of chat programs, which have a time but no speaker, and other lines without content.
     r"(?:\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?(?: - | )[^:]*$|"
     r"sent from my|get outlook for|(?::\w[\w+-]*:(?:[ \t]*\d+)?[ \t]*(?=:|$))+$|"
     r"#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
@@ -65,49 +65,49 @@ class Sender:
 
 
 def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
-    """Return ``content`` with blanks for headers, signatures and quotes of mails and for notices of chat programs; the
-    senders; and the numbers of blanked lines by reason."""
+    """Return (masked, senders, dropped). In ``masked``, spaces replace the headers, signatures and quotations of mails
+    and the notices of chat programs; all offsets stay. ``dropped`` counts the replaced lines by reason."""
     lines = content.splitlines(keepends=True)
     disclaimed = _disclaimed(lines)
     parts: list[str] = []
     senders: list[Sender] = []
     dropped: Counter[str] = Counter()
-    mail = any(_SENDER.match(line.strip()) for line in lines)
-    headed = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
-    speaking = set(headed) if len(headed) > 1 else set()
-    at, signing = 0, ""
+    is_mail = any(_SENDER.match(line.strip()) for line in lines)
+    names = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
+    speakers = set(names) if len(names) > 1 else set()
+    # ``signature`` is set after the first line of a signature. A signature lasts until the next header, quotation or
+    # rule; if it is a "name", it also ends before a long line.
+    at, signature = 0, ""
     for number, line in enumerate(lines):
         plain = line.strip().lstrip("*_")
         header, quote, rule = _HEADER.match(plain), _QUOTE.match(line), _RULE.match(line)
-        why = ""
+        reason = ""
+        if header or quote or rule:
+            signature = ""
         if found := _SENDER.match(plain):
             senders.append(Sender(at, found["name"].strip(), spoken=False))
         elif senders and not senders[-1].spoken and (found := _SUBJECT.match(plain)):
             senders[-1] = replace(senders[-1], subject=found["subject"])
-        elif (found := _SPEAKER_LINE.match(plain)) and found["name"] in speaking:
+        if (found := _SPEAKER_LINE.match(plain)) and found["name"] in speakers:
             senders.append(Sender(at, found["name"], spoken=True))
-            why = "header"
-        if header or quote or rule:
-            signing = ""
-        if why:
-            pass
+            reason = "header"
         elif quote:
-            why = "quote"
+            reason = "quote"
         elif header and len(plain) < 300:
-            why = "header"
+            reason = "header"
         elif rule or _SYSTEM.match(plain) or number in disclaimed:
-            why = "filler"
+            reason = "filler"
         elif _DASHES.match(line):
-            why, signing = "signature", "dashes"
+            reason, signature = "signature", "dashes"
         elif len(plain) < 60 and _SIGN_OFF.match(plain):
-            why, signing = "signature", "name" if mail else ""
-        elif signing == "dashes" or (signing == "name" and plain and len(plain) < 60):
-            why = "signature"
-        elif signing == "name" and plain:
-            signing = ""
-        gone = _ANYTHING if why else _EDITED
-        parts.append(gone.sub(lambda found: " " * len(found.group()), line))
-        dropped[why] += bool(why and plain)
+            reason, signature = "signature", "name" if is_mail else ""
+        elif signature == "dashes" or (signature == "name" and plain and len(plain) < 60):
+            reason = "signature"
+        elif signature == "name" and plain:
+            signature = ""
+        blanked = _ANYTHING if reason else _EDITED
+        parts.append(blanked.sub(lambda found: " " * len(found.group()), line))
+        dropped[reason] += bool(reason and plain)
         at += len(line)
     del dropped[""]
     return "".join(parts), senders, dropped

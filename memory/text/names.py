@@ -1,7 +1,7 @@
 """Finds names in texts: whole words in any script, never a part of a longer name.
 
-A name is compared word by word in its folded form, else in Latin letters, so that "Lukasz" matches "Łukasz", and a
-transliteration matches "Дмитрий". "Ann" does not match "Anna", "Anna" not "Anna-Lena", "node-1" not "node-1-b".
+The words of two names are compared without case and accents, then in Latin letters: "Lukasz" matches "Łukasz", and
+"Dmitriy" matches "Дмитрий". "Ann" does not match "Anna", nor "Anna" "Anna-Lena", nor "node-1" "node-1-b".
 """
 
 import re
@@ -15,8 +15,9 @@ from memory.text.word_lists import wordset
 
 # In scripts without spaces between words, each character is a word.
 _PIECE = re.compile(f"[{UNSPACED_SIGNS}]|[^{UNSPACED_SIGNS}]+")
-# Particles that Korean attaches to a name; with other endings it is another word. A word in Katakana continues with
-# Katakana, a Chinese name of two characters with a further character of given names: "王伟" does not match "王伟明".
+# Where a name goes on in a script without spaces. Korean attaches these particles to a name; any other ending makes
+# another word. A name in Katakana goes on with Katakana. A Chinese name of two characters goes on with a character of
+# given names: "王伟" does not match "王伟明".
 _PARTICLES = "[은는이가을를의에와과도로만께씨님야아랑]"
 _LONG_PARTICLES = "에게|에서|으로|한테|부터|까지|이라|처럼|보다|이는|이가|이의|이랑|하고|조차|마저|군은|양은"
 _GIVEN = "明华强军杰涛英芳娜敏静丽平刚勇艳娟霞磊洋鹏飞辉玲超秀兰林峰龙波斌宇浩凯健俊文博慧雪婷琳怡欣佳萍梅红珍燕云莉琴"
@@ -27,7 +28,7 @@ _BEGUN = re.compile("[가-힣](?=[가-힣])|[゠-ヿ](?=[゠-ヿ])")
 # Characters before and after a name that make it a part of a longer one.
 _FROM = re.compile(r"(?:[^\W_]['’.:&+-]|[@#/\\_~]|^\.)$")
 _GOES_ON = re.compile(r"[-_./@:&~\\]\w|[+#]")
-# "Berlin-based" contains Berlin, "Anna/Ben" two names; but "Anna-Lena" is one name, and "/api/users" one path.
+# "Berlin-based" contains the name Berlin, and "Anna/Ben" two names. But "Anna-Lena" is one name, "/api/users" one path.
 _DESCRIBES = re.compile(r"-[^\W\d_]+(?![\w-])")
 _AND_NAME = re.compile(r"/([^\W\d_])")
 # Endings of names in Cyrillic and Greek, by declension; a hyphen is an empty ending.
@@ -45,7 +46,9 @@ _CASES = tuple(
     )
 )
 # Stems of both a male and a female name: Александр and Александра are two people.
-_TWO = wordset("александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав")
+_UNISEX = wordset(
+    "александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав"
+)
 # Spellings that differ between systems of transliteration: "Yuriy", "Jurij" and "Iurii" are one name.
 _SPELLED = "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
 _SPELLINGS = tuple(pair.split("=") for pair in _SPELLED.split())
@@ -76,17 +79,17 @@ class _Word:
 
 
 def words_index(text: str) -> set[str]:
-    """Return the index keys of the words of ``text``: folded, in Latin letters; each character in scripts without
-    spaces. A text that ``mentions`` a name has all keys of the name."""
+    """Return the index keys of the words of ``text``, in Latin letters without case and accents. In scripts without
+    spaces, each character is a word."""
     if text.isascii():
-        # Equal to the general case, at a third of its cost, because every stored text is indexed.
+        # The same keys at a third of the cost. Every stored text is indexed.
         return {_key(word) for word in _ASCII_WORD.findall(text.lower())} - {""}
     return {key for word in _words(text) for key in _keys(word)}
 
 
 def name_keys(name: str) -> list[frozenset[str]]:
-    """Return for each word of ``name`` its possible index keys: the word, with umlauts written out, and with other
-    endings. A text that mentions the name has at least one key of each word."""
+    """Return for each word of ``name`` its possible index keys: of the word itself, with umlauts written out, and with
+    other endings. A text that ``mentions`` the name has at least one key of each word."""
     found = []
     for word in _words(name):
         keys = set(_keys(word))
@@ -175,7 +178,7 @@ def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
 
 def _roots(word: str, endings: Sequence[str]) -> set[str]:
     roots = {word.removesuffix(ending) for ending in endings if word.endswith(ending)}
-    return {root for root in roots if len(root) > 2 and root not in _TWO}
+    return {root for root in roots if len(root) > 2 and root not in _UNISEX}
 
 
 def _one_name(one: _Word, other: _Word) -> bool:
@@ -187,7 +190,7 @@ def _one_name(one: _Word, other: _Word) -> bool:
 
 
 def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
-    """Return whether both have the same separators between the words: spaces, or the same punctuation."""
+    """Return whether text and name have the same separators between the words: spaces, or the same punctuation."""
     for (one, two), (a, b) in zip(pairwise(piece), pairwise(wanted), strict=True):
         between, asked = text[one.end : two.start], name[a.end : b.start]
         if "\n\n" in between or fold(between).strip() != fold(asked).strip():
@@ -196,14 +199,14 @@ def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence
 
 
 def _bounded(text: str, start: int, end: int, before: str, name: str, wanted: tuple[int, int]) -> bool:
-    """Return whether the text from ``start`` to ``end`` is not a part of a longer name. ``wanted`` is the span of the
-    words in ``name``, because names such as "@ann" and "C++" have other characters too."""
+    """Return whether the text from ``start`` to ``end`` is a whole name, not a part of a longer one. ``wanted`` is the
+    span of the words in ``name``; names such as "@ann" and "C++" have more characters."""
     if (start and _BEGUN.match(text, start - 1)) or _LONGER.match(text[start : end + 3], end - start):
         return False
     own_before, own_after = name[: wanted[0]], name[wanted[1] :]
     capital = name[:1].isupper()
-    beside = capital and before[-1:] == "/" and before[0].isalpha()
-    if before and _FROM.search(before) and not (beside or own_before.endswith(before[-1])):
+    after_name = capital and before[-1:] == "/" and before[0].isalpha()
+    if before and _FROM.search(before) and not (after_name or own_before.endswith(before[-1])):
         return False
     after = _GOES_ON.match(text, end)
     if after is None or (own_after[:1] in ("+", "#") and text.startswith(own_after[0], end)):

@@ -1,4 +1,4 @@
-"""Whether a sentence is negated."""
+"""Decides whether a sentence is negated."""
 
 import re
 

@@ -22,8 +22,8 @@ _SENTENCE = re.compile(r"[.!?:\n]\s+")
 def name_meant(text: str, mention: Mention) -> bool:
     """Return whether a mention of a capitalised name is a proper name.
 
-    It is capitalised, and neither a verb at the beginning of a sentence nor a month. Words in other scripts than Latin
-    always count as names.
+    A proper name is capitalised. It is neither a verb at the beginning of a sentence nor a month or season. Words in
+    other scripts than Latin always count as names.
     """
     word = text[mention.start : mention.end]
     if not word.isascii():

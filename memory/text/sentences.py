@@ -1,4 +1,4 @@
-"""Divides a text into sentences, each with its position and speaker; no text is lost between them.
+"""Divides a text into sentences, each with its position and speaker. Every character of the text is in a sentence.
 
 Abbreviations, initials, decimals, versions, ordinals, quotations and brackets do not end a sentence; the full stops of
 Chinese, Japanese, Arabic and Hindi do. ``layout`` recognizes lists, headings, tables and transcripts.
@@ -32,7 +32,7 @@ _NEVER = wordset(
     "mr mrs ms dr prof mx messrs mme mlle hr fr frau herr e.g i.e eg ie vs cf al fig approx ca resp z.b d.h u.a bzw "
     "gen col sgt capt lt cmdr rev hon sen rep gov pres sra sr srta dipl ing dept est vol pp mt ft bl.a f.eks incl excl"
 )
-# After these, it does if the next word is one that begins sentences.
+# A full stop after these ends a sentence only if the next word is one that often begins sentences.
 _SELDOM = wordset(
     "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv "
     "jan feb "
@@ -61,8 +61,7 @@ _CODE = re.compile(r"(`{1,3})([^`]+)\1")
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence. ``text`` has no marks of layout; ``start`` and ``end`` are its span in the source, with marks.
-    ``block`` is the number of its paragraph, item or turn; ``under`` is its heading, or the line with a colon above its
-    list."""
+    ``block`` is the number of its block. ``under`` is its heading, or the line with a colon above its list."""
 
     text: str
     start: int
@@ -74,7 +73,7 @@ class Sentence:
 
 
 def sentences_find(content: str) -> list[Sentence]:
-    """Return the sentences of ``content`` in order. They do not overlap, and cover everything except white space.
+    """Return the sentences of ``content`` in order. The spans do not overlap, and cover everything except white space.
 
     A mark without words, such as a ruled line, is a sentence with an empty text. Linear in the length of the text.
     """
@@ -88,9 +87,9 @@ def sentences_find(content: str) -> list[Sentence]:
         cuts = list(_bounded(block.text, sentence_ends(block.text) if block.kind != "heading" else [len(block.text)]))
         for begin, cut in zip([0, *cuts], cuts, strict=False):
             last = cut == len(block.text)
-            end = block.end if last else block.places[cut - 1] + 1
+            end = block.end if last else block.offsets[cut - 1] + 1
             if at >= end:
-                # White space, which was skipped with the piece before it.
+                # Only white space is left.
                 continue
             found.append(
                 Sentence(plain(block.text[begin:cut]), at, end, block.kind, block.speaker, number, block.under)
@@ -118,7 +117,8 @@ def _skip(content: str, at: int) -> int:
 
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the ends of the sentences of one paragraph; the last is the length of ``text``."""
-    closed = _enclosures(text)
+    # Quotations and brackets.
+    closed = [found.span() for found in _ENCLOSED.finditer(text)]
     starts = [start for start, _end in closed]
     # A text that begins in lower case has no capitals after full stops either.
     informal = text.lstrip()[:1].islower()
@@ -168,11 +168,6 @@ def _whole(block: Block) -> str:
         if cell and name != "#"
     ]
     return plain("; ".join(cells))
-
-
-def _enclosures(text: str) -> list[tuple[int, int]]:
-    """Return the spans of quotations and brackets, outermost only, in order."""
-    return [found.span() for found in _ENCLOSED.finditer(text)]
 
 
 def _ends_here(text: str, begin: int, found: re.Match[str], *, informal: bool) -> bool:

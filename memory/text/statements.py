@@ -1,8 +1,8 @@
 """Extracts the facts that a text states, in its own words and without a model.
 
-Sentences, list items, turns and rows are kept unchanged. Greetings, headers and signatures of mails, quotations,
-questions, headings and small talk are left out. The heading is put before a fact, and so is the speaker of a turn, or
-the author of a sentence in the first person. Facts that follow only from two sentences together are not found.
+Sentences, list items, messages of a conversation and rows are kept unchanged. Greetings, headers and signatures of
+mails, quotations, questions, headings and small talk are left out. A fact begins with its heading. In a conversation or
+in the first person, it also begins with its speaker. Facts that follow only from two sentences together are not found.
 """
 
 import re
@@ -26,11 +26,11 @@ MAX_FACT: Final = 500
 MOST_JOINED: Final = 300
 # The longest part of a heading that is put before a fact.
 MOST_HEADING: Final = 120
-# In a conversation, a sentence with fewer words is an answer.
+# In a conversation, a sentence with fewer words is only an answer.
 LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
-# The least number of content words of a fact without a name: in prose, in a conversation, and in a conversation for
-# statements about oneself, such as "I am allergic to nuts.". In prose a number is enough too.
+# A fact without a name needs at least this number of content words: in prose; in a conversation; and in a conversation
+# if the speaker states something about himself, such as "I am allergic to nuts.". In prose, a number also suffices.
 LEAST_WORDS: Final = 3
 LEAST_WORDS_SPOKEN: Final = 5
 LEAST_WORDS_OWN: Final = 2
@@ -47,7 +47,7 @@ _COURTESY: Final = re.compile(
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
 _OWN: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
-# Statements about oneself.
+# Statements of the speaker about himself.
 _STATED: Final = re.compile(
     r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
 )
@@ -135,8 +135,8 @@ def facts_read(content: str) -> Reading:
 
 
 def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
-    """Return the sentences of a paragraph or turn. An item of a list is one piece, unless it is long, or says "I" and
-    its author is unknown: then only that sentence is left out."""
+    """Return the sentences of a block. An item of a list is one piece. An item is divided if it is long, or if it says
+    "I" and its author is unknown, so that only the sentence with "I" is left out."""
     first = block[0]
     whole = " ".join(piece.text.strip() for piece in block)
     if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _OWN.search(whole)):
@@ -147,20 +147,20 @@ def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
 def _runs(
     pieces: Sequence[Sentence], reasons: Sequence[str], dropped: Counter[str], *, speaker: str | None, spoken: bool
 ) -> list[list[Sentence]]:
-    """Return the pieces that state something, in groups: neighbours of a turn up to ``MOST_JOINED``, and in prose a
-    sentence with those that depend on it ("He starts in May.").
+    """Return the pieces that state something, in groups. In a conversation, neighbours are grouped up to
+    ``MOST_JOINED`` characters. In prose, sentences such as "He starts in May." join the sentence before them.
 
-    ``reasons`` has for each piece why it is left out, or "". Left out pieces are counted in ``dropped``.
+    ``reasons`` has one entry for each piece: why the piece is left out, or "". ``dropped`` counts these pieces.
     """
     runs: list[list[Sentence]] = []
     size = 0
-    for piece, why in zip(pieces, reasons, strict=True):
+    for piece, reason in zip(pieces, reasons, strict=True):
         text = piece.text.strip()
-        if not why and piece.kind != "row":
-            why = "leaning" if not size and _LEANS.match(text) else ""
-            why = "speaker" if speaker is None and _OWN.search(text) else why
-        if why:
-            dropped[why] += bool(text)
+        if not reason and piece.kind != "row":
+            reason = "leaning" if not size and _LEANS.match(text) else ""
+            reason = "speaker" if speaker is None and _OWN.search(text) else reason
+        if reason:
+            dropped[reason] += bool(text)
             size = 0
         elif size and size + len(text) < MOST_JOINED and (spoken or _LEANS.match(text) or not has_verb(text[:400])):
             runs[-1].append(piece)
@@ -200,7 +200,7 @@ def cut_to(text: str, most: int) -> Iterator[str]:
 
 
 def title_of(fact: str, *, most: int = 120) -> str:
-    """Return a fact as a title: without the full stop, and cut between words if it is long."""
+    """Return a fact as a title of at most ``most`` characters: without the full stop, and cut between words."""
     plain = fact.strip()
     if plain.endswith(".") and not plain.endswith(".."):
         plain = plain[:-1]
@@ -225,22 +225,22 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return "heading"
     if _QUESTION.search(text):
         return "question"
-    bare = text.strip(" *_>\"'“”‘’")
-    if _COURTESY.match(bare) and (spoken or not re.search(r"\d", bare)):
+    unquoted = text.strip(" *_>\"'“”‘’")
+    if _COURTESY.match(unquoted) and (spoken or not re.search(r"\d", unquoted)):
         return "filler"
     if sentence.kind in ("item", "row"):
-        return "heading" if bare.isupper() and len(bare.split()) < LEAST_SPOKEN else ""
+        return "heading" if unquoted.isupper() and len(unquoted.split()) < LEAST_SPOKEN else ""
     if spoken:
         return ""
-    # A line without a verb is a heading, a name or an address, unless it is a label with a value.
-    short = bare.isascii() and len(bare.split()) <= LONGEST_HEADING
-    states = has_verb(bare) or _OWN.search(bare) or _gives_value(bare)
+    # A short line without a verb is a heading, a name or an address, unless it is a label with a value.
+    short = unquoted.isascii() and len(unquoted.split()) <= LONGEST_HEADING
+    states = has_verb(unquoted) or _OWN.search(unquoted) or _gives_value(unquoted)
     return "heading" if short and not states else ""
 
 
 def _numbered_heading(sentence: Sentence, content: str) -> bool:
-    """Return whether an item is the title of a numbered section, such as "2. Building works": after an empty line, and
-    not directly followed by another number."""
+    """Return whether an item is the title of a numbered section, such as "2. Building works". The line before a title
+    is empty, and the line after a title has no number."""
     text = sentence.text.strip()
     begins = _NUMBER.match(content, sentence.start)
     after_gap = re.search(r"(?:\A|\n[ \t]*\r?\n)[ \t]*\Z", content[max(0, sentence.start - 40) : sentence.start])
@@ -300,7 +300,7 @@ def _small_talk(text: str) -> bool:
 
 
 def _needs_speaker(text: str, speaker: str, *, spoken: bool) -> bool:
-    """Return whether the speaker must be added: in a conversation, and to "I" or "we", unless the text names them."""
+    """Return whether the speaker must be added: in a conversation and to "I" or "we", unless the text has his name."""
     if re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE):
         return False
     return spoken or bool(_OWN.search(text) or _OURS.search(text))

@@ -1,6 +1,7 @@
 """The content words of a text as stems, for comparing texts.
 
-Case, accents, inflection and function words are ignored. Scripts without spaces give pairs of neighbouring characters.
+Case, accents, inflection and function words are ignored. In scripts without spaces, the stems are pairs of neighbouring
+characters.
 """
 
 import math
@@ -55,7 +56,7 @@ _ARTICLES: Final = wordset("a an the")
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of the content words of ``text`` in order, with repetitions."""
     found: list[str] = []
-    # A single letter is a name only as a capital: plan B. "A" is one only where it does not begin a phrase.
+    # A single letter is a name only as a capital: plan B. "A" is a name only if no word in lower case follows.
     letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
     plan_a = _PLAN_A.search(text) is not None
     for match in _WORD.finditer(fold(humps_split(text, " "))):
@@ -64,7 +65,7 @@ def stems(text: str) -> tuple[str, ...]:
             found.append(code)
             continue
         if _PARTS.search(word):
-            # "2023/0456" is two numbers.
+            # "2023/0456" has two numbers.
             found += [stem(part) for part in _PARTS.split(word)]
             continue
         for run in UNSPACED.findall(word):
@@ -133,8 +134,8 @@ def _number(digits: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def subject(text: str) -> frozenset[str] | None:
-    """Return the stems of the subject of ``text``: its words before the first finite verb or before a colon, without
-    dates. None where the grammar is unknown: in other languages than English, and without a verb."""
+    """Return the stems of the subject of ``text``: of the words before the first finite verb or a colon, without dates.
+    None if the grammar is unknown: for other languages than English, and without a verb."""
     if _FOREIGN.search(text):
         return None
     if label := _LABEL.match(text):

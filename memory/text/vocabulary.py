@@ -1,4 +1,4 @@
-"""Which words are English words and which are names, by the likelihoods of the tagger HanTa.
+"""Decides whether a word is an English word or a name, by the likelihoods of the tagger HanTa.
 
 HanTa knows some 29,000 forms of the British National Corpus and builds others from stems and endings. Misspelled,
 foreign and technical words are unknown, and so are words of more than ``grammar.LONGEST_TAGGED`` letters.

@@ -27,7 +27,7 @@ CALENDAR: Final = wordset(
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday spring summer autumn winter"
 )
-# "Maria's sister lives in Rome" names Maria, but is about another person.
+# Words for relatives. "Maria's sister lives in Rome" names Maria, but is about another person.
 RELATIVES: Final = wordset(
     "wife husband son daughter child kid brother sister sibling twin mother father mom mum dad parent grandmother "
     "grandfather grandma grandpa granny uncle aunt cousin nephew niece boyfriend girlfriend partner spouse fiance "

@@ -1,4 +1,4 @@
-// The secret of a new key goes to the clipboard. Where a browser does not let it (plain http), it is selected instead.
+// What is shown once, and examples, go to the clipboard. Where a browser does not let it (plain http), it is selected instead.
 "use strict";
 
 document.addEventListener("click", async (event) => {
@@ -13,5 +13,5 @@ document.addEventListener("click", async (event) => {
     said = "Selected";
   }
   button.textContent = said;
-  document.querySelector("[data-copied]").textContent = said === "Copied" ? "The secret is in the clipboard." : "The secret is selected.";
+  document.querySelector("[data-copied]").textContent = said === "Copied" ? "Copied to the clipboard." : "Selected.";
 });

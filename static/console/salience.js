@@ -166,7 +166,11 @@ const refusalsShow = () => {
 };
 
 const heldShow = (held) => {
-  for (const [name, words] of Object.entries(held)) if (draftForm.elements[name]) draftForm.elements[name].placeholder = words;
+  for (const [name, { value, source }] of Object.entries(held)) {
+    if (draftForm.elements[name]) draftForm.elements[name].placeholder = value;
+    const words = draftForm.querySelector(`[data-source="${name}"]`);
+    if (words) words.textContent = source;
+  }
 };
 
 effect.addEventListener("htmx:afterSwap", (event) => {

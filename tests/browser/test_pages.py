@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 from django_q.models import Schedule
 from playwright.sync_api import Page
@@ -51,6 +52,7 @@ def url_of(address: Address) -> str:
         "conversation_id": Conversation.objects.get(scope="/").pk,
         "place": 1,
         "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
+        "person_id": User.objects.get(username="operator").pk,
         "schedule_id": Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk,
         **forgotten(address.arguments),
         **asked(address.arguments),

@@ -2,13 +2,15 @@
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
+from memory.access.keys import secret_hash
 from memory.insight.action_words import action_words
-from memory.models import AuditEvent
+from memory.models import ApiKey, AuditEvent
 from tests.browser.clicks import Clicks
-from tests.browser.conftest import Enter
-from tests.browser.watch import settled
+from tests.browser.conftest import NARROW, Enter
+from tests.browser.test_pages import AXE_BROUGHT, findings
+from tests.browser.watch import overflow, settled
 from tests.cast import Caller, in_process, secret_of
 
 
@@ -53,3 +55,89 @@ def test_what_is_typed_is_completed_and_found(enter: Enter) -> None:
     assert shown == {"Created"}
     known = AuditEvent.objects.filter(action="ingest_new_topic", scope__startswith="/user/mara").exists()
     assert (known, action_words("ingest_new_topic")) == (True, "Created")
+
+
+def sound(page: Page) -> list[str]:
+    """Return what is wrong with a page, wide and light, and narrow and dark."""
+    wrong = overflow(page) + findings(page)
+    size = page.viewport_size
+    page.set_viewport_size(NARROW)
+    page.emulate_media(color_scheme="dark")
+    settled(page)
+    wrong += overflow(page) + findings(page)
+    page.set_viewport_size(size or NARROW)
+    page.emulate_media(color_scheme="light")
+    return wrong
+
+
+def test_a_person_is_invited_chooses_a_password_and_is_disabled(enter: Enter) -> None:
+    page = enter("administrator")
+    page.add_init_script(AXE_BROUGHT)
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name=re.compile("^Settings")))
+    clicks.click(page.get_by_role("link", name="People", exact=True))
+    clicks.click(page.get_by_role("link", name="Invite a person"))
+    page.get_by_label("Name").fill("ida")
+    page.get_by_label("Role").select_option("operator")
+    page.get_by_label("Reason").fill("joins the team")
+    clicks.click(page.get_by_role("button", name="Invite"))
+    assert clicks.count == 4
+    link = page.locator("#link").inner_text()
+    assert sound(page) == []
+
+    invited = enter(None)
+    invited.add_init_script(AXE_BROUGHT)
+    invited.goto(link)
+    expect(invited.locator("h1")).to_have_text("Choose a password")
+    assert link.split("/")[-2] not in invited.url
+    assert sound(invited) == []
+    for label in ("New password", "New password confirmation"):
+        invited.get_by_label(label, exact=True).fill("seven quiet words")
+    invited.get_by_role("button", name="Set password").click()
+    expect(invited.locator("#notices")).to_contain_text("Sign in as ida.")
+    invited.get_by_label("Name").fill("ida")
+    invited.get_by_label("Password").fill("seven quiet words")
+    invited.get_by_role("button", name="Sign in").click()
+    expect(invited.locator(".who")).to_contain_text("operator")
+    with enter.expects(410):
+        invited.goto(link)
+        expect(invited.locator("h1")).to_have_text("This link is no longer valid")
+        assert sound(invited) == []
+
+    clicks.click(page.get_by_role("link", name="Done"))
+    clicks.click(page.get_by_role("link", name="ida", exact=True))
+    page.locator("#state_reason").fill("leaves the team")
+    clicks.click(page.get_by_role("button", name="Disable"))
+    expect(page.locator("#notices")).to_contain_text("ida is disabled")
+    assert clicks.count == 7
+    invited.goto("/audit/")
+    expect(invited.locator("h1")).to_have_text("Sign in")
+
+
+def test_a_key_with_a_scope_is_made_and_revoked_in_three_clicks_each(enter: Enter) -> None:
+    page = enter("administrator")
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name=re.compile("^Settings")))
+    clicks.click(page.get_by_role("link", name="New key"))
+    page.get_by_label("Name").fill("tour agent")
+    page.get_by_label("Scope").fill("/user/mara")
+    page.keyboard.press("Escape")
+    clicks.click(page.get_by_role("button", name="Create key"))
+    assert clicks.count == 3
+    key = ApiKey.objects.get(secret_hash=secret_hash(page.locator("#secret").inner_text()))
+    assert (key.name, key.scope) == ("tour agent", "/user/mara")
+
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name=re.compile("^Settings")))
+    clicks.click(page.get_by_role("link", name="Revoke tour agent"))
+    page.get_by_label("Reason").fill("tour is over")
+    clicks.click(page.get_by_role("button", name="Revoke this key"))
+    assert clicks.count == 3
+    key.refresh_from_db()
+    assert key.revoked_at is not None

@@ -59,6 +59,7 @@ class Crowd:
     receipt_id: uuid.UUID
     access_id: int
     target_id: uuid.UUID
+    person_id: int
     place: int = 1
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     _policies_make(n, now)
     for place in range(n):
         key = key_create(name=f"key {place}", role="agent", secret=f"ms_secret-{place}", scope=f"/place/{place}")
-        account_make("operator", name=f"person {place}")
+        somebody = account_make("operator", name=f"person {place}")
     worker_turn()
     _jobs_make(n, now)
     schedule = Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk
@@ -133,6 +134,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         receipt_id=_receipts_make(n, now),
         access_id=_recall_make(forgotten, now),
         target_id=_targets_make(n, now),
+        person_id=somebody.pk,
         extraction_id=_extractions_make(operator, n, now),
         import_id=_imports_make(n, now),
         **_conversations_make(forgotten, n, now),

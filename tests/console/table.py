@@ -34,6 +34,9 @@ ARGUMENTS: Mapping[str, Any] = {
     "access_id": 7_000_000,
     "target_id": uuid.UUID(int=7),
     "what": "scope",
+    "person_id": 7_000_000,
+    "uidb64": "Nw",
+    "token": "no-such-token",
 }
 # What stands behind the question mark where a page is about something.
 QUERIES: Mapping[str, Mapping[str, str]] = {

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from memory.console.people import ROLES
+from memory.access.accounts import ROLES
 from tests.console.people import PEOPLE, account_make, client_of, statements_told
 from tests.console.table import METHODS, Address, addresses
 

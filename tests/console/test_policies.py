@@ -115,10 +115,16 @@ def test_every_value_in_force_is_shown_with_its_source(looker: Client, settings:
     html = body_of(looker.get("/policies/at/?scope=/user"))
     assert re.search(r"Half-life in days</label> <span class=\"badge accent\">set here", html)
     assert 'name="half_life_days" value="7"' in html
-    assert "static (preset memstate, /)" in html
-    assert 'placeholder="30 4 * * * (from /)"' in html
-    assert 'placeholder="0.1 (environment)"' in html
-    assert 'placeholder="10 (default)"' in html
+    for name, held, source in (
+        ("strategy", ">static (inherited)<", "preset memstate, /"),
+        ("cron", 'placeholder="30 4 * * *"', "from /"),
+        ("shadow_share", 'placeholder="0.1"', "environment"),
+        ("max_archive_share", 'placeholder="0.2"', "default"),
+    ):
+        line = html.partition(f'data-source="{name}">')[2].partition('class="hint"')[0]
+        assert line.startswith(f"{source}<")
+        assert held in line
+        assert line.count(source) == 1
 
 
 def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looker: Client):
@@ -179,6 +185,27 @@ def test_presets_tell_what_they_would_change_here(looker: Client):
     assert re.search(r"half_life_days 7 → becomes 30", said)
     assert "ttl_by_kind" in said
     assert "archive topics whose kind is tool_output and whose age is at least 7 days" in said
+
+
+def test_each_preset_has_a_curve_of_its_own_formula(looker: Client):
+    html = body_of(looker.get("/policies/presets/"))
+    reached = {
+        # 0.25, 0.12 and 0.05 are passed after 2, 3.06 and 4.32 half-lives of 30 days.
+        "balanced": "summarized after 61 days, detached after 92 days, archived after 130 days",
+        "memstate": "never falls below a threshold",
+        "importance-decay": "archived after 130 days",
+        # 1 - days / 360 is below 0.1.
+        "active-forgetting": "archived after 324 days",
+        # Not before it is unused for more than 90 days, although it is below 0.2 earlier.
+        "relevance": "archived after 91 days",
+        "graduated": "never falls below a threshold",
+    }
+    assert set(reached) == set(PRESETS)
+    for name, said in reached.items():
+        card = html.partition(f'id="preset-{name}"')[2].partition("</section>")[0]
+        assert said in words(f"<main>{card}</main>")
+        assert card.count("<path ") == said.count(" after ") + 1
+        assert "style=" not in card
 
 
 # --- Going back ------------------------------------------------------------------------------------------------------
@@ -381,7 +408,7 @@ def test_a_preset_loaded_as_draft_and_saved_is_the_preset(op: Client):
 def test_values_that_go_before_a_preset_are_named_and_can_be_given_up(op: Client):
     typed = {**opened(op, "/user"), "half_life_days": "7", "cron": "0 5 * * *", "preset": "relevance"}
     html = body_of(op.post(f"{EFFECT}/user", typed))
-    assert "Overrides preset relevance: half_life_days" in words(html)
+    assert "Overrides preset relevance: Half-life in days" in words(html)
     given_up = sent(body_of(op.post(f"{EFFECT}/user", {**typed, "preset_taken": "yes"})))
     assert (given_up["half_life_days"], given_up["cron"], given_up["preset"]) == ("", "0 5 * * *", "relevance")
 
@@ -601,7 +628,7 @@ def test_what_both_changed_is_named_and_the_draft_keeps_its_own(op: Client):
     mine = opened(op)
     saved(half_life_days=9)
     reply = op.post(f"{EFFECT}/", {**mine, "half_life_days": "11", "merge": "yes"})
-    assert "Both of you changed half_life_days ." in words(body_of(reply))
+    assert "Both of you changed Half-life in days ." in words(body_of(reply))
     assert sent(body_of(reply))["half_life_days"] == "11"
 
 

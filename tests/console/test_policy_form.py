@@ -48,8 +48,10 @@ def test_a_form_begins_with_what_is_set_and_tells_what_is_inherited() -> None:
     assert form["theta_summary"].value() == "0.5"
     assert not form["half_life_days"].value()
     page = render_to_string("console/parts/policy_form.html", {"form": form})
-    assert 'placeholder="20 (from /)"' in page
-    assert 'placeholder="0.12 (default)"' in page
+    assert 'placeholder="20"' in page
+    assert 'data-source="half_life_days">from /<' in page
+    assert 'placeholder="0.12"' in page
+    assert 'data-source="theta_detach">default<' in page
     assert form["base_version"].value() == "1"
     assert form_of()["exempt_kinds"].value() == ","
 
@@ -58,7 +60,7 @@ def test_what_a_preset_brings_is_told_before_it_is_saved() -> None:
     form = form_of("base_version=0&preset=relevance")
 
     assert form.is_valid()
-    assert form.fields["theta_summary"].widget.attrs["placeholder"] == "0.2 (preset relevance, /)"
+    assert form.held["theta_summary"] == {"value": "0.2", "source": "preset relevance, /"}
 
 
 @pytest.mark.parametrize("name", KNOBS)

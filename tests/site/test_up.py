@@ -155,6 +155,19 @@ def test_a_second_start_on_the_same_folder_is_refused(first: Installation) -> No
     assert "Traceback" not in said
 
 
+def test_options_are_refused_before_anything_is_started(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, CHECKOUT / "manage.py", "up", "--port", "8000"],
+        env={**os.environ, "MEMSTATE_DATA_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert "docs/settings.md" in done.stderr
+    assert server_pid(folder) is None
+
+
 def test_a_port_that_is_taken_is_refused_before_anything_is_started(first: Installation, folder: Path) -> None:
     status, said = Installation(folder, MEMSTATE_API_PORT=str(first.port)).refused()
     assert status == 2

@@ -44,5 +44,5 @@ def test_no_text_of_100_000_signs_takes_long(read: Callable[[str], Any], piece: 
 def test_a_code_block_keeps_each_line_in_its_place() -> None:
     content = "See:\n\n```\none\n\n  two\n```\nThat is all."
     (code,) = [block for block in blocks_find(content) if block.kind == "code"]
-    assert [content[at] for at in code.places if not content[at].isspace()] == list("```onetwo```")
+    assert [content[at] for at in code.offsets if not content[at].isspace()] == list("```onetwo```")
     assert "one" in code.text.splitlines()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.likeness import Saying, differences_that_matter, sayings_differ, words_shared
+from memory.text.likeness import ComparedTexts, differences_that_matter, topics_compare, words_shared
 from memory.text.likeness_tokens import tokens_read
 from memory.text.vocabulary import name_known, word_known
 
@@ -91,7 +91,7 @@ def test_the_same_in_other_words(one: str, other: str):
 @pytest.mark.parametrize(("one", "other", "sort"), DIFFERENT)
 def test_a_difference_that_matters_is_found_from_either_side(one: str, other: str, sort: str):
     found = differences_that_matter(one, other)
-    assert sort in {each.sort for each in found}
+    assert sort in {each.kind for each in found}
     assert differences_that_matter(other, one)
     for each in found:
         for said, span, text in ((each.one, each.one_span, one), (each.other, each.other_span, other)):
@@ -99,16 +99,20 @@ def test_a_difference_that_matters_is_found_from_either_side(one: str, other: st
 
 
 def test_fields_of_one_name_are_compared_and_others_are_not():
-    one = Saying("Anna", fields={"city": "Oslo", "phone": "12"})
-    assert sayings_differ(one, Saying("Anna", fields={"city": "Oslo", "job": "pilot"})) == []
-    (found,) = sayings_differ(one, Saying("anna", fields={"city": "Bergen"}))
-    assert (found.sort, found.one, found.other, found.where) == ("name", "Oslo", "Bergen", "city")
+    one = ComparedTexts("Anna", fields={"city": "Oslo", "phone": "12"})
+    assert topics_compare(one, ComparedTexts("Anna", fields={"city": "Oslo", "job": "pilot"})) == []
+    (found,) = topics_compare(one, ComparedTexts("anna", fields={"city": "Bergen"}))
+    assert (found.kind, found.one, found.other, found.where) == ("name", "Oslo", "Bergen", "city")
 
 
 def test_a_summary_may_say_what_the_title_of_the_other_says():
-    assert sayings_differ(Saying("Oat milk", "Anna prefers oat milk"), Saying("Anna prefers oat milk")) == []
-    (found, *_more) = sayings_differ(Saying("Tea", "Anna drinks 3 cups"), Saying("Tea", "Anna drinks 4 cups"))
-    assert (found.sort, found.where) == ("number", "summary")
+    assert (
+        topics_compare(ComparedTexts("Oat milk", "Anna prefers oat milk"), ComparedTexts("Anna prefers oat milk")) == []
+    )
+    (found, *_more) = topics_compare(
+        ComparedTexts("Tea", "Anna drinks 3 cups"), ComparedTexts("Tea", "Anna drinks 4 cups")
+    )
+    assert (found.kind, found.where) == ("number", "summary")
 
 
 def test_words_in_common_tell_of_one_subject():

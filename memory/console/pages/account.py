@@ -7,11 +7,14 @@ from django.contrib import messages
 from django.contrib.auth import authenticate, logout, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.views import LoginView
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from memory.access.accounts import account_role
+from memory.access.people import password_journal
 from memory.access.sign_in import SignInBusy
 from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, refused, show
 
@@ -92,7 +95,9 @@ def account(request: ConsoleRequest) -> HttpResponse:
     """Show who is signed in and with which role, and change one's own password. The other sessions end."""
     form = NewPasswordForm(request, request.user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        form.save()
+        with transaction.atomic():
+            form.save()
+            password_journal(request.user, now=timezone.now())
         update_session_auth_hash(request, form.user)
         messages.success(request, "Password changed. Your other sessions have been signed out.")
         return go(request, "console:account")

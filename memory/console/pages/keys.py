@@ -1,8 +1,7 @@
-"""Keys: who may call the API, and who may sign in here."""
+"""Keys: who may call the API."""
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -25,13 +24,9 @@ from memory.access.keys import (
 from memory.console.fields import DayField, ReasonField, ScopeField, end_of
 from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
-from memory.console.people import people_list
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-
-# More accounts than this are looked up in Django's admin.
-MOST_PEOPLE = 100
 
 ROLES = (
     ("agent", "Agent: query, ingest, edit and pin"),
@@ -109,13 +104,7 @@ def _keys(
     return [key_as_json(key, now=asked.now) for key in found], following
 
 
-def _people(_asked: ListRequest[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
-    """Return the accounts beside the keys. One query."""
-    people = people_list(most=MOST_PEOPLE + 1)
-    return {"people": people[:MOST_PEOPLE], "more_people": len(people) > MOST_PEOPLE}
-
-
-# The keys, and the accounts. Two queries for a page, one to count.
+# One query for a page, one to count.
 KEYS = ListPage(
     name="keys",
     address="keys/",
@@ -123,7 +112,6 @@ KEYS = ListPage(
     fetch=_keys,
     count=lambda asked, most: keys_count(valid_at=asked.filter, at_most=most),
     noun="key",
-    more=_people,
 )
 
 

@@ -9,15 +9,18 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
+from memory.console.drafts import SaveForm
 from memory.console.fields import MOST_ADDRESS, ReasonForm, form_error
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped, rule_stepped, rules_of_draft
+from memory.console.preset_curve import preset_curve
 from memory.console.rule_form import RuleForm, signs_of_fields
 from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.policy_values import KNOB_LABELS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize
 from memory.insight.policy_effect import Effect, rollback_effect
@@ -28,7 +31,7 @@ from memory.policy.effective import policies_current
 from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
 from memory.policy.read import rule_sentence
 from memory.policy.save import policy_rollback
-from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.shipped_rule_sets import RULE_SET_LABELS
 from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
 
@@ -101,7 +104,12 @@ def policy_presets(request: ConsoleRequest) -> HttpResponse:
     return show(
         request,
         "policy_presets.html",
-        {"scope": scope, "head": head, "presets": presets_offered(scope), "sets": rule_sets_offered(scope)},
+        {
+            "scope": scope,
+            "head": head,
+            "presets": [{**each, "curve": preset_curve(each["name"])} for each in presets_offered(scope)],
+            "sets": rule_sets_offered(scope),
+        },
     )
 
 
@@ -149,8 +157,8 @@ def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     if request.method != "POST":
         texts = draft_opened(request.GET.dict(), policies=policies, scope=scope)
         form = DraftForm(texts, policies=policies, scope=scope)
-        return _editor(request, tab, form, ReasonForm(), tried=bool(request.GET.keys() - {"scope"}))
-    form, save = DraftForm(request.POST, policies=policies, scope=scope), ReasonForm(request.POST)
+        return _editor(request, tab, form, SaveForm(), tried=bool(request.GET.keys() - {"scope"}))
+    form, save = DraftForm(request.POST, policies=policies, scope=scope), SaveForm(request.POST)
     if tab == RULES:
         # A rule that is being changed is part of what is saved.
         texts, rule = rule_stepped(form, request.POST)
@@ -180,7 +188,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     number_of(request, "base_version")
     policies = policies_current()
     form = DraftForm(request.POST, policies=policies, scope=scope)
-    save = ReasonForm(initial={"reason": request.POST.get("reason", "")})
+    save = SaveForm(initial={"reason": request.POST.get("reason", "")})
     rule: RuleForm | None = None
     try:
         texts, clashes = draft_stepped(form, request.POST)
@@ -206,7 +214,7 @@ def _editor(
     request: ConsoleRequest,
     tab: str,
     form: DraftForm,
-    save: ReasonForm,
+    save: SaveForm,
     *,
     tried: bool,
     status: int = 200,
@@ -232,11 +240,11 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "warnings": [] if drafted is None else drafted.warnings(form.scope),
-        "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
+        "overridden": [] if drafted is None else _labels(preset_overridden(draft_start(drafted, form.scope))),
         "salience": _salience_address(form),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
-        "clashes": clashes,
+        "clashes": clashes and _labels(clashes),
         "merged": clashes is not None,
         "typed": request.method == "POST",
     }
@@ -255,9 +263,14 @@ def _editor(
         "carried": [(name, value) for name, value in draft_query(form) if name not in ("rules", "base_version")],
         "own": [] if draft is None else [{"rule": each, "words": rule_sentence(each)} for each in draft.rules],
         "others": [] if draft is None else _others(form, draft),
-        "sets": tuple(SHIPPED_RULE_SETS),
+        "sets": RULE_SET_LABELS,
     }
     return show(request, "policy_rules.html", shown, status=status)
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """Return names of values as people know them. Other parts of a policy, such as rules, keep their names."""
+    return [KNOB_LABELS.get(name, name) for name in names]
 
 
 def _others(form: DraftForm, draft: SetPolicy) -> list[dict[str, Any]]:

@@ -103,7 +103,6 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "draft": draft,
-        "backtest_form": form,
         "head": tuning_head("salience_backtest", draft.scope, policies),
     }
     if form.is_valid() and not draft.refused and (sent or "since" in request.GET):
@@ -200,7 +199,7 @@ def _shown(
             "figure": salience_figure(
                 tried.found.histogram, knobs, scale=draft.scale, lookup=lookup_address(words) if words else ""
             ),
-            "held": {name: draft.form.fields[name].widget.attrs.get("placeholder", "") for name in _typed(draft)},
+            "held": draft.form.held,
             "head": tuning_head("salience", draft.scope, draft.policies),
             "save": save or SaveForm(initial={"reason": draft.reason}),
             "most_address": MOST_ADDRESS,
@@ -223,10 +222,6 @@ def _lookup_words(draft: SalienceDraft) -> str:
     kind, rung = draft.subset.kind, draft.where.cleaned_data.get("rung")
     parts = [f'scope:"{draft.scope}"', f'kind:"{kind}"' if kind else "", f"rung:{rung}" if rung else ""]
     return " ".join(filter(None, parts))
-
-
-def _typed(draft: SalienceDraft) -> list[str]:
-    return [name for name, field in draft.form.fields.items() if "placeholder" in field.widget.attrs]
 
 
 # The topics that a draft newly touches. Two queries for a page, two to count.

@@ -42,7 +42,7 @@ _WORDS: Final = (" at ", "noon", "midday", "midnight", "mitternacht")
 def identifiers_find(text: str) -> list[Identifier]:
     """Return the identifiers in ``text`` in order, with their spans. Linear in the length of the text.
 
-    Two with the same span are alternatives: 03/04/2024 is the third of April or the fourth of March. Parts of an
+    Two identifiers with one span are alternatives: 03/04/2024 is the third of April or the fourth of March. Parts of an
     identifier are not found again: the domain of an e-mail address is not a domain. Exceptions: a datetime is also a
     date and a time, and a URL with an IP address also that address.
     """
@@ -62,7 +62,7 @@ def identifiers_index(text: str) -> set[str]:
 
 
 def identifier_search_keys(request: str) -> set[str]:
-    """Return the keys of ``identifiers_index`` that texts with an identifier of ``request`` have."""
+    """Return the index keys by which to search for texts with an identifier of ``request``."""
     strong = STRONG - {"code"}
     keys = {key for one in identifiers_find(request) if one.kind in strong for key in one.search_keys}
     solid, grouped = codes_solid(request)

@@ -5,60 +5,61 @@ from typing import Final
 
 from memory.text.identifiers.tables import CAPITALS, NOUNS, SMALL
 from memory.text.identifiers.view import TAKEN, WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 from memory.text.word_lists import wordset
 
 _ALNUM: Final = rf"(?:(?!_){WORD})"
 _FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
 _ENDS: Final = rf"(?!{WORD})"
 
-# By the first sign, since a search that minds no case looks at one alternative after the other; the longest first.
+# Grouped by first character, because a search that ignores case tries the alternatives one by one. Longest first.
 _NOUN: Final = "|".join(
     f"{first}(?:{'|'.join(re.escape(noun[1:]) for noun in sorted(NOUNS, key=len, reverse=True) if noun[0] == first)})"
     for first in sorted({noun[0] for noun in NOUNS})
 )
-_LABELLED: Final = re.compile(
+_LABELLED: Final = lazy_pattern(
     rf"(?<!{WORD})({_NOUN})"
     rf"((?:\s?(?:numbers?|nummer|number|no|nr|num|id|code|номер|n[º°]|ref(?:erence)?)(?!{WORD})\.?)?\s?(?:#|:|=|is|was|ist)?\s{{0,2}}#?)\s?"
     rf"(\d(?:\d|(?<=\d)[ -](?=\d{{2}})){{0,29}})(?!{WORD})(?![-./:,]?\w)(?!\s?(?:%|°))",
     re.IGNORECASE,
 )
-_NUMBERED: Final = re.compile(
+_NUMBERED: Final = lazy_pattern(
     rf"(?<!{WORD})(?<![#&/{TAKEN}])(?:#\s?|(?:no|nr|num)\.\s?|numéro\s|nummer\s|number\s)(\d{{1,18}})(?!{WORD})(?![-./:,]\w)",
     re.IGNORECASE,
 )
-_TOKEN: Final = re.compile(
+_TOKEN: Final = lazy_pattern(
     rf"{_FRESH}(?=[^\W\d_]{{0,40}}+(?:[-_/.#:][^\W\d_]{{1,40}}+){{0,4}}[-_/.#:]?[\d_])({_ALNUM}++(?:[-_/.#:]{_ALNUM}++)*+){_ENDS}"
 )
-_SPACED: Final = re.compile(
+_SPACED: Final = lazy_pattern(
     rf"{_FRESH}((?:[A-Z]{{2,6}}|(?i:inv|po|ref|ord|tkt|req|sku|cr|rma|sn|pn))(?: ?[#:-] ?| )"
     rf"\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
 )
-_PLATE: Final = re.compile(
-    # The United Kingdom, Germany, India, Spain and their likes.
+_PLATE: Final = lazy_pattern(
+    # Of the United Kingdom, Germany, India, Spain and countries with similar plates.
     rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?"
     r"|[A-Z]{2}[- ]\d{1,2}[- ][A-Z]{1,2}[- ]\d{4}|\d{1,4} [A-Z]{2,3} \d{1,4})"
     rf"(?!{WORD})(?!-\w)"
 )
-# Cheap looks, to save the costly ones.
+# Cheap tests before costly searches.
 _NOUN_WORDS: Final = frozenset(
     word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
 ) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
 _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
-# They begin with a digit and look back from it: so the search goes from digit to digit.
-_CAPITAL_NUMBER: Final = re.compile(
+# These patterns begin with a digit and look back from there, so that the search goes from digit to digit.
+_CAPITAL_NUMBER: Final = lazy_pattern(
     r"\d(?: ?[A-Z]|(?<=[A-ZÄÖÜ]\d)|(?<=[A-ZÄÖÜ][ #:-]\d)|(?<=[A-ZÄÖÜ][ #:-]{2}\d)|(?<=[A-ZÄÖÜ][ #:-]{3}\d))"
 )
 _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
-_JOINED: Final = re.compile(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
-_UNDERLINED: Final = re.compile(r"_\w")
-# What is seldom counted: "ticket 12", but "order 12 boxes".
+_JOINED: Final = lazy_pattern(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
+_UNDERLINED: Final = lazy_pattern(r"_\w")
+# Nouns before which a short number is a code: "ticket 12", but not "order 12 boxes".
 _NUMBERED_ALONE: Final = wordset("ticket pr po issue room locker invoice task flight")
-_SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
-_RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
+_SEPARATORS: Final = lazy_pattern(r"[-_/.#: ]+")
+_RUNS: Final = lazy_pattern(r"\d+|[^\W\d_]+")
 
 
 def numbered_find(view: TextView) -> None:
-    """Add what is numbered by name: ``order no. 4711``, ``ticket #12``, ``#12``. Linear in the text.
+    """Add numbers with a noun or a sign: ``order no. 4711``, ``ticket #12``, ``#12``. Linear in the text.
 
     "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
     """
@@ -67,12 +68,11 @@ def numbered_find(view: TextView) -> None:
         if noun is None:
             continue
         digits = re.sub(r"\D", "", match[3])
-        # "order 3 pizzas" and "case 12" number nothing unless the text says so.
+        # "order 3 pizzas" and "case 12" contain no code; "case no. 12" does.
         if not re.search(r"[#:=]|n[ro]|num|nº|n°|номер|id|code|ref|is|ist", match[2], re.IGNORECASE) and len(digits) < (
             2 if noun in _NUMBERED_ALONE else 3
         ):
             continue
-        # Letters and digits behind belong to the code: "ref 12-A". The token that follows is looked at as a whole.
         number = digits.lstrip("0") or "0"
         canonical = f"{noun}-{number}"
         view.add("code", canonical, match.start(), match.end(3), marks=(f"*number:{number}",))
@@ -84,7 +84,7 @@ def numbered_find(view: TextView) -> None:
 
 
 def codes_find(view: TextView) -> None:
-    """Add what is made of letters and digits, or of numbers with a sign between them. Linear in the text."""
+    """Add codes of letters and digits, or of numbers with a separator between them. Linear in the text."""
     likely = view.digits and (_CAPITAL_NUMBER.search(view.text) or not _SMALL_CODES.isdisjoint(view.words))
     for pattern in (_PLATE, _SPACED) if likely else ():
         for match in pattern.finditer(view.text):
@@ -100,7 +100,7 @@ def codes_find(view: TextView) -> None:
 
 
 def code_canonical(code: str) -> str:
-    """Return the runs of letters and of digits in small letters, without leading zeros, with a hyphen between them."""
+    """Return the runs of letters or digits of a code in lower case, without leading zeros, joined by hyphens."""
     return "-".join(run.lstrip("0") or "0" if run.isdigit() else run for run in _RUNS.findall(code.casefold()))
 
 
@@ -132,7 +132,7 @@ def _code_like(token: str) -> bool:
             return digits > 7
         return digits > 4 and re.search(r"[.:]", token) is None and max(map(len, groups)) > 2
     if len(groups) == 1:
-        # "5th", "1990s", "16gb", "221b", "Q3": too short, or a number with what it counts.
+        # "5th", "1990s", "16gb", "221b" and "Q3" are too short, or a number with its unit.
         return (
             len(token) > 2
             and not re.fullmatch(r"\d+[^\W\d_]{1,3}|[^\W\d_]\d", token)

@@ -7,43 +7,44 @@ from typing import Final
 
 from memory.text.identifiers.tables import MONTHS
 from memory.text.identifiers.view import LETTER, TAKEN, WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./:])(?<![/\\#$€£{TAKEN}])"
 _ENDS: Final = r"(?![\w/])(?!-\w)(?![.:]\d)"
 _ORDINAL: Final = r"(?:st|nd|rd|th|er|º|ª|°|\.|-го|-е)?"
 _OF: Final = r"(?:\s?,?\s?(?:of|de|di|del|do)?\s?|\s?-\s?)"
 
-_ISO: Final = re.compile(
+_ISO: Final = lazy_pattern(
     rf"{_FRESH}(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?![\d/])(?!-\w)(?!\.\d)"
     rf"(?:(?:[Tt]|,? )(\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d{{1,9}})?)?))?"
     rf"(?:\s?(?:[Zz]|UTC|[+-]\d{{2}}:?\d{{2}})(?!\w))?(?!{WORD})"
 )
-_BASIC: Final = re.compile(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
-_THREE: Final = re.compile(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
-_HAN: Final = re.compile(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
-# These begin at a digit, and match any word as a month, which is looked up later.
+_BASIC: Final = lazy_pattern(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
+_THREE: Final = lazy_pattern(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
+_HAN: Final = lazy_pattern(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
+# These patterns begin with a digit and accept any word as a month; the word is looked up later.
 _NAME: Final = rf"({LETTER}{{3,10}})"
-_DAY_MONTH: Final = re.compile(
+_DAY_MONTH: Final = lazy_pattern(
     rf"\d(?<!{WORD}\d)(?<![/\\$€£.:#{TAKEN}]\d)\d?{_ORDINAL}{_OF}{_NAME}(?!{WORD})\.?"
     rf"(?:(?:\s?,?\s?(?:of\s|de\s|del\s)?|-)(\d{{4}}|'\d{{2}})(?!{WORD}))?",
     re.IGNORECASE,
 )
-_DAY: Final = re.compile(
+_DAY: Final = lazy_pattern(
     rf"\d(?<=\s\d)\d?(?:st|nd|rd|th)?(?![\w:]|[.,]\d|\s?[ap]\.?m\b)(?:,?\s?(?:of\s)?(\d{{4}})(?!{WORD}))?",
     re.IGNORECASE,
 )
-_YEAR: Final = re.compile(rf"\d(?<=\s\d)\d{{3}}(?!{WORD})")
-_MONTH_BEFORE: Final = re.compile(rf"(?<!{WORD}){_NAME}\.?,?\s(?:the\s|of\s|de\s)?$", re.IGNORECASE)
+_YEAR: Final = lazy_pattern(rf"\d(?<=\s\d)\d{{3}}(?!{WORD})")
+_MONTH_BEFORE: Final = lazy_pattern(rf"(?<!{WORD}){_NAME}\.?,?\s(?:the\s|of\s|de\s)?$", re.IGNORECASE)
 
-_CLOCK: Final = re.compile(
-    # Behind a hyphen as well: "10:30-11:30".
+_CLOCK: Final = lazy_pattern(
+    # Also after a hyphen: "10:30-11:30".
     rf"(?<!{WORD})(?<![^\W\d][-./:])(?<!\d[./:])(?<![/\\#$€£{TAKEN}])(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
 )
-_HOUR: Final = re.compile(
+_HOUR: Final = lazy_pattern(
     rf"{_FRESH}(?<![.,]\d)(\d{{1,2}})(?:[.:](\d{{2}}))?\s?(?:([AaPp])\.?[Mm]\b\.?|(o'?clock)\b|(Uhr)(?:\s(\d{{1,2}})(?!\d))?|h(\d{{2}})(?!\w)|\s?(heures)\b)",
     re.IGNORECASE,
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = lazy_pattern(
     rf"(?<!{WORD})(?<!-)(noon|midday|midnight|mitternacht|полдень|полночь)(?!{WORD})(?!-)", re.IGNORECASE
 )
 
@@ -76,11 +77,11 @@ def datetimes_find(view: TextView) -> None:
     view.hide()
 
 
-# Cheap looks, to save the costly ones.
-_CLOCKY: Final = re.compile(r"\d:\d")
-_HOURLY: Final = re.compile(r"\d\s{0,2}[AaPpOoUuHh]")
-_PARTED: Final = re.compile(r"\d[-/.]\s?\d")
-_EIGHT: Final = re.compile(r"\d{8}")
+# Cheap tests before costly searches.
+_CLOCKY: Final = lazy_pattern(r"\d:\d")
+_HOURLY: Final = lazy_pattern(r"\d\s{0,2}[AaPpOoUuHh]")
+_PARTED: Final = lazy_pattern(r"\d[-/.]\s?\d")
+_EIGHT: Final = lazy_pattern(r"\d{8}")
 _TIMES: Final = frozenset(("noon", "midday", "midnight", "mitternacht", "полдень", "полночь"))
 _MONTH_NAMES: Final = frozenset(MONTHS)
 
@@ -142,7 +143,7 @@ def _leading(text: str) -> str:
 
 
 def _month_before(text: str, at: int) -> tuple[int, int] | None:
-    """Return where the month begins that stands before ``at``, and which it is."""
+    """Return (start, number) of the month whose name precedes ``at``; None without one."""
     begin = max(0, at - 18)
     words = text[begin:at].split()
     last = words[-1].casefold().strip(_PUNCTUATION) if words else ""
@@ -152,17 +153,17 @@ def _month_before(text: str, at: int) -> tuple[int, int] | None:
         return None
     found = _MONTH_BEFORE.search(text[begin:at])
     month = _month(found[1]) if found else 0
-    # At the beginning of what is looked at, the word may have been cut.
+    # The first word of the examined part may be cut.
     if not found or not month or (found.start() == 0 and begin and _WORD.match(text[begin - 1])):
         return None
     return begin + found.start(), month
 
 
-_WORD: Final = re.compile(WORD)
+_WORD: Final = lazy_pattern(WORD)
 
 
 def _month(name: str) -> int:
-    # Regular expressions take the Turkish letter without a dot for an "i".
+    # Regular expressions treat the Turkish letter without a dot as an "i".
     return MONTHS.get(name.casefold(), 0)
 
 

@@ -1,4 +1,4 @@
-"""Long numbers with a shape: bank accounts, cards, books, social security numbers, telephones."""
+"""Long numbers with a known form: bank accounts, cards, books, social security numbers, telephones."""
 
 import re
 from typing import Final
@@ -7,36 +7,37 @@ from stdnum import isbn, luhn
 
 from memory.text.identifiers.tables import IBAN_LENGTHS
 from memory.text.identifiers.view import TAKEN, WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./])(?<![#{TAKEN}])"
-_IBAN: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}}\d{{2}})(?=[ -]?[A-Za-z0-9]{{2}})")
-_ISBN: Final = re.compile(
+_IBAN: Final = lazy_pattern(rf"(?<!{WORD})([A-Za-z]{{2}}\d{{2}})(?=[ -]?[A-Za-z0-9]{{2}})")
+_ISBN: Final = lazy_pattern(
     rf"(?<!{WORD})(?:(ISBN(?:-1[03])?)[:\s]{{0,3}})?"
     rf"(?<![\d-])((?:97[89][ -]?)?\d(?:[ -]?\d){{8}}[ -]?[\dXx])(?!{WORD})(?!-\d)",
     re.IGNORECASE,
 )
-_SSN: Final = re.compile(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!-\d)(?! \d{{2}}(?!\d))")
-_NINO: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
-# Digits with at most two signs between them, from the first to the last.
-_CHUNK: Final = re.compile(
+_SSN: Final = lazy_pattern(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!-\d)(?! \d{{2}}(?!\d))")
+_NINO: Final = lazy_pattern(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
+# A run of digits with at most two separators between neighbours.
+_CHUNK: Final = lazy_pattern(
     rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?"
     rf"(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
     re.IGNORECASE,
 )
 # Several of these may follow one another.
-_AMERICAN: Final = re.compile(
+_AMERICAN: Final = lazy_pattern(
     rf"(?<!{WORD})(?<![+({TAKEN}#$€£])(?<!\w[-./:])((?:1[ .-])?(?:\([2-9]\d{{2}}\) ?|[2-9]\d{{2}}([ .-]))"
     rf"[2-9]\d{{2}}[ .-]\d{{4}})(?![-.]?\w)"
     r"(?! (?:x|ext))"
 )
-_PHONE_WORD: Final = re.compile(
+_PHONE_WORD: Final = lazy_pattern(
     r"(?<![A-Za-zÀ-ÿ])(?:phone|telephone|tel|mobile|mob|cell|cellphone|call|fax|whatsapp|signal|text|sms|ring|reach|contact|dial|hotline|landline|handy|telefon|telefonnummer|rufnummer|téléphone|teléfono|móvil|cellulare|"
     r"телефон|тел|номер|电话|電話|手机|手機|携帯|전화|फ़ोन|فون|هاتف)(?:\s?(?:no|nr|number|nummer))?[\s.:=#)]{0,3}(?:(?:is|at|on|was|number|me|her|him|them|ist|lautet|now|под|是)[\s:]{0,2}){0,2}[(+]{0,2}$",
     re.IGNORECASE,
 )
-_GROUPS: Final = re.compile(r"\d+")
+_GROUPS: Final = lazy_pattern(r"\d+")
 # A number of the North American Numbering Plan.
-_NANP: Final = re.compile(r"[2-9]\d{2}[2-9]\d{6}")
+_NANP: Final = lazy_pattern(r"[2-9]\d{2}[2-9]\d{6}")
 
 
 def accounts_find(view: TextView) -> None:
@@ -65,8 +66,8 @@ def accounts_find(view: TextView) -> None:
 
 
 def phones_find(view: TextView) -> None:
-    """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
-    without one by what follows the leading zero."""
+    """Add telephone numbers. A number with a country (+49, 0049, or the ten digits of North America) is compared with
+    its country. A number without a country is compared by the digits after the leading zero."""
     if view.digits < 7:
         return
     for match in _AMERICAN.finditer(view.text):

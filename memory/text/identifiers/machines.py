@@ -1,37 +1,38 @@
-"""Numbers that machines are known by: UUIDs, addresses of networks and cards, hashes, chassis of cars."""
+"""Identifiers of machines: UUIDs, IP and MAC addresses, hashes, vehicle identification numbers."""
 
 import ipaddress
 import re
 from typing import Final
 
 from memory.text.identifiers.view import WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 
 _FRESH: Final = rf"(?<!{WORD})"
 _ENDS: Final = rf"(?!{WORD})"
-_UUID: Final = re.compile(
+_UUID: Final = lazy_pattern(
     rf"{_FRESH}(?<!\w-)(?:urn:uuid:)?(\{{?)([0-9A-Fa-f]{{8}}(?:-[0-9A-Fa-f]{{4}}){{3}}-[0-9A-Fa-f]{{12}}|[0-9A-Fa-f]{{32}}){_ENDS}(?!-\w)(\}}?)",
     re.IGNORECASE,
 )
-_MAC: Final = re.compile(
+_MAC: Final = lazy_pattern(
     rf"{_FRESH}(?<![:.-])((?:[0-9A-Fa-f]{{2}}([:-]))(?:[0-9A-Fa-f]{{2}}\2){{4}}[0-9A-Fa-f]{{2}}|(?:[0-9A-Fa-f]{{4}}\.){{2}}[0-9A-Fa-f]{{4}}){_ENDS}(?![:-]\w)"
 )
-_IPV4: Final = re.compile(
+_IPV4: Final = lazy_pattern(
     rf"{_FRESH}(?<!\w[.-])(\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_ENDS}(?!\.\d)(?:/(\d{{1,2}})(?!\d|\.\d|/\w)(?!{WORD}))?(?!/\w)"
 )
-_IPV6: Final = re.compile(
+_IPV6: Final = lazy_pattern(
     rf"{_FRESH}(?<![:.])(?=[0-9A-Fa-f.]{{0,4}}:)([0-9A-Fa-f:]{{2,45}}+(?:(?<=:)\d{{1,3}}(?:\.\d{{1,3}}){{3}}|(?:\.\d{{1,3}}){{3}})?)(%\w{{1,20}})?(?:/(\d{{1,3}})(?!\d))?"
 )
-_HASH: Final = re.compile(rf"{_FRESH}(?<!\w-)(?:0[xX])?([0-9A-Fa-f]{{7,128}}){_ENDS}(?!-\w)")
-_VIN: Final = re.compile(rf"{_FRESH}(?<!\w-)([A-HJ-NPR-Za-hj-npr-z0-9]{{17}}){_ENDS}(?!-\w)")
+_HASH: Final = lazy_pattern(rf"{_FRESH}(?<!\w-)(?:0[xX])?([0-9A-Fa-f]{{7,128}}){_ENDS}(?!-\w)")
+_VIN: Final = lazy_pattern(rf"{_FRESH}(?<!\w-)([A-HJ-NPR-Za-hj-npr-z0-9]{{17}}){_ENDS}(?!-\w)")
 
-# Cheap looks, to save the costly ones.
-_SEVEN: Final = re.compile(r"[0-9A-Fa-f]{7}")
-_SEVENTEEN: Final = re.compile(r"[A-Za-z0-9]{17}")
-_PAIRS: Final = re.compile(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
+# Cheap tests before costly searches.
+_SEVEN: Final = lazy_pattern(r"[0-9A-Fa-f]{7}")
+_SEVENTEEN: Final = lazy_pattern(r"[A-Za-z0-9]{17}")
+_PAIRS: Final = lazy_pattern(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
 
 
 def machines_find(view: TextView) -> None:
-    """Add what machines, networks and versions of code are known by. Linear in the text."""
+    """Add identifiers of machines, networks and versions of code. Linear in the text."""
     hexadecimal = _SEVEN.search(view.text) is not None
     for match in _UUID.finditer(view.text) if hexadecimal else ():
         closed = match.end() if bool(match[1]) == bool(match[3]) else match.end(2)
@@ -49,7 +50,7 @@ def machines_find(view: TextView) -> None:
         _ipv4(view)
     for match in _HASH.finditer(view.text) if hexadecimal else ():
         name = match[1].lower()
-        # "abc1234" may be written "ABC-1234", and is a code; "1e100" is a number.
+        # "abc1234" is a code, which may also be written "ABC-1234"; "1e100" is a number.
         if len(name) > 31 and not name.isdigit():
             view.add("hash", name, match.start(), match.end())
         elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):

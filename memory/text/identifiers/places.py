@@ -1,4 +1,4 @@
-"""Where things lie: paths of files and routes, and points on the map."""
+"""Paths of files and routes, and points on the map."""
 
 import re
 from typing import Final
@@ -30,7 +30,7 @@ _DEGREES: Final = re.compile(
 
 
 def paths_find(view: TextView) -> None:
-    """Add paths that show where they begin: at a root, a drive, a home, or this folder. Linear in the text."""
+    """Add paths that begin at a root, a drive, a home or the current folder. Linear in the text."""
     text = view.text
     if "/" not in text and "\\" not in text:
         return
@@ -95,8 +95,8 @@ def points_find(view: TextView) -> None:
 
 
 def path_canonical(path: str) -> str:
-    """Return a path with plain slashes, without those that repeat or end it and without ``./``; in small letters only
-    where the file system takes no notice of case: on Windows, and in the name of a file alone."""
+    """Return a path with single forward slashes, without ``./`` and a final slash. Windows paths and names of files
+    without a path are in lower case, because their case does not matter."""
     windows = "\\" in path or path[1:2] == ":"
     plain = path.replace("\\", "/")
     share = windows and plain.startswith("//")

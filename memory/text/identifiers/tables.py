@@ -1,15 +1,15 @@
-"""What identifiers are made of: top-level domains, endings of files, months, lengths of IBANs."""
+"""Tables for identifiers: top-level domains, endings of files, months, lengths of IBANs, names of numbered things."""
 
 from typing import Final
 
 
 def _table(lines: str) -> dict[str, str]:
-    """Return a dict from each word to the key of its line, of lines such as ``kg: kg kilo kilos``."""
+    """Parse lines such as ``kg: kg kilo kilos`` into a dict from each word to the key of its line."""
     pairs = (line.split(": ", 1) for line in lines.strip().splitlines())
     return {word: meaning for meaning, words in pairs for word in words.split()}
 
 
-# Top-level domains that are in no list of public ones: reserved for examples, tests and private networks.
+# Top-level domains that are reserved for examples, tests and private networks.
 RESERVED: Final = frozenset(
     ("example", "test", "invalid", "local", "localhost", "localdomain", "internal", "intranet", "lan", "onion", "home")
 )
@@ -41,7 +41,7 @@ _MONTHS: Final = """
 """
 MONTHS: Final = {name: int(month) for name, month in _table(_MONTHS).items()}
 
-# Signs in all, by country (the SWIFT registry).
+# The length of an IBAN by country (SWIFT registry).
 _IBANS: Final = (
     "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 "
     "ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 "
@@ -51,8 +51,8 @@ _IBANS: Final = (
 )
 IBAN_LENGTHS: Final = {pair[:2].lower(): int(pair[2:]) for pair in _IBANS.split()}
 
-# What is numbered, by its name in small letters (an underscore for a space): one meaning for each, so that "PO 12" and
-# "purchase order 12" meet.
+# Names of numbered things in lower case, with an underscore for a space. Names on one line have the same meaning, so
+# that "PO 12" equals "purchase order 12".
 _NOUNS: Final = """
 order: order orders bestellung auftrag commande pedido ordine заказ заказа 订单 訂單 注文
 po: purchase_order po
@@ -99,14 +99,14 @@ table: table
 """
 NOUNS: Final = {word.replace("_", " "): noun for word, noun in _table(_NOUNS).items()}
 
-# Words in capitals that a number may follow without either being a code.
+# Words in capitals that do not form a code with the number after them.
 _CAPITALS: Final = (
     "ABOUT AD AGE ALL AM AND ANY APP ARE AS AT BC BUT BY CA CE CET FOR FROM GMT HAD HAS HE HER HIS IF IN IS IT ITS "
     "LESS MORE MY NO NOT OF ON OR OUR OVER PAGE PM SHE SINCE THAN THE TO TOP UNDER UNTIL UP UTC VS WAS WE WITH YOU"
 )
 CAPITALS: Final = frozenset(_CAPITALS.split()) | {word.upper() for word in MONTHS}
 
-# The same in small letters, before a hyphen.
+# Words in lower case that do not form a code with a hyphen and a number.
 _SMALL: Final = (
     "a about act age aged all an and around at by chapter circa day early episode fig figure for from game gate grade "
     "in just late level line mid minus month non of on only or over page part per phase plus post pre round row scene "

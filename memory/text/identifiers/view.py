@@ -18,10 +18,10 @@ _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u312f\u3130-\u318f\u31a0-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# A word character of all other scripts: letter, digit or underscore. They include Cyrillic letters, so that a part of
-# "аnn@x.io" with a Cyrillic "а" is not found.
+# A letter, digit or underscore of any other script. Cyrillic letters count, so that no part of "аnn@x.io" with a
+# Cyrillic "а" is found.
 WORD: Final = rf"[^\W{_UNSPACED}]"
-# The letters among them.
+# A letter of any other script.
 LETTER: Final = rf"[^\W\d_{_UNSPACED}]"
 UNSPACED: Final = rf"[{_UNSPACED}]"
 
@@ -66,12 +66,12 @@ def _sign(cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One identifier or date in a text.
+    """One identifier or date in a text, with its span, its spelling (``text``), and a form that is equal for all
+    spellings (``canonical``).
 
-    ``canonical`` is equal for all spellings; ``start`` and ``end`` are its span, ``text`` its spelling. Some spellings
-    leave a part out: a telephone number without its country, a code without the name of its series. Identifiers that
-    differ in that part are different, but one without it may equal any of them. ``marks`` express this: ``*x`` for a
-    full spelling of ``x``, ``~x`` for one that lacks a part.
+    Some spellings leave a part out: a telephone number without its country, a code without the name of its series. Two
+    identifiers with different parts are different, but an identifier without the part may equal either of them.
+    ``marks`` express this: ``*x`` marks a full spelling of ``x``, and ``~x`` a spelling that lacks a part.
     """
 
     kind: str
@@ -93,8 +93,8 @@ class Identifier:
 
     @property
     def search_keys(self) -> frozenset[str]:
-        """The keys by which a request with this identifier finds texts: its own key, and those of spellings of which
-        one leaves a part out."""
+        """The keys by which a request with this identifier finds texts: its own key, and the marks of spellings that
+        have a part more or a part less."""
         return frozenset((self.key, *(f"{'~' if mark[0] == '*' else '*'}{mark[1:]}" for mark in self.marks)))
 
 
@@ -108,7 +108,7 @@ class TextView:
         self.text, self._offsets = _plain(original)
         # Whether the plain form is ASCII, before parts are hidden.
         self.ascii = self.text.isascii()
-        # The number of digits, because a kind needs a least number of digits.
+        # The number of digits. Most kinds of identifiers need a least number of digits.
         self.digits = len(_DIGIT.findall(self.text))
         self._words: frozenset[str] | None = None
         self._found: list[tuple[str, str, int, int, tuple[str, ...]]] = []
@@ -116,8 +116,8 @@ class TextView:
 
     @property
     def words(self) -> frozenset[str]:
-        """The runs of letters in lower case, and all single characters of a text outside ASCII: for a cheap test before
-        a costly search."""
+        """The runs of letters in lower case, for cheap tests before costly searches. For a text that is not ASCII also
+        all single characters."""
         if self._words is None:
             if self.ascii:
                 self._words = frozenset(_SMALL_LETTERS.findall(self.text.lower()))
@@ -174,7 +174,7 @@ class TextView:
 
 
 def _bounded(canonical: str) -> str:
-    """Return a form that fits into an index: for a long one, its beginning and a hash."""
+    """Return a canonical form that fits into an index. A long form is cut, and ends with a hash."""
     if len(canonical) <= LONGEST:
         return canonical
     return f"{canonical[: LONGEST // 2]}…{hashlib.sha256(canonical.encode(errors='replace')).hexdigest()}"

@@ -7,39 +7,40 @@ from typing import Any, Final
 
 from memory.text.identifiers.tables import FILE_ENDINGS, RESERVED
 from memory.text.identifiers.view import TAKEN, UNSPACED, WORD, TextView
+from memory.text.lazy_pattern import lazy_pattern
 
 _FRESH: Final = rf"(?<!{WORD})"
-_URL: Final = re.compile(
+_URL: Final = lazy_pattern(
     # Characters of scripts without spaces continue a path only after a separator: "/查看", but not "https://x.io查看".
     rf"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9+.-]{{1,20}})://((?:(?:(?<=[/=_%#&?-]){UNSPACED}++)|(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）「」{TAKEN}])++)"
 )
-_GIT: Final = re.compile(r"(?<![\w.@-])git@([\w.-]{1,100}):([\w./~-]{1,200})")
-_DOI: Final = re.compile(
+_GIT: Final = lazy_pattern(r"(?<![\w.@-])git@([\w.-]{1,100}):([\w./~-]{1,200})")
+_DOI: Final = lazy_pattern(
     rf"(?<!{WORD})(?<![./])(?:https?://(?:dx\.)?doi\.org/|doi:?\s{{0,3}})?(10\.\d{{4,9}}/(?:(?!{UNSPACED})[^\s\"'<>，；、-〿（）]){{1,200}})",
     re.IGNORECASE,
 )
-_EMAIL: Final = re.compile(
+_EMAIL: Final = lazy_pattern(
     rf"{_FRESH}(?<![.+%'~@-])((?:{WORD}|[.+%'~-]){{1,80}}+)@((?:{WORD}|-)++(?:\.(?:{WORD}|-)++)++|localhost\b)"
 )
-_EMAIL_SPELLED: Final = re.compile(
+_EMAIL_SPELLED: Final = lazy_pattern(
     rf"{_FRESH}(?<![.+%-])((?:{WORD}|[.+%-]){{1,64}}+)(?:\s?[\[({{]\s?(?:at|@)\s?[\])}}]\s?| at )"
     rf"((?:{WORD}|-){{1,63}}+(?:(?:\.|\s?[\[({{]\s?(?:dot|\.)\s?[\])}}]\s?| dot )(?:{WORD}|-){{1,63}}+){{1,4}})",
     re.IGNORECASE,
 )
-_SPELLED_DOT: Final = re.compile(r"\s?[\[({]\s?(?:dot|\.)\s?[\])}]\s?| dot ", re.IGNORECASE)
-_HANDLE: Final = re.compile(
+_SPELLED_DOT: Final = lazy_pattern(r"\s?[\[({]\s?(?:dot|\.)\s?[\])}]\s?| dot ", re.IGNORECASE)
+_HANDLE: Final = lazy_pattern(
     rf"{_FRESH}(?<![@./\\+{TAKEN}-])@((?:{WORD}(?:{WORD}|[.-]){{0,100}}+|{UNSPACED}{{1,20}}+)(?:[@:](?:{WORD}|-)++(?:\.(?:{WORD}|-)++)++)?)"
 )
-_HASHTAG: Final = re.compile(rf"{_FRESH}(?<![#&/{TAKEN}-])#((?:{WORD}(?:{WORD}|-){{0,100}}+|{UNSPACED}{{1,20}}+))")
-_DOTTED: Final = re.compile(
+_HASHTAG: Final = lazy_pattern(rf"{_FRESH}(?<![#&/{TAKEN}-])#((?:{WORD}(?:{WORD}|-){{0,100}}+|{UNSPACED}{{1,20}}+))")
+_DOTTED: Final = lazy_pattern(
     rf"{_FRESH}(?<![@./\\:{TAKEN}-])((?:{WORD}|-)++(?:\.(?:{WORD}|-)++)++)(:\d{{2,5}}(?![\d:]))?(/(?:(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）{TAKEN}])*+|\?(?=\w)[^\s<>\"']*+)?"
 )
-_LABEL_ENDS: Final = re.compile(r"\.[^\W\d_]")
-_LOCAL: Final = re.compile(
+_LABEL_ENDS: Final = lazy_pattern(r"\.[^\W\d_]")
+_LOCAL: Final = lazy_pattern(
     rf"{_FRESH}(?<![@./\\:{TAKEN}-])localhost(?::\d{{2,5}}(?![\d:])|(?=/))(?:/(?:(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）{TAKEN}])*+)?",
     re.IGNORECASE,
 )
-_PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_PERCENT: Final = lazy_pattern(r"(?:%[0-9A-Fa-f]{2})+")
 _DEFAULT_PORTS: Final = {("http", "80"), ("https", "443"), ("", "80"), ("", "443"), ("ftp", "21"), ("ssh", "22")}
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 
@@ -74,7 +75,7 @@ def names_find(view: TextView) -> None:
 
 
 def dotted_find(view: TextView) -> None:
-    """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``; but not names of files."""
+    """Add domains and addresses without a scheme, such as ``www.example.com/a``, but not names of files."""
     if "localhost" in view.words:
         for match in _LOCAL.finditer(view.text):
             rest = trimmed(match[0])
@@ -175,7 +176,7 @@ def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
 
 
 def trimmed(text: str) -> str:
-    """Return ``text`` without final punctuation of the sentence; a bracket is kept if it was opened inside."""
+    """Return ``text`` without the final punctuation of a sentence. A closing bracket is kept if ``text`` opens it."""
     while text:
         last = text[-1]
         if last in ".,;:!?'\"*。，；：！？…" or (last in _CLOSERS and text.count(last) > text.count(_CLOSERS[last])):

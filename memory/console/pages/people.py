@@ -1,0 +1,214 @@
+"""People: who may sign in, their roles, and the links with which they choose a password."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, PasswordResetConfirmView
+from django.core.mail import EmailMessage
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from memory.access.accounts import ROLES
+from memory.access.people import (
+    Person,
+    SignInLink,
+    password_choose,
+    people_count,
+    people_list,
+    person_disable,
+    person_enable,
+    person_get,
+    person_invite,
+    person_link_renew,
+    person_role_change,
+)
+from memory.console.fields import ReasonForm, form_error
+from memory.console.list_page import ListPage, ListRequest, NoFilter
+from memory.console.page import ADMINISTRATOR, ANYBODY, ConsoleRequest, go, page, refused, show
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.insight.audit_list import AuditFilter, audit_summary
+from memory.notifications.send import SendFailed, mail_post
+
+# "Lately" in the list, and the range of the link to Activity.
+LATELY = dt.timedelta(days=7)
+MAY = {
+    "reader": "sees everything, changes nothing",
+    "operator": "also changes policies, runs, undoes and restores",
+    "administrator": "also manages keys, people and notifications",
+}
+
+
+class MailForm(ReasonForm):
+    """A mail address, where a mail server is set up, and the reason."""
+
+    mail = forms.EmailField(
+        label="Mail address (optional)", required=False, help_text="The link is also sent to this address."
+    )
+    field_order = ["mail", "reason"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not settings.EMAIL_HOST:
+            del self.fields["mail"]
+
+
+class RoleForm(ReasonForm):
+    """A role and the reason."""
+
+    role = forms.ChoiceField(label="Role", choices=[(role, f"{role.capitalize()}: {MAY[role]}") for role in ROLES])
+    field_order = ["role", "reason"]
+
+
+class InviteForm(MailForm, RoleForm):
+    """A new person."""
+
+    name = forms.CharField(
+        label="Name", max_length=150, help_text="For signing in, and in Activity. It cannot be changed later."
+    )
+    field_order = ["name", "role", "mail", "reason"]
+
+
+def _lately(asked: ListRequest[None], rows: Sequence[Person]) -> dict[str, Any]:
+    """Return each person with what they may do and the number of their changes lately, None if there are too many to
+    count. One query."""
+    made = audit_summary(AuditFilter(by="people", since=asked.now - LATELY), principal=asked.principal)
+    counts = dict(made.actors)
+    return {
+        "people": [
+            (each, MAY.get(each.role or ""), None if made.partial else counts.get(each.actor, 0)) for each in rows
+        ]
+    }
+
+
+# People by name. Two queries for a page, one to count.
+PEOPLE = ListPage(
+    name="people",
+    address="settings/people/",
+    form=NoFilter,
+    fetch=lambda _asked, cursor, limit: people_list(cursor=cursor, limit=limit),
+    count=lambda _asked, most: people_count(at_most=most),
+    noun="account",
+    more=_lately,
+    least=ADMINISTRATOR,
+)
+
+
+@page(get=ADMINISTRATOR, post=ADMINISTRATOR)
+def people_invite(request: ConsoleRequest) -> HttpResponse:
+    """Ask for a name and a role, and show the link of the new person in the reply to the form and nowhere else."""
+    form = InviteForm(request.POST if request.method == "POST" else None, initial={"role": "reader"})
+    if form.is_valid():
+        try:
+            link = person_invite(**form.cleaned_data, principal=request.principal, now=timezone.now())
+        except (Conflict, ValueRefused) as problem:
+            form.add_error("name", form_error(problem))
+        else:
+            return _link_show(request, link)
+    return show(request, "person_invite.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@page(get=ADMINISTRATOR, post=ADMINISTRATOR)
+def person(request: ConsoleRequest, person_id: int) -> HttpResponse:
+    """Show a person, and do what ``act`` says: change the role, make a new link, disable or enable. One query, at most
+    eleven to change."""
+    found = person_get(person_id)
+    act, data = request.POST.get("act", ""), request.POST
+    shown: dict[str, forms.Form] = {
+        "role": RoleForm(data if act == "role" else None, initial={"role": found.role}, auto_id="role_%s"),
+        "link": MailForm(data if act == "link" else None, initial={"mail": found.mail}, auto_id="link_%s"),
+        "state": ReasonForm(data if act == "state" else None, auto_id="state_%s"),
+    }
+    form = shown.get(act)
+    if form is not None and form.is_valid():
+        return _change(request, found, act, form.cleaned_data)
+    context = {"person": found, "forms": shown, "own": found.id == request.user.pk, "may": MAY.get(found.role or "")}
+    return show(request, "person.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _change(request: ConsoleRequest, found: Person, act: str, said: dict[str, Any]) -> HttpResponse:
+    by: dict[str, Any] = {"principal": request.principal, "now": timezone.now()}
+    if act == "link":
+        return _link_show(request, person_link_renew(found.id, **said, **by))
+    if act == "role":
+        changed = person_role_change(found.id, **said, **by)
+        messages.success(request, f"{changed.name} now has the role {changed.role}.")
+    elif found.state == "disabled":
+        return _link_show(request, person_enable(found.id, **said, **by))
+    else:
+        person_disable(found.id, **said, **by)
+        messages.success(request, f"{found.name} is disabled and signed out.")
+    return go(request, "console:person", found.id)
+
+
+def _link_show(request: ConsoleRequest, link: SignInLink) -> HttpResponse:
+    """Show a link, and send it to the mail address of the person, if both are set up. No query."""
+    address = request.build_absolute_uri(reverse("console:choose_password", args=[link.uid, link.token]))
+    mailed = ""
+    if link.person.mail and settings.EMAIL_HOST:
+        try:
+            mail_post(
+                EmailMessage(
+                    subject="[MemState] Your sign-in link",
+                    body=f"Name: {link.person.name}\nChoose your password here: {address}\n"
+                    f"The link works once, until {link.until:%Y-%m-%d %H:%M} UTC.\n",
+                    to=[link.person.mail],
+                )
+            )
+            mailed = f"It was also sent to {link.person.mail}."
+        except SendFailed as problem:
+            mailed = f"It was not sent to {link.person.mail}. {problem}"
+    return show(request, "person_link.html", {"link": link, "address": address, "mailed": mailed})
+
+
+class NewPassword(PasswordResetConfirmView):
+    """The page of a link: it asks for a password, once. The token moves from the address to the session first."""
+
+    template_name = "console/choose_password.html"
+
+    def form_valid(self, form: "SetPasswordForm[User]") -> HttpResponse:
+        """Set the password, and lead to the page for signing in."""
+        token = self.request.session.get(INTERNAL_RESET_SESSION_TOKEN, "")
+        assert self.user is not None
+        try:
+            name = password_choose(self.user.pk, token, password=form.cleaned_data["new_password1"], now=timezone.now())
+        except MemoryProblem as problem:
+            return refused(self.request, problem)
+        # Also of somebody else who was signed in with this browser.
+        logout(self.request)
+        messages.success(self.request, f"Password set. Sign in as {name}.")
+        return go(self.request, "console:sign_in")
+
+    def render_to_response(self, context: dict[str, Any], **response: Any) -> HttpResponse:
+        """Show the form, or that the link is of no use any more (410)."""
+        status = 410 if not self.validlink else 422 if context["form"].errors else 200
+        return super().render_to_response(context, status=status, **response)
+
+
+_new_password = NewPassword.as_view()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def choose_password(request: HttpRequest, uidb64: str, token: str) -> HttpResponseBase:
+    """Ask whoever has a link for a new password."""
+    return _new_password(request, uidb64=uidb64, token=token)
+
+
+choose_password.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type: ignore[attr-defined]
+
+
+urlpatterns = [
+    *PEOPLE.urlpatterns,
+    path("settings/people/invite/", people_invite, name="people_invite"),
+    path("settings/people/<int:person_id>/", person, name="person"),
+    path("sign-in/<uidb64>/<token>/", choose_password, name="choose_password"),
+]
