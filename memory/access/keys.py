@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, ProgrammingError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Length
 from django.utils import timezone
+from psycopg.errors import UndefinedTable
 
 from memory.access.accounts import account_identities, account_labels
 from memory.access.principal import ROLES, Principal
@@ -21,7 +22,7 @@ from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
 from memory.models import ApiKey, AuditEvent
 from memory.models.newest_first import newest_page
 from memory.stores.current import store_choose
-from memory.stores.keys import key_note, key_store
+from memory.stores.keys import key_forget, key_note, key_store
 
 PREFIX_LENGTH = 8
 # The journals have 200 characters for "key:" and the name.
@@ -136,7 +137,14 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
         raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
     store_choose(store)
     # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
-    key = next(iter(ApiKey.objects.raw(_FIND_SQL, [hashed])), None)
+    try:
+        key = next(iter(ApiKey.objects.raw(_FIND_SQL, [hashed])), None)
+    except ProgrammingError as problem:
+        # This process knew the key before its store was dropped.
+        if not isinstance(problem.__cause__, UndefinedTable):
+            raise
+        key_forget(hashed)
+        key = None
     if key is None:
         raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
     if key.revoked_at is not None:

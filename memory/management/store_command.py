@@ -8,8 +8,8 @@ from psycopg.errors import UndefinedTable
 
 from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
+from memory.jobs.stores import store_get
 from memory.stores.current import store_or_none, store_use
-from memory.stores.make import store_get
 
 
 class StoreCommand(BaseCommand):

@@ -1,5 +1,7 @@
 """Bringing stores to the tables of this release."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
 from typing import Any
 
@@ -14,6 +16,8 @@ from memory.stores.models import Store
 from memory.stores.router import in_store
 
 _APP = "memory"
+# Stores that are migrated at once, each on a connection of its own.
+AT_ONCE = 4
 
 
 @cache
@@ -29,16 +33,38 @@ def stores_behind() -> list[str]:
     return list(behind.values_list("name", flat=True))
 
 
-def stores_migrate() -> None:
-    """Make the store ``main`` if there is no store, and bring all stores to this release. One query if there is nothing
-    to do. What an interrupted call has done is not repeated by the next."""
+def stores_migrate(*, progress: Callable[[int], object] = lambda _stores: None) -> None:
+    """Make the store ``main`` if there is no store, and bring all stores to this release, ``AT_ONCE`` at a time. One
+    query if there is nothing to do.
+
+    What an interrupted call has done is not repeated by the next. A store that fails does not hold up the others; the
+    first error is raised at the end. ``progress`` is called with the number of stores done since the last call.
+    """
     with store_use(None):
         behind = stores_behind()
         if not behind and not Store.objects.exists():
             Store.objects.create(name=MAIN, created_at=timezone.now())
             behind = [MAIN]
-    for name in behind:
+    if len(behind) < 2 or connection.in_atomic_block:
+        for name in behind:
+            store_migrate(name)
+            progress(1)
+        return
+    failed: list[Exception] = []
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for each in as_completed([threads.submit(_in_thread, name) for name in behind]):
+            progress(1)
+            if isinstance(problem := each.exception(), Exception):
+                failed.append(problem)
+    if failed:
+        raise failed[0]
+
+
+def _in_thread(name: str) -> None:
+    try:
         store_migrate(name)
+    finally:
+        connection.close()
 
 
 def store_migrate(name: str) -> None:

@@ -3,7 +3,6 @@
 All stores share one queue, which is served store by store, so that a store with many jobs does not delay the others.
 """
 
-import ast
 from collections.abc import Mapping
 from time import sleep
 from typing import Any
@@ -41,21 +40,20 @@ def queued_here() -> QuerySet[OrmQ]:
     return found
 
 
+def job_arguments() -> dict[str, str]:
+    """Return the keyword arguments of jobs of the current store."""
+    return {_ARGUMENT: store_current()}
+
+
 def schedule_arguments() -> str | None:
     """Return the keyword arguments of schedules of the current store, as the scheduler reads them."""
-    name = store_current()
-    return None if name == MAIN else repr({_ARGUMENT: name})
+    return None if store_current() == MAIN else repr(job_arguments())
 
 
 def schedules_here() -> QuerySet[Schedule]:
     """Return the schedules of the current store. Those of upkeep belong to ``main`` and serve all stores."""
     found: QuerySet[Schedule] = Schedule.objects.filter(kwargs=schedule_arguments())
     return found
-
-
-def schedule_store(row: Schedule) -> str:
-    """Return the store of a schedule."""
-    return job_store(ast.literal_eval(row.kwargs) if row.kwargs else None)
 
 
 def _store_add(task: dict[str, Any], **_more: Any) -> None:

@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from django.db import ProgrammingError, connection, transaction
 
+from memory.jobs.stores import store_create
 from memory.models import Scope
 from memory.models.prepared import rows_prepared
 from memory.stores.current import MAIN, store_use
 from memory.stores.database.base import PreparedCursor
-from memory.stores.make import store_create
-from memory.stores.migrate import store_migrate
+from memory.stores.migrate import stores_behind, stores_migrate
 from memory.stores.models import Store
 from memory.stores.template import store_statements
 
@@ -156,13 +156,25 @@ def test_a_new_store_has_the_tables_that_migrations_make(other: str) -> None:
     assert len(from_migrations) > 100
 
 
-def test_a_store_is_also_made_by_migrations() -> None:
+def test_stores_are_migrated_side_by_side_and_one_that_fails_holds_up_no_other() -> None:
+    names = ["one", "two", "three", "four", "five", "stuck"]
+    now = Store.objects.get(pk=MAIN).created_at
+    Store.objects.bulk_create(Store(name=name, created_at=now) for name in names)
+    done: list[int] = []
     try:
-        Store.objects.create(name="migrated", created_at=Store.objects.get(pk=MAIN).created_at)
-        store_migrate("migrated")
-        assert Store.objects.get(pk="migrated").version == Store.objects.get(pk=MAIN).version
-        assert _tables("migrated") == _tables(MAIN)
+        with store_use(None), connection.cursor() as cursor:
+            cursor.execute("CREATE SCHEMA store_stuck; CREATE TABLE store_stuck.memory_topic (id int)")
+        with pytest.raises(ProgrammingError):
+            stores_migrate(progress=done.append)
+        assert (sum(done), stores_behind()) == (6, ["stuck"])
+        assert all(_tables(name) == _tables(MAIN) for name in names[:-1])
+        with store_use(None), connection.cursor() as cursor:
+            cursor.execute("DROP TABLE store_stuck.memory_topic")
+        stores_migrate()
+        assert stores_behind() == []
+        assert _tables("stuck") == _tables(MAIN)
     finally:
         with store_use(None), connection.cursor() as cursor:
-            cursor.execute("DROP SCHEMA store_migrated CASCADE")
-        Store.objects.filter(pk="migrated").delete()
+            for name in names:
+                cursor.execute(f"DROP SCHEMA IF EXISTS store_{name} CASCADE")
+        Store.objects.filter(pk__in=names).delete()

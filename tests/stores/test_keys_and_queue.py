@@ -12,10 +12,10 @@ from django_q.models import OrmQ, Schedule
 from memory.access.keys import key_create, secret_hash
 from memory.core.errors import Conflict
 from memory.jobs import tasks
-from memory.models import AccessLog
+from memory.jobs.stores import store_create
+from memory.models import AccessLog, AuditEvent
 from memory.stores.current import MAIN, store_use
 from memory.stores.keys import key_forget
-from memory.stores.make import store_create
 from memory.stores.models import Store
 from memory.stores.queue import FairBroker
 from tests.cast import Caller, Cast, in_process, raises_code
@@ -80,6 +80,42 @@ def test_commands_work_on_the_store_they_are_given(there: Caller) -> None:
         call_command("key", "--store", "nowhere", "list")
     with store_use("other"):
         assert tasks.Topic.objects.count() == 0
+
+
+def test_a_store_is_dropped_with_all_that_is_its_own(cast: Cast, there: Caller) -> None:
+    there.remember("Only there")
+    mine = cast.agent.remember("Only here")
+    with store_use("other"):
+        tasks.upkeep_request()
+    with pytest.raises(CommandError, match="invalid-argument"):
+        call_command("store", "drop", "other", "--confirm", "main")
+    with connection.cursor() as cursor:
+        # As at the end of the transaction of a request.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    assert there.get("/v1/topics").status == 200
+    call_command("store", "drop", "other", "--confirm", "other", "--reason", "the customer left")
+    assert not Store.objects.filter(pk="other").exists()
+    assert not Schedule.objects.filter(kwargs__contains="other").exists()
+    assert not OrmQ.objects.filter(key__contains="other").exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace('store_other')")
+        assert cursor.fetchone() == (None,)
+    dropped = AuditEvent.objects.get(action="store_dropped")
+    assert (dropped.before["topics"], dropped.reason) == (1, "the customer left")
+    key_forget(secret_hash(SECRET))
+    assert there.get("/v1/topics").code == "key-unknown"
+    assert cast.agent.topic(mine)["title"] == "Only here"
+    call_command("store", "create", "other")
+    with pytest.raises(CommandError, match="store-is-main"):
+        call_command("store", "drop", "main", "--confirm", "main")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_knew_the_key_of_a_dropped_store_refuses_it(there: Caller) -> None:
+    assert there.get("/v1/topics").status == 200
+    call_command("store", "drop", "other", "--confirm", "other")
+    assert there.get("/v1/topics").code == "key-unknown"
+    assert there.get("/v1/topics").code == "key-unknown"
 
 
 def test_a_schedule_belongs_to_its_store(there: Caller) -> None:

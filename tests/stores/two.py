@@ -8,10 +8,10 @@ from django.apps import apps
 from django.db import connection
 
 from memory.access.keys import PREFIX_LENGTH, secret_hash
+from memory.jobs.stores import store_create
 from memory.models import ApiKey
 from memory.stores.current import MAIN, store_schema, store_use
 from memory.stores.keys import key_note
-from memory.stores.make import store_create
 from tests.cast import PARTS, Caller, Cast
 
 OTHER = "other"
