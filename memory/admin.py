@@ -1,4 +1,4 @@
-"""Raw rows for administrators, read-only: every change goes through an operation that journals it."""
+"""Read-only tables for administrators. Changes need operations that journal them."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ admin.site.index_title = "Raw rows"
 
 
 def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """Redirect to the sign-in page of the console, which has the lockout."""
+    """Redirect to the sign-in page of the console, which locks after failed attempts."""
     if admin.site.has_permission(request):
         return redirect("admin:index")
     if request.user.is_authenticated:
-        # A redirect to the sign-in page would come back here.
+        # A redirect to the sign-in page would lead back to this page.
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
@@ -36,9 +36,9 @@ def _password(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shows rows and allows no changes."""
+    """Shows rows without allowing changes."""
 
-    # An exact count of a large table would take longer than the rest of the page.
+    # No exact count, because it would take longer than the rest of the page for a large table.
     show_full_result_count = False
     list_per_page = 50
 
@@ -55,10 +55,10 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
-# A password is changed in the console, which journals it.
+# Passwords are changed in the console, which journals the change.
 admin.site.password_change = _password  # type: ignore[method-assign, assignment]
 # The queue's own pages would let an administrator of the console run any function on the host.
-# Django's pages of accounts would change people without a word in the journal.
+# Django's pages of accounts would change people without a journal entry.
 for model in (Schedule, OrmQ, Success, Failure, User, Group):
     admin.site.unregister(model)
 

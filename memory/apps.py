@@ -9,17 +9,17 @@ from django.db.models.signals import post_migrate
 
 
 class MemoryConfig(AppConfig):
-    """Registers the models of ``memory`` under the label that table names start with."""
+    """Registers the models of ``memory`` under the label with which table names begin."""
 
     name = "memory"
     verbose_name = "Memory"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Create the schedules after migrations, however the store is started."""
+        """Create the schedules after each migration."""
         post_migrate.connect(_schedules_make, sender=self)
         if settings.MEMSTATE_PROCESS == "worker":
-            # The job cluster forks its processes from this one, so what is loaded now is in memory once.
+            # The job cluster forks its processes from this one, so modules that are loaded now are in memory only once.
             from memory.jobs import tasks as _tasks  # noqa: F401
 
             gc.freeze()

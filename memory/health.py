@@ -1,4 +1,4 @@
-"""Health checks for `manage.py doctor`, /readyz and the console. Each check returns a sentence."""
+"""Health checks for `manage.py doctor`, /readyz and the console. Each check returns a ``Finding`` with a sentence."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp
 from memory.models.identities import ids_doubled
+from memory.models.replica import replica_is_set, replica_lag
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.stores.current import store_current
 from memory.stores.migrate import stores_behind
 from memory.stores.models import WorkerHeartbeat
 
-# Before this version, an index scan with a filter could silently return too little.
+# In earlier versions, an index scan with a filter could silently return too few rows.
 PGVECTOR_AT_LEAST = (0, 8, 4)
 # The worker reports every minute, but a busy queue may delay the report.
 HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
-# So long after its own start, a web process waits for the first report.
+# After its own start, a web process waits this long for the first report.
 STARTING_SECONDS = 60.0
 _LOADED = time.monotonic()
-# A backlog is a problem if its oldest entry waits longer than this.
+# The check of a backlog fails if its oldest entry waits longer than this.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
-# ``health_watch`` repeats checks that read a whole table only after this time, and those of other machines after the
-# second one.
+# ``health_watch`` repeats checks that read a whole table after the first of these times, and checks of other machines
+# after the second.
 LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
 ELSEWHERE_WITHIN = dt.timedelta(minutes=2)
 
@@ -58,13 +59,13 @@ Check = Callable[[dt.datetime], Finding]
 
 
 def settings_check(_now: dt.datetime) -> Finding:
-    """Check that every variable with our prefix in the environment of this process is a setting. No query."""
+    """Check that every ``MEMSTATE_`` variable of this process is a setting. No query."""
     unknown = settings.MEMSTATE_UNKNOWN_VARIABLES
     return Finding(not unknown, " ".join(unknown) or "Every variable that begins with MEMSTATE_ is a setting.")
 
 
 def database_check(_now: dt.datetime) -> Finding:
-    """Check that the database answers, and measure how fast. One query."""
+    """Check that the database answers, and measure the time. One query."""
     started = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('server_version')")
@@ -105,10 +106,16 @@ def migrations_check(_now: dt.datetime) -> Finding:
     return Finding(True, "All migrations are applied.")
 
 
+def replica_check(_now: dt.datetime) -> Finding:
+    """Check that the replica answers and follows the primary. One query on the replica."""
+    lag, most = replica_lag(), settings.MEMSTATE_REPLICA_MAX_LAG
+    return Finding(lag <= most, f"The replica is {lag:.1f} s behind; up to {most:g} s, it answers reads.")
+
+
 def worker_check(now: dt.datetime) -> Finding:
     """Check that a worker has run a scheduled job recently. One query.
 
-    A web process starts together with the worker, so for a minute it takes one that has not reported yet as starting.
+    A web process starts together with the worker. So for a minute, it reports a worker without a heartbeat as starting.
     """
     heartbeat = WorkerHeartbeat.objects.order_by("-seen_at").first()
     if _starting() and (heartbeat is None or now - heartbeat.seen_at > HEARTBEAT_WITHIN):
@@ -126,13 +133,13 @@ def worker_check(now: dt.datetime) -> Finding:
 
 
 def worker_problem(now: dt.datetime, *, waits: bool) -> str | None:
-    """Return what is wrong with the worker, if a job ``waits`` for it. One query, none if no job waits."""
+    """If a job ``waits`` for the worker, return the problem of the worker, if any. One query, none if no job waits."""
     worker = worker_check(now) if waits else None
     return None if worker is None or worker.ok else worker.sentence
 
 
 def embedder_check(_now: dt.datetime) -> Finding:
-    """Check that texts become vectors that fit the table. One query, and one short text is embedded."""
+    """Check that the embedder returns vectors that fit the table. One query, and one short text is embedded."""
     try:
         embedder = embedder_get()
         started = time.perf_counter()
@@ -158,7 +165,8 @@ def embedder_check(_now: dt.datetime) -> Finding:
 
 
 def vectors_check(_now: dt.datetime) -> Finding:
-    """Check that all vectors come from the model in use; search ignores others. Reads the whole vector table."""
+    """Check that all vectors come from the model in use, because search ignores others. Reads the whole vector
+    table."""
     model = embedder_get().model_name
     others = TopicVector.objects.filter(embedding__isnull=False).exclude(model=model).count()
     if others:
@@ -230,14 +238,14 @@ def runs_check(now: dt.datetime) -> Finding:
 
 
 def policies_check(_now: dt.datetime) -> Finding:
-    """Check that policies and environment do not contradict each other: the environment may change after a save."""
+    """Check that policies and environment do not contradict each other. The environment may change after a save."""
     policies = policies_current()
     try:
         draft_check(policies, ROOT)
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        # Several changes of one policy name its scope several times.
+        # A scope is named once, also if its policy has several changes.
         scopes = ", ".join(list(dict.fromkeys(policies.rekeying))[:3])
         return Finding(True, f"A new half-life or clock is being applied to the topics of {scopes}.")
     count = len(policies.policies)
@@ -248,7 +256,7 @@ def policies_check(_now: dt.datetime) -> Finding:
 
 def queue_check(now: dt.datetime) -> Finding:
     """Check that jobs are taken from the queue. Two queries on a small table."""
-    # The lock of a running job lies in the future; that of a due job is the time since when it is due.
+    # The lock of a running job is in the future. The lock of a due job is the time at which it became due.
     due = OrmQ.objects.filter(lock__lte=now)
     return _backlog(now, due.count(), due.aggregate(oldest=Min("lock"))["oldest"], "job", "in the queue")
 
@@ -264,21 +272,21 @@ def failure_check(now: dt.datetime) -> Finding:
         names = ", ".join(sorted(set(map(str, failures)))[:3])
         return Finding(
             False,
-            f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Schedules in "
+            f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Jobs in "
             "the console for the reason.",
         )
     return Finding(True, "No job failed in the last 24 hours.")
 
 
 def model_check(_now: dt.datetime) -> Finding:
-    """Check that the language model answers, if one is configured. One small request, which sends no text."""
+    """If a language model is configured, check that it answers. One small request without texts."""
     return Finding(*model_reach())
 
 
-# The checks of /readyz: without these no request can succeed.
+# The checks of /readyz. If one of them fails, no request can succeed.
 READY_CHECKS: dict[str, Check] = {"database": database_check, "migrations": migrations_check}
 
-# Each check comes after those that it depends on.
+# Each check comes after the checks on which it depends.
 ALL_CHECKS: dict[str, Check] = {
     "database": database_check,
     "pgvector": pgvector_check,
@@ -296,6 +304,7 @@ ALL_CHECKS: dict[str, Check] = {
     "embeddings": embedding_backlog_check,
     "failures": failure_check,
     "settings": settings_check,
+    **({"replica": replica_check} if replica_is_set() else {}),
 }
 
 
@@ -309,14 +318,16 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
             reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
             findings[name] = Finding(False, f"The {name} could not be checked: {reason}")
             if name == "database":
-                # All other checks need the database.
+                # If the database check fails, the others are not run, because they need the database.
                 break
     return findings
 
 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
-    """Run all checks for a page that polls every few seconds. Results of checks that read a whole table or call another
-    machine are cached for a few minutes. Some twenty queries on small tables."""
+    """Run all checks for a page that polls every few seconds. About twenty queries on small tables.
+
+    The results of checks that read a whole table or call another machine are cached for a few minutes.
+    """
     seldom: dict[str, Check] = {
         "embedder": _embedder_check_seldom,
         "vectors": _vectors_check_seldom,
@@ -340,7 +351,7 @@ def _embedder_check_seldom(now: dt.datetime) -> Finding:
     embedder = embedder_summary()
     if not embedder.address:
         return embedder_check(now)
-    # A request to an endpoint takes time, and perhaps money.
+    # Cached, because a request to an endpoint takes time and may cost money.
     key = f"health-embedder-{embedder.address}-{embedder.model}".replace(" ", "-")
     found: Finding = cache.get(key) or embedder_check(now)
     cache.add(key, found, ELSEWHERE_WITHIN.total_seconds())
@@ -372,14 +383,14 @@ def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
 
 @functools.cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """Return all migrations of this release; the files do not change while a process runs."""
+    """Return all migrations of this release. Cached, because the files do not change while a process runs."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
 def vector_column_dimension() -> int | None:
     """Return the length of the stored vectors, or None before the first migration. One query."""
     with connection.cursor() as cursor:
-        # to_regclass follows the search path, so it finds the table of the present schema.
+        # to_regclass uses the search path, so it finds the table of the present schema.
         cursor.execute(
             "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'embedding'",
             [TopicVector._meta.db_table],
@@ -394,7 +405,7 @@ def _backlog(now: dt.datetime, count: int, oldest: dt.datetime | None, noun: str
     age = now - oldest
     verb = "waits" if count == 1 else "wait"
     sentence = f"{_number(count, noun)} {verb} {why}, the oldest for {_span(age)}."
-    # What waited through the night is not late while the worker starts.
+    # While the worker starts, entries from before the start are not a problem.
     return Finding(age <= BACKLOG_WITHIN or _starting(), sentence)
 
 

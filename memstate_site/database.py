@@ -21,6 +21,7 @@ def database_settings(
     statement_timeout_ms: int,
     lock_timeout_ms: int,
     idle_in_transaction_timeout_ms: int,
+    connect_timeout: int = 10,
 ) -> dict[str, Any]:
     """Return one entry of DATABASES for a `postgresql://` address.
 
@@ -51,7 +52,7 @@ def database_settings(
     }
     given = parts.pop("options", "")
     parts["options"] = " ".join([*(f"-c {name}={value}" for name, value in limits.items()), given]).strip()
-    parts.setdefault("connect_timeout", 10)
+    parts.setdefault("connect_timeout", connect_timeout)
     parts.setdefault("application_name", "memstate")
     if pool is not None:
         parts["pool"] = pool

@@ -195,6 +195,13 @@ DATABASES = {
 }
 
 DATABASE_ROUTERS = ["memory.stores.router.StoreRouter"]
+# Reads that may lag a little go to a streaming replica. If it does not answer, a request waits for two seconds at most.
+if envstr("DATABASE_REPLICA_URL"):
+    DATABASES["replica"] = database_settings(
+        "DATABASE_REPLICA_URL", envstr("DATABASE_REPLICA_URL"), pool=None, connect_timeout=2, **_TIMEOUTS
+    )
+    DATABASES["replica"]["TEST"] = {"MIRROR": "default"}
+MEMSTATE_REPLICA_MAX_LAG = envfloat("MEMSTATE_REPLICA_MAX_LAG", 10, minimum=0, maximum=86_400)
 
 # --- Cache -----------------------------------------------------------------------------------------------------------
 # Several web processes count requests together only when they share a cache.

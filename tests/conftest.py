@@ -102,6 +102,7 @@ THOROUGH = (
     "tests/mcp/test_cancelling.py",
     "tests/mcp/test_keys_and_restarts.py",
     "tests/site/test_backup.py",
+    "tests/site/test_replica.py",
     "tests/site/test_slow_clients.py",
     "tests/site/test_up.py",
     "tests/text/test_patterns_are_linear.py::test_a_quadratic_expression_would_be_noticed",

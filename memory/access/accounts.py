@@ -1,8 +1,8 @@
 """Accounts of people and their roles in the console.
 
-A reader sees everything and changes nothing. An operator changes policies, starts and undoes runs, and restores topics.
-An administrator also manages keys and people (``memory.access.people``). The accounts are Django's: staff are readers,
-members of the group ``Operators`` are operators, superusers are administrators.
+A reader sees everything and cannot change anything. An operator changes policies, starts and undoes runs, and restores
+topics. An administrator also manages keys and people (``memory.access.people``). The accounts are Django's: staff are
+readers, members of the group ``Operators`` are operators, superusers are administrators.
 """
 
 import re
@@ -13,22 +13,22 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, QuerySet
 
 OPERATORS = "Operators"
-# Each may do what those before it may.
+# Each role includes the rights of the roles before it.
 ROLES = ("reader", "operator", "administrator")
 
 Person = AbstractBaseUser | AnonymousUser
 
 
 def account_role(person: Person) -> str | None:
-    """Return the role of an account in the console; None if it may not use the console.
+    """Return the role of an account in the console; None if the account may not use the console.
 
-    No query for the account of a request, which the middleware has annotated; one for any other.
+    Runs no query for the account of a request, because the middleware has annotated it; otherwise one.
     """
     return role_given(person) if isinstance(person, User) and person.is_active else None
 
 
 def role_given(account: User) -> str | None:
-    """Return the role that an account has while it is enabled. Costs what ``account_role`` does."""
+    """Return the role that an account has while it is enabled. Runs the queries of ``account_role``."""
     if not account.is_staff:
         return None
     if account.is_superuser:
@@ -40,7 +40,7 @@ def role_given(account: User) -> str | None:
 
 
 def accounts_with_roles() -> QuerySet[User]:
-    """Return all accounts, read together with whether they belong to the operators."""
+    """Return all accounts, annotated with whether they belong to the operators."""
     member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
     return User.objects.annotate(operates=Exists(member))
 

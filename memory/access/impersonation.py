@@ -1,5 +1,5 @@
-"""Impersonation: operators query with the permissions of a key without its secret, and the worker writes in the name of
-the caller who requested the work, as long as that caller still may."""
+"""Impersonation. Operators query with the permissions of a key, without its secret. The worker writes in the name of
+the caller who requested the work, as long as this caller may write."""
 
 import datetime as dt
 import uuid
@@ -37,11 +37,11 @@ def keys_to_impersonate(now: dt.datetime) -> list[ImpersonatedKey]:
 
 
 def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | None:
-    """Return ``principal``, stored earlier, with the permissions it still has at ``now``.
+    """Return ``principal``, which was stored earlier, with its permissions at ``now``.
 
-    The role is lowered to the present role of the key or account. The result is None if the key was revoked, has
-    expired or no longer covers the scope, or if the account was deactivated. One query, two for some accounts. A caller
-    that is neither a key nor an account has no permissions to lose: it is returned unchanged, without a query.
+    The role is lowered to the present role of the key or account. Return None if the key was revoked, has expired or no
+    longer covers the scope, or if the account was deactivated. Runs one query, two for some accounts. A caller that is
+    neither a key nor an account is returned unchanged, without a query.
     """
     kind, _colon, number = principal.identity.partition(":")
     role: str | None = None
@@ -62,8 +62,8 @@ def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | 
 
 
 def job_writer(job: Job, *, now: dt.datetime) -> Principal | None:
-    """Return the principal in whose name a job writes, as ``principal_recheck``; None also if it may no longer write.
-    At most two queries."""
+    """Return the principal in whose name a job writes, with its present permissions; None if it may no longer write. At
+    most two queries."""
     asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.writer_scope)
     found = principal_recheck(asked, now=now)
     return found if found is not None and found.covers(job.least_role) else None

@@ -29,7 +29,7 @@ PREFIX_LENGTH = 8
 MAX_NAME_LENGTH = 100
 _FIND_SQL = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
 
-# last_used_at is written at most once a minute, which spares an UPDATE per request.
+# last_used_at is written at most once a minute, to avoid an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
 
 
@@ -45,7 +45,7 @@ def secret_generate() -> str:
 
 
 def secret_hash(secret: str) -> str:
-    """Return the stored hash of a secret. Secrets are random and long, so they need no salt and no stretching."""
+    """Return the stored hash of a secret. Secrets are long and random, so they need neither salt nor a slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -115,9 +115,9 @@ def key_create(
 
 
 def key_ensure(*, name: str, role: str, secret: str, scope: str = ROOT) -> None:
-    """Create a key with ``secret`` and this role unless a key with this secret exists. One query if it does.
+    """Create a key with ``secret`` and ``role`` unless a key with this secret exists. One query if it exists.
 
-    A revoked or expired key stays so: a restart of the program must not undo a revocation.
+    A revoked or expired key is not renewed: a restart of the program must not undo a revocation.
     """
     if not ApiKey.objects.filter(secret_hash=secret_hash(secret)).exists():
         key_create(name=name, role=role, secret=secret, scope=scope, reason="start-up")
@@ -163,8 +163,8 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
 
 
 def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
-    """Return keys, newest first, and the cursor of the next page. ``valid_at`` excludes keys that are revoked or have
-    expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
+    """Return keys, newest first, and the cursor of the next page. ``valid_at`` excludes keys that are revoked or
+    expired at that time. One query. Raises ``ValueRefused`` for a foreign cursor."""
     return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
 
 
@@ -174,8 +174,8 @@ def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
 
 
 def keys_reaching(scope: str, *, now: dt.datetime, most: int) -> tuple[list[ApiKey], int]:
-    """Return the valid keys that reach all of ``scope``, those bound to it first, at most ``most``; and the number of
-    valid keys that are bound to a scope below it. Two queries."""
+    """Return (keys, number below). The keys are valid and cover ``scope``, those of the nearest scope first, at most
+    ``most``. The number counts valid keys that are bound to a scope below ``scope``. Two queries."""
     reaching = _keys(now).filter(scope__in=scope_ancestors(scope)).order_by(Length("scope").desc(), "name", "id")
     below = _keys(now).filter(scope__startswith=f"{scope.rstrip('/')}/").exclude(scope=scope)
     return list(reaching[:most]), below.count()
@@ -220,13 +220,13 @@ def caller_labels(identities: Iterable[str]) -> dict[str, str]:
 
 
 def caller_names(name: str) -> list[str]:
-    """Return the labels that a caller with this name may have: the name may lack ``user:`` or ``key:``."""
+    """Return the possible labels of a caller with this name, which may lack ``user:`` or ``key:``."""
     return [name] if name.startswith(("user:", "key:")) else [name, f"user:{name}", f"key:{name}"]
 
 
 def caller_identities(name: str) -> list[str]:
-    """Return the identities that the access log may have for callers with this name, with or without ``user:`` or
-    ``key:``. At most two queries."""
+    """Return the identities in the access log of callers with this name, which may lack ``user:`` or ``key:``. At most
+    two queries."""
     found = caller_names(name)
     for label in tuple(found):
         if label.startswith("user:"):
@@ -245,7 +245,7 @@ def _key_id(identity: str) -> uuid.UUID | None:
 
 
 def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
-    """Revoke one key, permanently, and journal it. Three queries.
+    """Revoke one key permanently, and journal the revocation. Three queries.
 
     Raises ``NotVisible`` if the key does not exist, ``Conflict`` if it is already revoked.
     """
@@ -262,9 +262,9 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
 
 
 def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
-    """Revoke the key that begins with ``prefix`` and journal it. Three queries.
+    """Revoke the key whose secret begins with ``prefix``, and journal the revocation. Three queries.
 
-    Raises ``NotVisible`` if no valid key has this prefix, ``RequestRefused`` if more than one has.
+    Raises ``NotVisible`` if no valid key has this prefix, ``RequestRefused`` if several keys have.
     """
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])

@@ -1,4 +1,4 @@
-"""How many requests a key may make in a minute."""
+"""The limit of requests per key and minute."""
 
 import datetime as dt
 
@@ -12,7 +12,7 @@ from memory.stores.current import store_current
 
 
 class TooManyRequests(MemoryProblem):
-    """The caller has to wait (429), such as a key that has used up its minute; ``retry_after`` is in seconds."""
+    """The caller has to wait (429), for example because a key has used up its minute. ``retry_after`` is in seconds."""
 
     code = ProblemCode.TOO_MANY_REQUESTS
 
@@ -22,7 +22,8 @@ class TooManyRequests(MemoryProblem):
 
 
 def request_count(principal: Principal, *, now: dt.datetime) -> None:
-    """Count one request of ``principal``. No queries; counts live in the cache, shared by processes that share one.
+    """Count one request of ``principal``. No queries: counts are in the cache, and processes with a common cache count
+    together.
 
     Raises ``TooManyRequests`` beyond ``MEMSTATE_REQUESTS_PER_MINUTE`` within one minute of the clock.
     """
@@ -33,7 +34,7 @@ def request_count(principal: Principal, *, now: dt.datetime) -> None:
     try:
         count = cache.incr(name)
     except ValueError:
-        # The entry was pushed out of the cache in between; the count starts again.
+        # The cache has dropped the entry in between, so the count starts again.
         count = 1
     if count > limit:
         wait = 60 - int(now.timestamp() % 60)

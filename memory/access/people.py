@@ -1,9 +1,9 @@
 """People: invite, change the role, disable, enable, and the links with which they choose a password.
 
-Every change is journaled in its transaction. One lock makes the changes follow each other, so that an administrator who
-is enabled always remains. A link is Django's token for a new password: single-use, valid for
-``PASSWORD_RESET_TIMEOUT``, and not stored. A new link, and disabling, replace the password by none, which ends the
-sessions and the earlier links of the person at once.
+Every change is journaled in its transaction. A lock serializes the changes, so that one enabled administrator always
+remains. A link contains Django's token for a new password: single-use, valid for ``PASSWORD_RESET_TIMEOUT``, and not
+stored. A new link removes the password, and so does disabling. This ends the sessions and the earlier links of the
+person at once.
 """
 
 import datetime as dt
@@ -29,13 +29,13 @@ from memory.models import AuditEvent
 from memory.models.locks import Lock, lock_wait
 
 ADMINISTRATOR = ROLES[-1]
-# In pages, journals and filters these are not people.
+# Pages, journals and filters use these names for actors that are not people.
 _RESERVED = (SYSTEM.actor, "terminal")
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account as pages show it. ``role`` is that of a disabled account once it is enabled; None has no access.
+    """An account as pages show it. A disabled account has the ``role`` that it had; None means no access.
     ``state`` is active, invited (never had a password), waiting (for a new password), or disabled."""
 
     id: int
@@ -54,7 +54,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class SignInLink:
-    """What leads a person to the page that asks for a new password, until a time."""
+    """The parts of a link to the page that asks for a new password, and when the link expires."""
 
     person: Person
     uid: str
@@ -110,7 +110,7 @@ def person_invite(
 
 
 def person_role_change(person_id: int, *, role: str, reason: str, principal: Principal, now: dt.datetime) -> Person:
-    """Give a person another role, which counts from their next request. Nine queries.
+    """Give a person another role, in force from their next request on. Nine queries.
 
     Raises ``NotVisible``, ``ValueRefused`` for an unknown role, ``Conflict`` for the role that the person has and for
     the last administrator, and ``NotAllowed``, also for one's own account.
@@ -209,10 +209,10 @@ def password_journal(account: User, *, now: dt.datetime) -> None:
 
 @contextmanager
 def _administering(principal: Principal) -> Iterator[None]:
-    """Begin a change by an administrator, after all others have ended theirs. Three queries."""
+    """Begin a change by an administrator, after all concurrent changes have ended. Three queries."""
     with transaction.atomic():
         lock_wait(Lock.PEOPLE)
-        # The page checked the role before the changes that this one waited for.
+        # The page checked the role before the wait; another change may have taken it away.
         number = principal.identity.removeprefix("user:")
         actor = accounts_with_roles().filter(pk=int(number)).first() if number.isdecimal() else None
         if actor is None or account_role(actor) != ADMINISTRATOR:
@@ -221,7 +221,7 @@ def _administering(principal: Principal) -> Iterator[None]:
 
 
 def _loss_refuse(person_id: int, principal: Principal) -> None:
-    """Raise what keeps an administrator in the store, and people from changing themselves. One query."""
+    """Raise a problem if this is the last enabled administrator, or the person's own account. One query."""
     administrators = User.objects.filter(is_superuser=True, is_staff=True, is_active=True)
     if not administrators.exclude(pk=person_id).exists():
         raise Conflict(
@@ -286,13 +286,13 @@ def _role_set(account: User, role: str) -> None:
 
 
 def _password_end(account: User) -> None:
-    """Take the password away: with it end the sessions and the links, whose hashes include it."""
+    """Remove the password. This ends the sessions and the links, whose hashes include the password."""
     account.set_unusable_password()
     account.save(update_fields=["password", "is_active", "email"])
 
 
 def _link(person_id: int, now: dt.datetime) -> SignInLink:
-    # As stored: the token depends on it.
+    # Read again, because the token depends on the stored values.
     account = _account(person_id)
     return SignInLink(
         person=_person(account),

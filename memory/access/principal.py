@@ -1,4 +1,4 @@
-"""Principal: the caller of one request, with all checks of permissions."""
+"""Principal: the caller of one request, and all checks of permissions."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ ROLES = ("reader", "agent", "operator")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller. ``actor`` is the label in the journals; ``identity`` is stable and unique. ``may_forget``: an agent
-    that may release topics (``memory.erasure.agent_release``)."""
+    """The caller of a request. ``actor`` is the label in the journals, ``identity`` is stable and unique.
+    ``may_forget`` is true for an agent that may release topics (``memory.erasure.agent_release``)."""
 
     identity: str
     actor: str
@@ -21,11 +21,12 @@ class Principal:
     may_forget: bool = False
 
     def covers(self, role: str) -> bool:
-        """Return whether the caller may do what ``role`` may."""
+        """Return whether the caller has the rights of ``role``."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def require(self, role: str, *, other: str = "") -> None:
-        """Raise ``NotAllowed`` unless the caller's role covers ``role``. ``other`` names another key that would do."""
+        """Raise ``NotAllowed`` unless the caller's role covers ``role``. ``other`` names another kind of key that is
+        sufficient."""
         if not self.covers(role):
             needed = f"{_with_article(role)} key{other and f' or {other}'}"
             raise NotAllowed(
@@ -33,9 +34,9 @@ class Principal:
             )
 
     def scope_chosen(self, path: str | None) -> str:
-        """Return the canonical scope to work in: the given one, or the caller's own.
+        """Return the canonical form of the given scope, or the scope of the caller if none is given.
 
-        Raises ``NotVisible`` if it lies outside the caller's, ``ValueRefused`` if it is malformed.
+        Raises ``NotVisible`` if the scope is outside that of the caller, ``ValueRefused`` if it is malformed.
         """
         if path is None:
             return self.scope

@@ -1,4 +1,4 @@
-"""Limits of signing in, beside the lock of a name at an address that django-axes keeps."""
+"""Limits of signing in, in addition to django-axes, which locks a name at an address."""
 
 import math
 import threading
@@ -16,9 +16,9 @@ from django.http import HttpRequest
 from memory.access.limits import TooManyRequests
 from memory.core.problem_codes import ProblemCode
 
-# A password costs most of a second of one core. More sign-ins than this wait for each other.
+# The comparison of a password takes most of a second of one core. More than this number of sign-ins wait.
 _HASHING = threading.BoundedSemaphore(2)
-# A sign-in that waits holds a thread of the server.
+# Limited, because a waiting sign-in occupies a thread of the server.
 MOST_WAIT_SECONDS = 5.0
 
 
@@ -30,7 +30,7 @@ class SignInBusy(TooManyRequests):
 
 @contextmanager
 def hashing_turn() -> Iterator[None]:
-    """Wait until fewer than two threads of this process compare a password.
+    """Wait until fewer than two threads of this process compare passwords.
 
     Raises ``SignInBusy`` after ``MOST_WAIT_SECONDS``.
     """
@@ -43,7 +43,7 @@ def hashing_turn() -> Iterator[None]:
 
 
 class SignInHandler(AxesDatabaseHandler):  # type: ignore[misc] # django-axes has no types
-    """Also locks an address from which the passwords of many names were guessed."""
+    """Also locks an address from which passwords of many names were tried."""
 
     def is_locked(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
         """Return whether the name or the address is locked. Two queries."""
@@ -52,7 +52,7 @@ class SignInHandler(AxesDatabaseHandler):  # type: ignore[misc] # django-axes ha
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **more: Any
     ) -> None:
-        """Count a failure. At a locked address no further name leaves a row."""
+        """Count a failure. For a locked address, no rows for further names are written."""
         if request is not None and _address_locked(request):
             request.axes_locked_out = True  # type: ignore[attr-defined]
             request.axes_credentials = credentials  # type: ignore[attr-defined]

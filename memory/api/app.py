@@ -1,4 +1,4 @@
-"""The API as one object: routers, authentication, parser, errors, and the OpenAPI document."""
+"""The API object: routers, authentication, parser, errors, and the OpenAPI document."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -45,6 +45,8 @@ A description names the role that its route needs; a route without one is open t
 Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Members of a request and parameters of a
 URL that do not exist are refused with 422 (`unknown-member`) and the nearest that does, so that no mistyped `scope`
 forgets in the whole store. Replies may gain members.
+With a database replica, `X-MemState-Consistency: eventual` lets a query read there and `strong` keeps a list from it;
+such a reply has `X-MemState-Replica-Lag` in seconds.
 """
 
 TAGS = [

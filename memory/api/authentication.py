@@ -1,4 +1,4 @@
-"""Authentication by X-API-Key or Authorization: Bearer, with the same keys."""
+"""Authentication by a key in X-API-Key or in Authorization: Bearer."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def _principal(request: HttpRequest, secret: str) -> Principal:
     now = timezone.now()
     principal = key_authenticate(secret, now=now)
     request_count(principal, now=now)
-    # Ninja reads the whole body before it calls the parser, which would be too late.
+    # The length is checked here, because Ninja reads the whole body before it calls the parser.
     batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
     limit = settings.MEMSTATE_MAX_BATCH_BYTES if batch else settings.MEMSTATE_MAX_BODY_BYTES
     body_length_check(request, limit=limit)
@@ -29,35 +29,35 @@ def _principal(request: HttpRequest, secret: str) -> Principal:
 
 
 class ApiKeyAuth(APIKeyHeader):
-    """The key in X-API-Key. Without that header, the bearer token is tried."""
+    """Authentication by X-API-Key. Without this header, Ninja tries the bearer token."""
 
     param_name = "X-API-Key"
     openapi_name = "ApiKey"
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
-        """Return the caller, or nothing if the header is missing. Raises as ``request_authenticate`` does."""
+        """Return the caller, or None if the header is missing. Raises like ``request_authenticate``."""
         return None if key is None else _principal(request, key)
 
 
 class BearerAuth(HttpBearer):
-    """The key as a bearer token."""
+    """Authentication by a bearer token."""
 
     openapi_name = "Bearer"
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Return the caller. Raises ``KeyRefused``, also without a token, because no other method follows."""
+        """Return the caller. Raises ``KeyRefused``, also if there is no token, because this is the last method."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:
-        """Return the caller that ``token`` stands for."""
+        """Return the caller whose key is ``token``."""
         return _principal(request, token)
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
-    """Return the caller of a request to a view outside the API, and count the request. Costs the queries of a route.
+    """Return the caller of a request to a view outside the API, and count the request.
 
-    Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before anything of the body is read.
+    Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before the body is read.
     """
     caller = ApiKeyAuth().authenticate(request, request.headers.get(ApiKeyAuth.param_name))
     principal: Principal = BearerAuth()(request) if caller is None else caller
@@ -65,7 +65,7 @@ def request_authenticate(request: HttpRequest) -> Principal:
 
 
 def principal_of(request: HttpRequest, role: str) -> Principal:
-    """Return the caller of ``request``. Raises ``NotAllowed`` unless its role covers ``role``."""
+    """Return the caller of ``request``. Raises ``NotAllowed`` unless the role of the caller covers ``role``."""
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
         raise KeyRefused(

@@ -47,11 +47,12 @@ _STREAM = {
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
 def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None) -> HttpResponseBase:
-    """Answer the last message from the memory, and store what it asks to remember. Reader keys; agent keys to store.
+    """Answer the last message from the memory, and store what the message asks to remember. Reader keys; agent keys to
+    store.
 
     The language model reads and writes with the permissions and the scope of the key; it cannot forget anything.
     Nothing is written for the intent `query` or with a reader's key. A long text to remember becomes a study job.
-    One that is not studied has at most 60,000 characters (422).
+    A message without a study has at most 60,000 characters (422).
     If the model fails after a tool was used, `ended` and `reply` state the failure and the status is 200.
 
     A request with a known Idempotency-Key gets the first reply again, also as a stream. If the first request failed
@@ -85,13 +86,13 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
     return json_reply(ConversationPage(items=[conversation_as_json(each) for each in found], next=following))
 
 
-def _answer(begun: Chat, *heard: Any) -> ChatReply:
-    """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
-    more = dict(zip(("emit", "go_on"), heard, strict=False))
+def _answer(begun: Chat, *callbacks: Any) -> ChatReply:
+    """Run a turn that has begun and return its reply. A stream passes the callbacks ``emit`` and ``go_on``."""
+    more = dict(zip(("emit", "go_on"), callbacks, strict=False))
     try:
         return chat_run(begun, clock=timezone.now, enqueue=tasks.study_enqueue, **more)
     finally:
-        # Topics that were read count as used even if the turn failed.
+        # Topics that the turn has read count as used even if the turn failed.
         tasks.upkeep_nudge()
 
 
@@ -114,7 +115,7 @@ def _events(running: Running) -> Iterator[str]:
         for event in running.events():
             yield ": still at it\n\n" if event is None else _event(event)
     finally:
-        # Also if the client closed the connection before the first event.
+        # This also runs if the client closes the connection before the first event.
         running.stop()
 
 

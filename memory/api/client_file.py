@@ -21,7 +21,7 @@ _KEPT = {"description": "The copy named by If-None-Match is current."}
 
 @cache
 def _file() -> tuple[bytes, str]:
-    """Return the file and its ETag. It is read once, because it changes only with a release."""
+    """Return the file and its ETag. The file is read once per process, because it changes only with a release."""
     content = FILE.read_bytes()
     return content, quote_etag(hashlib.sha256(content).hexdigest()[:32])
 

@@ -29,7 +29,7 @@ from memory.jobs import tasks
 
 router = Router(tags=["chat"])
 
-# Most items per list; all are counted.
+# The longest list of items; the counts include all items.
 MOST_LISTED = 1000
 
 
@@ -54,8 +54,8 @@ def conversation_read(
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, description="Messages per page.")] = 50,
 ) -> HttpResponse:
-    """Return the turns of a conversation with their tool calls, and what it wrote. A conversation is visible to the
-    caller who began it, and to operator keys in its scope."""
+    """Return the turns of a conversation with their tool calls, and what the conversation wrote. A conversation is
+    visible to the caller who began it, and to operator keys in its scope."""
     principal, now = principal_of(request, "reader"), timezone.now()
     found = conversation_get(conversation_id, principal=principal)
     turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
@@ -78,8 +78,8 @@ def conversation_take_back(
 ) -> HttpResponse:
     """Undo everything that a conversation and its studies wrote, unless later changes depend on it. Its topics are
     released, its values are replaced by the former ones in new revisions, its links are removed. What others have
-    changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of it.
-    Operator keys."""
+    changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of the
+    conversation. Operator keys."""
     principal = principal_of(request, "operator")
     asked, now = payload or ConversationUndoRequest(), timezone.now()
     if asked.dry_run:

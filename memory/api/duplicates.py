@@ -10,6 +10,7 @@ from ninja import Query, Router
 
 from memory.access.principal import Principal
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -32,6 +33,7 @@ _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
 @router.get("/duplicates", summary="List possible duplicates", response={200: PairPage, **_READ})
+@consistency("eventual")
 def duplicate_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
@@ -41,7 +43,7 @@ def duplicate_list(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List pairs at a scope and below, newest first; without a `state` the open ones."""
+    """List the pairs of a scope and below, newest first; without `state`, the open ones."""
     principal = principal_of(request, "reader")
     wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
     pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))

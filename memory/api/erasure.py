@@ -1,4 +1,4 @@
-"""Forgetting on command: /v1/forget for operators and agents that may forget, /v1/supersede for all who may write."""
+"""Forgetting on request: /v1/forget for operators and agents that may forget, /v1/supersede for all who may write."""
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -34,12 +34,12 @@ _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     """List what would be released or purged, or do it. Operator keys; agent keys that may forget can release.
 
-    A dry run, the default, returns the list with the reason for each topic and a `token`. Sending the token executes
-    exactly that list; `409` if one of its topics changed. `dry_run: false` lists and executes in one call. A query
-    that means several things equally well is `ambiguous`: all of them are listed, nothing is executed.
+    A dry run, the default, returns the list with the reason for each topic and a `token`. A request with the token
+    executes exactly that list; `409` if one of its topics changed. `dry_run: false` lists and executes in one request.
+    If facts about different subjects fit the query equally well, the list is `ambiguous` and cannot be executed.
 
-    Agents release at most `agent_forget_share` of the live topics of their scope in 24 hours: above, `403` and nothing
-    is done. Topics that are pinned by others, exempt or in a paused scope are left out of their lists.
+    Agents may release `agent_forget_share` of the live topics of their scope in 24 hours. A request beyond that
+    changes nothing (`403`). Their lists omit topics that are pinned by others, exempt or in a paused scope.
     """
     principal = principal_of(request, "reader")
     forget_require(principal, payload.verb)
@@ -83,11 +83,11 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     response={200: SupersedeReply, **(_CHANGE | {409: AmbiguousProblem})},
 )
 def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpResponse:
-    """Replace the fact that `old_query` means by `new_text`. The old value stays in history. Agent keys.
+    """Replace a fact by `new_text`; `old_query` describes the fact. The old value stays in the history. Agent keys.
 
-    In a sentence with two facts only the one that is meant is replaced. If no fact matches, the new text is stored and
+    In a sentence with two facts, only the described one is replaced. If no fact matches, the new text is stored and
     `superseded` is empty. If facts about different subjects match equally well, nothing is changed: `409` lists them,
-    each with the `token` that chooses it.
+    each with a `token` that selects it.
     """
     principal = principal_of(request, "agent")
     try:

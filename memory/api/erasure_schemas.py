@@ -1,4 +1,4 @@
-"""Request and reply schemas of forgetting on command."""
+"""Request and reply schemas of forgetting on request."""
 
 import datetime as dt
 import uuid
@@ -32,8 +32,8 @@ class FilterIn(RequestModel):
 
 
 class ForgetRequest(RequestModel):
-    """A command to forget. With ``token`` exactly the list that a dry run returned is executed. ``older_than`` and
-    ``categories`` beside ``scope`` are a short form of ``filter``."""
+    """A request to forget. ``token`` executes exactly the list that a dry run returned. ``scope``, ``older_than`` and
+    ``categories`` are a short form of ``filter``."""
 
     verb: Verb = "release"
     query: Request | None = Field(default=None, description="What to forget, in words.")

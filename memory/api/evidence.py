@@ -10,6 +10,7 @@ from ninja import Query, Router
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -49,7 +50,8 @@ class BacktestRequest(RequestModel):
     response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
 )
 def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Return the state of a topic, its next step, its history with reasons, and what would have kept it."""
+    """Return the state of a topic, its next step, its history with reasons, and what would have prevented the
+    archiving."""
     return json_reply(topic_why(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 
@@ -58,6 +60,7 @@ def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     summary="Replay a draft over the past",
     response={200: BacktestReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
+@consistency("eventual")
 def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpResponse:
     """Return what a draft would have archived between two dates, and how much of that was used later. Read only.
     Operator keys."""
@@ -82,6 +85,7 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
 @router.get(
     "/regret", summary="Report regretted archivings", response={200: RegretReply, **problems(401, 404, 422, 429, 503)}
 )
+@consistency("eventual")
 def regret(
     request: HttpRequest, scope: Scope = None, since: Moment = None, until: Moment = None, limit: Limit = 50
 ) -> HttpResponse:

@@ -27,7 +27,7 @@ from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
-# The configured limit is checked in the code, so that its error names the limit; this is an upper bound.
+# An upper bound. The configured limit is checked in the code, so that the error message can name it.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
@@ -40,7 +40,7 @@ class ExtractRequest(RequestModel):
     kind: ShortText | None = Field(default=None, description="Kind of the stored topics; default: fact.")
 
 
-Background = Annotated[bool, Query(description="Answer 202 with the id of a job at once. Needs store.")]
+Background = Annotated[bool, Query(description="Answer at once with 202 and the id of a job. Requires `store: true`.")]
 
 
 @router.post(
@@ -49,12 +49,11 @@ Background = Annotated[bool, Query(description="Answer 202 with the id of a job 
     response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
-    """Extract atomic facts from a text, and with `store: true` store those that are new. Reader keys; agent keys to
-    store.
+    """Extract atomic facts from a text, and with `store: true` store the new ones. Reader keys; agent keys to store.
 
-    A configured language model extracts the facts, which are checked against the text. Without a model, or if it fails,
-    rules divide the sentences of the text; `method` and `note` state which was used. Instructions in the text are not
-    followed.
+    If a language model is configured, it extracts the facts, and they are checked against the text. Without a model, or
+    if the model fails, rules split the text into facts; `method` and `note` state which was used. Instructions in the
+    text are not followed.
     """
     principal = principal_of(request, "agent" if payload.store else "reader")
     now = timezone.now()
@@ -83,7 +82,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
         tasks.upkeep_nudge()
     warning = done.warning
     if warning and payload.store and len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS:
-        warning += " For a text of this length, background=1 gives it all the time it needs."
+        warning += " For a text of this length, use `background=1`: it has no time limit."
     reply: ExtractReply = {
         "extracted": done.extracted,
         "stored": [str(topic_id) for topic_id in done.stored],
@@ -115,7 +114,7 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     response={200: ExtractionOut, **problems(401, 403, 404, 409, 422, 429, 503)},
 )
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Stop an extraction in the background; what it has stored stays. Agent keys."""
+    """Stop an extraction in the background; the facts that it has stored stay. Agent keys."""
     principal = principal_of(request, "agent")
     job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))

@@ -38,7 +38,7 @@ def ingest(
     """Store one observation: a new topic, more fields of a topic, or a new revision of one field. Agent keys; operator
     keys for `created_at` and `last_used_at`.
 
-    The item is written whole or not at all. After the reply, queries find the topic by word and by meaning.
+    The item is written completely or not at all. After the reply, queries find the topic by word and by meaning.
     """
     principal = principal_of(request, "agent")
 

@@ -29,7 +29,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
-# The age of a job counts from the time since when it is due; a job that runs is locked until later.
+# The age of a job counts from the time at which it was due. A running job is locked until a later time.
 _BACKLOG_SQL = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
@@ -38,13 +38,13 @@ SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_forgetrun WHERE status = 'held'),
        (SELECT coalesce(extract(epoch FROM now() - min(lock)), 0) FROM django_q_ormq WHERE lock <= now())
 """
-# The numbers that need a whole table are counted at most so often, however often they are scraped.
+# The shortest time between two counts of a whole table, however often the metrics are scraped.
 STORE_SECONDS = 300.0
 _STORE_KEY = "metrics-store-"
 
 
 class RequestMetrics:
-    """Middleware that counts and times every request by its route; URLs contain ids, so they are not labels."""
+    """Middleware that counts and times every request by its route. URLs are not labels, because they contain ids."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -58,8 +58,7 @@ class RequestMetrics:
         finally:
             allowance_end()
         route = request.resolver_match.route if request.resolver_match else "unknown"
-        # A client may send any method; a label for each, or for each method that a route refuses, would let clients
-        # exhaust the memory.
+        # A client may send any method. A label for each would let clients exhaust the memory.
         method = request.method if request.method in _METHODS and response.status_code != 405 else "other"
         spent = time.perf_counter() - started
         SECONDS.labels(method, route).observe(spent)
@@ -71,11 +70,11 @@ class RequestMetrics:
 
 
 def _client_gone(request: HttpRequest) -> bool:
-    """Return whether the client has closed its connection; no, where the web server does not show it.
+    """Return whether the client has closed its connection; False if the web server does not provide the connection.
 
-    A client that sends no more may still wait for the reply, and TCP tells the two apart only by an answer to something
-    sent. So it is sent the interim reply that every client of HTTP/1.1 ignores; one that is gone resets the connection,
-    which the next call sees.
+    A client that sends nothing more may still wait for the reply. TCP shows the difference only after the server has
+    sent something. So the server sends the interim reply, which every client of HTTP/1.1 ignores. If the client is
+    gone, the connection is reset, and the next call returns True.
     """
     connected = request.META.get("gunicorn.socket")
     if connected is None:
@@ -109,15 +108,17 @@ def _gauge(name: str, what: str, label: str, values: Mapping[str, float]) -> Met
 
 
 class _Store(Collector):
-    """Reads the numbers of the store at a scrape, because they belong to no process."""
+    """Counts rows of the store when the metrics are scraped, because these numbers belong to no process."""
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing, so that registering needs no database."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Return what waits, and what was counted in the last minutes. One query over partial indexes and the queue,
-        two more that read whole tables every ``STORE_SECONDS``; nothing if the database is unavailable."""
+        """Return the backlog and the numbers of the store; nothing if the database is unavailable.
+
+        Runs one query over partial indexes and the queue, and every ``STORE_SECONDS`` two that read whole tables.
+        """
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_BACKLOG_SQL)

@@ -1,4 +1,4 @@
-"""Parameters of routes that return a page, and the limit of its rows."""
+"""Parameters of routes that return a page, and the limit of rows per page."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 
 def limit_checked(limit: int) -> int:
-    """Return ``limit``. Raises ``ValueRefused`` if it is more than a page may hold."""
+    """Return ``limit``. Raises ``ValueRefused`` if it exceeds the largest page."""
     if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
         raise ValueRefused(
             f"`limit` must be at most {settings.MEMSTATE_MAX_PAGE_SIZE}; it is {limit}.",

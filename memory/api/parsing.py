@@ -44,9 +44,9 @@ View = Callable[..., HttpResponseBase]
 
 
 def query_checked(view: View) -> View:
-    """Return ``view``, a function of a Ninja route, so that it refuses parameters of the URL that do not exist.
+    """Return ``view``, the function of a Ninja route, with a check that refuses unknown parameters of the URL.
 
-    It runs after authentication and after the parameters that do exist were read.
+    The check runs after authentication and after the known parameters were read.
     """
     models = view._ninja_operation.models  # type: ignore[attr-defined]
     queries = [model for model in models if model.__ninja_param_source__ == "query"]
@@ -85,7 +85,7 @@ def body_in_chunks(request: HttpRequest) -> bool:
 
 
 def body_read(request: HttpRequest, *, limit: int) -> bytes:
-    """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
+    """Return the body. Raises ``BodyTooLarge`` before it reads more than ``limit``."""
     if body_in_chunks(request):
         raise BodyInChunks
     body_length_check(request, limit=limit)
@@ -112,8 +112,8 @@ class GuardedParser(Parser):
 def batch_parse(request: HttpRequest) -> list[Any]:
     """Return the items of a batch: a JSON list, or JSON Lines if the content type says so.
 
-    An invalid line is returned as a problem in its place, so that the other lines are still accepted. Raises as
-    ``GuardedParser`` does, with the larger limit of batches.
+    For an invalid line, the list has a problem instead of an item, so that the other lines are still accepted. Raises
+    like ``GuardedParser``, with the larger limit of batches.
     """
     raw = body_read(request, limit=settings.MEMSTATE_MAX_BATCH_BYTES)
     depth = settings.MEMSTATE_MAX_JSON_DEPTH

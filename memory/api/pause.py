@@ -1,4 +1,4 @@
-"""The brake: /v1/pause. Operators pause and resume; every key reads the pauses that concern its scope."""
+"""/v1/pause. Operators pause and resume forgetting; every key can read the pauses that concern its scope."""
 
 import datetime as dt
 from typing import Any
@@ -28,7 +28,7 @@ class PauseRequest(RequestModel):
 
 
 class ResumeRequest(RequestModel):
-    """Where forgetting goes on, and why."""
+    """Where forgetting resumes, and why."""
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(default="", max_length=500)
@@ -81,7 +81,7 @@ def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     """Stop automatic forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
     Operator keys.
 
-    A run at work there stops after its batch. What it has done stays, and can be undone.
+    A run that is being applied there stops after its batch. Its changes stay and can be undone.
     """
     principal = principal_of(request, "operator")
     pause = pause_start(
@@ -98,7 +98,7 @@ def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     "/pause/lift", summary="Lift a pause", response={200: PauseOut, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
 )
 def pause_end(request: HttpRequest, payload: ResumeRequest) -> HttpResponse:
-    """Lift the pause of a scope. Events that came during the pause are not made up for; the next schedule is. Operator
+    """Lift the pause of a scope. Events during the pause are not made up for; a missed scheduled run is. Operator
     keys."""
     principal = principal_of(request, "operator")
     scope = principal.scope_chosen(payload.scope)

@@ -13,6 +13,7 @@ from ninja import Path, Query, Router
 from pydantic import Field, model_validator
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -56,7 +57,7 @@ _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
+# Requests are plain models: Ninja's schemas read members as attributes, and a dict has the attribute ``values``.
 
 
 class PolicyDraft(RequestModel):
@@ -73,10 +74,10 @@ class PolicyDraft(RequestModel):
     )
 
     @model_validator(mode="after")
-    def _something_is_said(self) -> Self:
-        # A request that says nothing would inherit everything again, which nobody asks for by leaving it out.
+    def _not_empty(self) -> Self:
+        # An empty request is a mistake. Without this check, it would remove all values.
         if self.values is None and self.preset is None and self.rules is None:
-            raise ValueError("must hold values, a preset or rules; values is the whole set, and {} inherits everything")
+            raise ValueError("must have `values`, `preset` or `rules`; `values` {} removes all values")
         return self
 
 
@@ -136,6 +137,7 @@ def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
 @router.get(
     "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
 )
+@consistency("eventual")
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, ROOT, cursor, limit)
@@ -152,6 +154,7 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
     summary="Read the history of a policy",
     response={200: PolicyVersionPage, **_READ},
 )
+@consistency("eventual")
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:

@@ -54,14 +54,14 @@ STATUSES: dict[type[MemoryProblem], int] = {
     EmbeddingFailed: 503,
     TooManyConversations: 503,
     StoreBehind: 503,
-    # Callers of a model handle its failure; this is for those that do not.
+    # Most callers of a model handle its failure; this is for the others.
     ModelProblem: 503,
 }
 
-# PostgreSQL makes files of 16 MB for its journal; with less room than that, it stops.
+# PostgreSQL writes its journal in files of 16 MB and stops if there is less room.
 FULL_BYTES = 16 * 1024 * 1024
 
-# Seconds for Retry-After if a model is rate limited and gives no time.
+# Seconds for Retry-After if a model is rate limited and does not say for how long.
 RATE_LIMITED_SECONDS = 30
 
 # Phrases that differ between versions of Python.
@@ -69,7 +69,7 @@ TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
 def problem_status(problem: MemoryProblem) -> int:
-    """Return the status that a problem is answered with."""
+    """Return the HTTP status of a problem."""
     return next(status for kind, status in STATUSES.items() if isinstance(problem, kind))
 
 
@@ -81,7 +81,7 @@ def problem_response(
     *,
     members: Mapping[str, object] | None = None,
 ) -> HttpResponse:
-    """Return a problem document with ``sentence`` as its detail, ``code`` as its type, and ``members`` beside it."""
+    """Return a problem document with ``sentence`` as detail, ``code`` as type, and the additional ``members``."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
     body = {"type": code.urn, "title": title, "status": status, "detail": sentence, **(members or {})}
     return not_stored(
@@ -95,9 +95,9 @@ def problem_response(
 
 
 def not_stored(response: Reply) -> Reply:
-    """Tell caches to keep no copy of ``response``, unless it says itself what they may do.
+    """Forbid caches to store ``response``, unless it has a Cache-Control of its own.
 
-    A cache knows that replies to ``Authorization`` are private, but not that those to ``X-API-Key`` are.
+    A cache knows that replies to ``Authorization`` are private, but not that replies to ``X-API-Key`` are.
     """
     response.setdefault("Cache-Control", "no-store")
     return response
@@ -155,7 +155,7 @@ _MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCod
 def failure_of(problem: Exception) -> Failure:
     """Return the reply to an unexpected error: a database failure or a bug.
 
-    The sentence reveals no internals; the log has the details.
+    The sentence contains no internals; the log has the details.
     """
     cause = problem.__cause__
     if isinstance(problem, UnreadablePostError):
@@ -177,7 +177,7 @@ def failure_of(problem: Exception) -> Failure:
 
 
 def _disk_full() -> bool:
-    """Return whether the disk of the embedded database is full: PostgreSQL then stops, and nothing answers."""
+    """Return whether the disk of the embedded database is full. PostgreSQL then stops and does not answer."""
     if not connection.settings_dict["HOST"].startswith("/"):
         return False
     try:

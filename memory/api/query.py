@@ -5,6 +5,7 @@ from django.utils import timezone
 from ninja import Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.metrics import stages_observe
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -19,10 +20,11 @@ router = Router(tags=["query"])
 @router.post(
     "/query", summary="Ask for context", response={200: QueryReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
 )
+@consistency("strong")
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """Return the topics that answer a question, best first, each with its fields and neighbours.
 
-    Returned topics gain salience shortly afterwards. Without the semantic stage nothing is searched, and ``topic_ids``
+    Returned topics gain salience shortly afterwards. Without the semantic stage, there is no search, and ``topic_ids``
     selects the topics.
     """
     principal = principal_of(request, "reader")

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -46,6 +47,7 @@ class ReceiptPage(TypedDict):
 
 
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
+@consistency("eventual")
 def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """List receipts within the scope of the key, newest first."""
     principal = principal_of(request, "reader")

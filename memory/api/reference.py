@@ -8,9 +8,9 @@ from typing import Any
 WIDTH = 120
 _ROLE = re.compile(r" ?\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
 _SENTENCE = re.compile(r"(?<=[.])\s")
-# With fewer members, a body is written out each time.
+# A body with fewer members than this is described in full each time.
 _SHORT = 3
-# Members that a reply must share with one described before, to be described by what it has beside.
+# A reply that contains at least this many members of an earlier one is described as that one and the other members.
 _LIKE = 5
 _MOST_INT = 2**31 - 1
 # Formats in place of the types of JSON.
@@ -31,7 +31,7 @@ def reference(document: Mapping[str, Any]) -> str:
 
 
 class _Written:
-    """What has been described, and where, so that each schema is described once."""
+    """The schemas that have been described, and where, so that each is described once."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
@@ -39,7 +39,7 @@ class _Written:
         self._explained: set[str] = set()
 
     def route(self, name: str, operation: Mapping[str, Any]) -> str:
-        """Return the heading, the sentence and the list of one route."""
+        """Return the heading, the first sentence and the list of one route."""
         description = " ".join(operation["description"].split()).replace("``", "`")
         role = _ROLE.search(description)
         sentence = _SENTENCE.split(_ROLE.sub("", description))[0]
@@ -64,15 +64,15 @@ class _Written:
         if found.get("type") == "array":
             return f"a list of at most {found['maxItems']:,} items, each as for {self._at['IngestItem']}"
         short = len(found["properties"]) < _SHORT
-        return (not short and self._seen(f"`{name}`", schema)) or self._members(found, described=True)
+        return (not short and self._earlier(f"`{name}`", schema)) or self._members(found, described=True)
 
     def _reply(self, name: str, response: Mapping[str, Any]) -> str:
         content: Mapping[str, Any] = next(iter(response.get("content", {}).values()), {})
         schema = content.get("schema", {})
-        return self._seen(f"`{name}`", schema) or self._shape(name, self._resolved(schema))
+        return self._earlier(f"`{name}`", schema) or self._shape(name, self._resolved(schema))
 
-    def _seen(self, place: str, schema: Mapping[str, Any]) -> str:
-        """Return where a schema was described before, or note that it is described at ``place``."""
+    def _earlier(self, place: str, schema: Mapping[str, Any]) -> str:
+        """Return a reference to the earlier description of a schema, or remember ``place`` and return an empty text."""
         key = _ref(schema)
         if key in self._at:
             return f"as for {self._at[key]}"
@@ -93,7 +93,7 @@ class _Written:
             rows = _inner(member).get("items", {})
             if "properties" not in self._resolved(rows):
                 found.append(f"`{key}`")
-            elif seen := self._seen(f"the `{key}` of `{name}`", rows):
+            elif seen := self._earlier(f"the `{key}` of `{name}`", rows):
                 found.append(f"`{key}` ({seen})")
             else:
                 found.append(f"`{key}: [{{{', '.join(self._resolved(rows)['properties'])}}}]`")
@@ -106,19 +106,19 @@ class _Written:
         # Pages are described once, at the beginning.
         if parameter["name"] in ("cursor", "limit"):
             return f"`{parameter['name']}`"
-        said = self._member(parameter, bool(parameter.get("required")))
-        # A parameter of several routes means the same.
-        if said in self._explained:
-            return said
-        self._explained.add(said)
-        return said + _hint(parameter)
+        text = self._member(parameter, bool(parameter.get("required")))
+        # A parameter means the same in all routes, so it is explained once.
+        if text in self._explained:
+            return text
+        self._explained.add(text)
+        return text + _hint(parameter)
 
     def _members(self, schema: Mapping[str, Any], *, described: bool = False) -> str:
         required = schema.get("required", ())
         found = []
         for name, member in schema["properties"].items():
-            said = self._member({"name": name, "schema": member}, name in required)
-            found.append(said + _hint(member) if described else said)
+            text = self._member({"name": name, "schema": member}, name in required)
+            found.append(text + _hint(member) if described else text)
         return ", ".join(found)
 
     def _member(self, member: Mapping[str, Any], required: bool) -> str:
@@ -149,13 +149,13 @@ class _Written:
 
 
 def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema without the null that it also allows."""
+    """Return a schema without the alternative null."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     return kinds[0] if kinds else schema
 
 
 def _ref(schema: Mapping[str, Any]) -> str:
-    """Return the name of the schema that is referred to; empty for none."""
+    """Return the name of the schema to which ``schema`` refers, or an empty text."""
     return str(_inner(schema).get("$ref", "")).rpartition("/")[2]
 
 
@@ -163,7 +163,7 @@ def _hint(described: Mapping[str, Any]) -> str:
     """Return the first sentence of a description, in brackets; the others are in /v1/docs."""
     description = described.get("description") or _inner(described).get("description", "")
     text = _SENTENCE.split(" ".join(description.split()))[0].rstrip(".")
-    # An acronym keeps its capitals.
+    # An acronym stays in capitals.
     start = text[:1] if text[1:2].isupper() else text[:1].lower()
     return f" ({start}{text[1:]})" if text else ""
 

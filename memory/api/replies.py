@@ -1,5 +1,5 @@
-"""Replies as JSON. Routes return TypedDicts (``memory.core.replies``), which are encoded directly and not copied into
-schema objects first."""
+"""Replies as JSON. Routes return TypedDicts (``memory.core.replies``), which are encoded directly, without schema
+objects."""
 
 import datetime as dt
 import json

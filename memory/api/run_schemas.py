@@ -17,14 +17,14 @@ Moment = Annotated[
 ]
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
-# The event of a run, including manual changes and merges of duplicates.
+# The events of runs, including manual changes and merges of duplicates.
 RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
 class RunRequest(RequestModel):
-    """A run to plan. ``now`` evaluates a dry run at another time."""
+    """A run to plan. With ``now``, a dry run is planned for another time."""
 
     scope: ScopeText | None = None
     event: EventName = "cron"
@@ -130,7 +130,7 @@ class PreviewRequest(RequestModel):
 
 
 class StepOut(TypedDict):
-    """Topics that a run would move to a rung: under the policy in force, under the draft, and the difference."""
+    """The number of topics that a run would move to a rung, under the policy in force and under the draft."""
 
     now: int
     draft: int
@@ -147,7 +147,7 @@ class ProjectionOut(TypedDict):
 
 
 class HistogramOut(TypedDict):
-    """Scores under the draft: ``edges`` has one entry more than each list of ``rungs``."""
+    """Scores under the draft. ``edges`` has one entry more than each list of ``rungs``."""
 
     scale: Literal["log", "linear"]
     edges: list[float]
@@ -155,7 +155,7 @@ class HistogramOut(TypedDict):
 
 
 class AffectedOut(TypedDict):
-    """A topic that a run under the draft would change; ``new``: not under the policy in force."""
+    """A topic that a run under the draft would change. ``new`` is true if a run under the policy in force would not."""
 
     topic_id: str
     title: str

@@ -8,6 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -79,6 +80,7 @@ def _run(run: ForgetRun, *, results: bool = True) -> RunOut:
 
 
 @router.get("/runs", summary="List runs", response={200: RunPage, **_READ})
+@consistency("eventual")
 def run_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
@@ -99,7 +101,7 @@ def run_list(
 
 @router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
 def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
-    """Plan a run; with ``dry_run: false`` also apply it. Operator keys.
+    """Plan a run; with ``dry_run: false``, also apply it. Operator keys.
 
     A long run continues in the background; read the run for its progress. A run that would archive too much is held.
     """
@@ -123,6 +125,7 @@ def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 @router.get("/runs/{topicid:run_id}/actions", summary="Read the actions of a run", response={200: ActionPage, **_READ})
+@consistency("eventual")
 def run_action_list(
     request: HttpRequest, run_id: uuid.UUID, state: StateName | None = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:
@@ -187,6 +190,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
 
 
 @router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **_CHANGE})
+@consistency("eventual")
 def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
     """Count what a draft of a policy would forget, now and later, and list the topics. Read only. Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)

@@ -1,4 +1,4 @@
-"""What several routes take and answer. Other schemas live with the code that acts on them or builds them."""
+"""Schemas of several routes. Other schemas are in the modules that use or build them."""
 
 from typing import Annotated
 
@@ -22,11 +22,11 @@ class Problem(Schema):
     detail: str
 
 
-# Requests are plain models: Ninja's schemas read attributes of the input, and a str has an attribute ``title``.
+# Requests are plain models: Ninja's schemas read members as attributes, and a str has the attribute ``title``.
 
 
 class TopicPatch(RequestModel):
-    """Members to change; omitted members stay. ``salience`` needs an operator key."""
+    """Members to change. Omitted members do not change. ``salience`` needs an operator key."""
 
     elsewhere = {"pinned": "to pin or unpin a topic, use POST /v1/topics/{id}/pin or /unpin"}
 

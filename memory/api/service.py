@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -19,6 +20,7 @@ router = Router(tags=["service"])
 @router.get(
     "/stats", summary="Count topics, fields and links", response={200: Stats, **problems(401, 404, 422, 429, 503)}
 )
+@consistency("eventual")
 def stats(
     request: HttpRequest, scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
 ) -> HttpResponse:

@@ -10,6 +10,7 @@ from ninja import Query, Router
 from memory.agents.study.control import study_resume
 from memory.agents.study.progress import StudyOut, StudyPage, study_as_json
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -21,6 +22,7 @@ router = Router(tags=["studies"])
 
 
 @router.get("/studies", summary="List studies", response={200: StudyPage, **problems(401, 422, 429, 503)})
+@consistency("eventual")
 def studies(
     request: HttpRequest,
     conversation_id: Annotated[uuid.UUID | None, Query(description="Only studies of this conversation.")] = None,
@@ -40,7 +42,7 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 
 @router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Return the progress of a study, and until when it waits."""
+    """Return the progress of a study, and the time until which it waits."""
     principal = principal_of(request, "reader")
     return json_reply(study_as_json(job_get(StudyJob, study_id, principal=principal)))
 
@@ -54,8 +56,8 @@ def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Continue a study that was cancelled or has failed; no part is studied twice. 409 if the writes of its
-    conversation were undone, or if the caller who began it may no longer write. Agent keys."""
+    """Continue a study that was cancelled or has failed, without repeating a part. 409 if the writes of its
+    conversation were undone, or if the caller who began the study may no longer write. Agent keys."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     return json_reply(study_as_json(job))

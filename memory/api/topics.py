@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
@@ -61,7 +62,7 @@ RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
 class PurgeReply(TypedDict):
-    """The result of a purge. A copy of number and hash later proves that no receipt was removed."""
+    """The result of a purge. Keep a copy of number and hash, to prove later that no receipt was removed."""
 
     receipt_id: str
     number: int
@@ -77,6 +78,7 @@ def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 @router.get("/topics", summary="List topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
+@consistency("eventual")
 def topic_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
@@ -103,7 +105,7 @@ def topic_list(
     response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
 )
 def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Look up one topic on any rung. This does not raise its salience."""
+    """Look up one topic on any rung. This does not raise the salience of the topic."""
     principal = principal_of(request, "reader")
     now = timezone.now()
     detail = topic_detail(topic_id, principal=principal, now=now)
@@ -141,7 +143,7 @@ def field_history_page(
     response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Edit a topic. Previous versions are kept, and ``as_of`` still returns them. Agent keys; operator keys for
+    """Edit a topic. Previous versions are kept; ``as_of`` returns them. Agent keys; operator keys for
     `salience`."""
     change = TopicChange(
         title=payload.title,
@@ -205,7 +207,7 @@ def topic_purge(
 ) -> HttpResponse:
     """Erase a topic with its history, its links and its text in logs. There is no undo. Operator keys.
 
-    Topics that were merged into it are erased too. A receipt proves the erasure without the erased text.
+    Topics that were merged into this topic are erased too. A receipt proves the erasure without the erased text.
     """
     principal = principal_of(request, "operator")
     why = payload.reason if payload is not None and payload.reason else reason or ""

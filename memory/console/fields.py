@@ -128,7 +128,7 @@ class ReasonField(forms.CharField):
     """The reason of a change, for the journal."""
 
     def __init__(self, **options: Any) -> None:
-        options = {"label": "Reason", "max_length": 1000, "help_text": "Recorded in the audit.", **options}
+        options = {"label": "Reason", "max_length": 1000, "help_text": "Shown in Activity.", **options}
         super().__init__(**options)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django import forms
-from django.http import HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -63,6 +63,44 @@ class ListRequest(Generic[FilterT]):
         return self.request.principal
 
 
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A column that sorts its list: the value of ``sort`` for the first click and that for the second, empty for a
+    column with one direction, and whether the first is descending."""
+
+    first: str
+    second: str = ""
+    descending: bool = True
+
+
+def sort_field(columns: Mapping[str, SortColumn]) -> forms.ChoiceField:
+    """Return the hidden field of a filter that keeps the order which the headers of ``columns`` set."""
+    names = [name for column in columns.values() for name in (column.first, column.second) if name]
+    return forms.ChoiceField(required=False, choices=[(name, name) for name in names], widget=forms.HiddenInput)
+
+
+def sort_links(request: HttpRequest, columns: Mapping[str, SortColumn]) -> dict[str, dict[str, str]]:
+    """Return for each column the ``query`` of its link and its ``aria`` direction, empty unless the list is sorted by
+    it. The list is sorted by the first column unless the URL says otherwise."""
+    default = next(iter(columns.values())).first
+    asked = request.GET.get("sort")
+    known = {name for column in columns.values() for name in (column.first, column.second)}
+    current = asked if asked and asked in known else default
+    links = {}
+    for name, column in columns.items():
+        wanted = column.second if column.second and current == column.first else column.first
+        members = request.GET.copy()
+        for member in ("cursor", "sort"):
+            members.pop(member, None)
+        if wanted != default:
+            members["sort"] = wanted
+        aria = ""
+        if current in (column.first, column.second):
+            aria = "descending" if column.descending is (current == column.first) else "ascending"
+        links[name] = {"query": f"?{members.urlencode()}", "aria": aria}
+    return links
+
+
 @dataclass(kw_only=True, eq=False, slots=True)
 class ListPage(Generic[FilterT, Item]):
     """A list. ``urlpatterns`` holds its page, its count and its exports, each with the same check of the role.
@@ -97,6 +135,8 @@ class ListPage(Generic[FilterT, Item]):
     # The least role for the page, unless it has a view of its own, for the count and for the exports.
     least: str = READER
     limit: int = ROWS
+    # The columns that sort the list, that of its default order first.
+    sorts: Mapping[str, SortColumn] | None = None
 
     @property
     def urlpatterns(self) -> list[URLPattern]:
@@ -112,9 +152,9 @@ class ListPage(Generic[FilterT, Item]):
     def context(
         self, request: ConsoleRequest, *, form: FilterForm[FilterT] | None = None, **arguments: Any
     ) -> dict[str, Any]:
-        """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, and where
-        the count and the exports are found. ``form``, if given, replaces the list's own form. Costs what ``fetch``
-        and ``more`` do."""
+        """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, the links
+        of ``sorts``, and where the count and the exports are found. ``form``, if given, replaces the list's own form.
+        Costs what ``fetch`` and ``more`` do."""
         asked = self._asked(request, arguments, form=form)
         rows, following = self.fetch(asked, request.GET.get("cursor"), self.limit)
         return {
@@ -123,6 +163,7 @@ class ListPage(Generic[FilterT, Item]):
             "form": asked.form,
             "count_url": reverse(f"console:{self.name}_count", kwargs=arguments) if self.count else "",
             "exports": f"console:{self.name}_export" if self.columns else "",
+            "sorts": sort_links(request, self.sorts) if self.sorts else {},
             **(self.more(asked, rows) if self.more else {}),
         }
 

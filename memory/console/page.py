@@ -6,13 +6,13 @@ page without one does not pass.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.urls import reverse
@@ -32,9 +32,12 @@ from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.pause import pauses_active
 from memory.insight.waiting import waiting_counts
+from memory.models.replica import replica_answer, replica_is_set, replica_parts
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
+# The cookie of somebody whose last change may not be on the replica yet.
+WROTE, WROTE_SECONDS = "memstate-wrote", 10
 READER, OPERATOR, ADMINISTRATOR = ROLES
 
 
@@ -96,15 +99,28 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                     ProblemCode.ROLE_TOO_LOW,
                 )
             try:
-                return view(request, *args, **kwargs)  # type: ignore[arg-type]
+                if request.method in ("GET", "HEAD") and WROTE not in request.COOKIES:
+                    return _from_replica(lambda: view(request, *args, **kwargs))  # type: ignore[arg-type]
+                reply = view(request, *args, **kwargs)  # type: ignore[arg-type]
             except MemoryProblem as problem:
                 return refused(request, problem)
+            if request.method not in ("GET", "HEAD") and replica_is_set():
+                # Until the replica has it, people read from the primary what they have just changed.
+                reply.set_cookie(WROTE, "1", max_age=WROTE_SECONDS, httponly=True, samesite="Lax")
+            return reply
 
         declared = never_cache(guarded)
         declared.console_roles = needed  # type: ignore[attr-defined]
         return declared
 
     return declare
+
+
+def _from_replica(view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    reply, lag = replica_answer(view)
+    if lag is not None and isinstance(reply, StreamingHttpResponse):
+        reply.streaming_content = replica_parts(cast("Iterator[bytes]", reply.streaming_content))
+    return reply
 
 
 def show(

@@ -55,8 +55,9 @@ PLACES = (
         (
             Tab("lookup", "Live", ("topic",)),
             Tab("archived", "Archived"),
+            Tab("released", "Released"),
             Tab("duplicates", "Duplicates", ("duplicate",)),
-            Tab("extract", "Add", ("extraction",)),
+            Tab("add", "Add", ("extract", "extraction"), least=OPERATOR),
         ),
         counter="duplicates",
     ),
@@ -106,6 +107,27 @@ ASSISTANT = Place("Assistant", "a", (Tab("assistant", "Assistant", ("conversatio
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """Something to do, on the page ``name``."""
+
+    name: str
+    label: str
+    least: str
+
+
+# What the command palette offers to do.
+ACTIONS = (
+    Action("pause", "Pause forgetting", OPERATOR),
+    Action("runs_start", "New run", OPERATOR),
+    Action("extract", "Add a memory", OPERATOR),
+    Action("transfer", "Import a file", OPERATOR),
+    Action("keys_create", "New key", ADMINISTRATOR),
+    Action("people_invite", "Invite a person", ADMINISTRATOR),
+    Action("notifications_add", "New notification", ADMINISTRATOR),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """A drawn line of the menu or a drawn tab."""
 
@@ -140,6 +162,33 @@ def tabs_shown(request: HttpRequest, role: str) -> list[Link]:
     return [
         Link(tab.label, f"{reverse(f'console:{tab.name}')}{tail}", bool(best) and tab.fit(here) == best) for tab in tabs
     ]
+
+
+def places_found(role: str, text: str) -> list[Link]:
+    """Return places and their tabs that have every word of ``text`` in their names, as far as the role may open them.
+    The names of places alone for an empty text."""
+    places = (*PLACES, ASSISTANT) if model_configured() else PLACES
+    found = []
+    for place in places:
+        tabs = _open(place, role)
+        for tab in tabs if text else tabs[:1]:
+            label = place.label if tab is tabs[0] else f"{place.label} › {tab.label}"
+            if _fits(text, f"{label} {tab.label}"):
+                found.append(Link(label, reverse(f"console:{tab.name}"), current=False))
+    return found
+
+
+def actions_found(role: str, text: str) -> list[Link]:
+    """Return actions that have every word of ``text`` in their names, as far as the role may do them."""
+    return [
+        Link(action.label, reverse(f"console:{action.name}"), current=False)
+        for action in ACTIONS
+        if may(role, action.least) and _fits(text, action.label)
+    ]
+
+
+def _fits(text: str, label: str) -> bool:
+    return all(word in label.casefold() for word in text.casefold().split())
 
 
 def _here(request: HttpRequest) -> str:

@@ -55,10 +55,20 @@ class RunsForm(RangeForm[RunFilter]):
         )
 
 
-class StartForm(forms.Form):
-    """The scope of a new run."""
+DRY_RUN, FOR_APPROVAL = "show", "approve"
 
-    scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
+
+class StartForm(forms.Form):
+    """Where a new run is planned, and what becomes of the plan."""
+
+    scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
+    then = forms.ChoiceField(
+        choices=[(DRY_RUN, "Dry run"), (FOR_APPROVAL, "Plan for approval")],
+        widget=forms.RadioSelect,
+        initial=DRY_RUN,
+        required=False,
+        label="What becomes of the plan",
+    )
 
 
 class ActionsForm(FilterForm[ActionFilter]):

@@ -66,12 +66,14 @@ def go_back(request: ConsoleRequest, address: str) -> HttpResponse:
 
 @page(post=OPERATOR)
 def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Undo a manual change and report conflicts. Sixteen statements for each 500 topics."""
+    """Undo a manual change, or a run that the same person has applied or approved, and report conflicts. Sixteen
+    statements for each 500 topics."""
     form = UndoForm(request.POST)
     form.is_valid()
-    if run_get(run_id, principal=request.principal).event != BY_HAND:
+    run = run_get(run_id, principal=request.principal)
+    if run.event != BY_HAND and run.approved_by != request.principal.actor:
         raise Conflict(
-            "This is a forgetting run. Undo it on its own page, which shows the effect.",
+            "Somebody else applied this run. Undo it on its own page, which shows the effect.",
             code=ProblemCode.RUN_NOT_UNDOABLE,
         )
     undone = run_undo(run_id, principal=request.principal, reason="undone at once", now=timezone.now())

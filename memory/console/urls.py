@@ -3,6 +3,7 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    add,
     agents,
     archived,
     assistant,
@@ -16,11 +17,13 @@ from memory.console.pages import (
     model,
     notifications,
     overview,
+    palette,
     pause,
     people,
     policies,
     recalls,
     receipts,
+    released,
     runs,
     salience,
     schedules,
@@ -41,6 +44,8 @@ urlpatterns = [
     *agents.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
+    *released.urlpatterns,
+    *add.urlpatterns,
     *extract.urlpatterns,
     *assistant.urlpatterns,
     *bulk.urlpatterns,
@@ -60,4 +65,5 @@ urlpatterns = [
     *notifications.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
+    *palette.urlpatterns,
 ]

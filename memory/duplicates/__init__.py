@@ -1,1 +1,1 @@
-"""Near-duplicates: found by meaning and title, guarded, reviewed, merged, and taken apart again."""
+"""Finds topics that may say the same, lets people review them, merges them, and undoes a merge."""

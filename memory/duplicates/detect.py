@@ -1,7 +1,7 @@
-"""Detection of duplicates by vector search and by title; all pairs are never compared.
+"""Finds duplicates by vector search and by title. A topic is compared only with the most similar ones.
 
-Ingest queues each topic that it writes (``DuplicateLook``). Detection compares queued topics with their nearest, stores
-the pairs and removes the topics from the queue; a topic that is written meanwhile is queued again.
+Ingest queues each topic that it writes (``DuplicateLook``). Detection compares the queued topics, stores the pairs that
+it finds, and removes the topics from the queue. A topic that is written meanwhile is queued again.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
-from memory.duplicates.plan import compared_texts, fields_read, sides_read
+from memory.duplicates.plan import Side, compared_texts, fields_read, sides_read
 from memory.duplicates.queue import Waiting, read_waiting
 from memory.duplicates.verdict import PairVerdict, pair_judge
 from memory.embedding import embedder_get
@@ -33,7 +33,7 @@ from memory.text.likeness import differences_that_matter
 
 logger = structlog.get_logger(__name__)
 
-# Most pairs stored by one call; other topics stay in the queue.
+# The most pairs stored by one call. Topics of further pairs stay in the queue.
 PAIRS_A_RUN = 50
 # Topics compared in one transaction.
 TOPICS_A_STEP = 64
@@ -42,7 +42,8 @@ SECONDS = 20.0
 
 State = DuplicatePair.State
 
-# Taken after the pairs are written: a writer of one of these topics waits for the lock, and then queues it again.
+# This lock is taken after the pairs are written. A writer of one of these topics waits for the lock, and then queues
+# the topic again.
 _LOOKS_LOCK_SQL = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
 _DEQUEUE_SQL = """
 UPDATE memory_duplicatelook l SET waiting = false, text_hash = d.hash
@@ -50,7 +51,7 @@ FROM unnest(%(ids)s::uuid[], %(hashes)s::text[]) AS d (id, hash)
 JOIN memory_topicvector v ON v.topic_id = d.id AND v.text_hash = d.hash
 WHERE l.topic_id = d.id
 """
-# Inactive topics are compared when they are restored, and topics in scopes with the mode ``off`` when that changes.
+# Inactive topics are compared when they are restored; topics in scopes with the mode ``off``, when the mode changes.
 _SKIP_SQL = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l
@@ -82,7 +83,7 @@ _WAITING_SCOPES_SQL = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
 """
-# By id, as in decisions about pairs.
+# In the order of their ids, as in decisions about pairs.
 _PAIRS_LOCK_SQL = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
 ORDER BY id FOR NO KEY UPDATE
@@ -99,13 +100,14 @@ WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)
 
 
 def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS) -> int:
-    """Compare the queued topics, at ``scope`` and below or in the whole store, and store at most ``limit`` new pairs;
-    return how many. Topics of further pairs stay in the queue. Where the mode is ``off`` nothing is compared; where it
-    is ``auto``, pairs without a difference that matters are merged.
+    """Compare the queued topics of the whole store, or at ``scope`` and below. Return the number of new pairs.
 
-    With a scope, topics there that were skipped while the mode was off are compared too. A vector search and a title
-    search per topic, in steps of ``TOPICS_A_STEP`` topics: a dozen statements and one transaction each, so that a kill
-    loses one step. Returns 0 while another process searches.
+    At most ``limit`` new pairs are stored; topics of further pairs stay in the queue. In scopes with the mode ``off``,
+    nothing is compared. In scopes with the mode ``auto``, pairs without a difference that matters are merged. With a
+    scope, topics that were skipped while the mode was off are compared too.
+
+    Runs one vector search and one title search per topic. Each step of ``TOPICS_A_STEP`` topics takes a dozen
+    statements and one transaction, so that a kill loses one step. Returns 0 while another process searches.
     """
     until = time.monotonic() + seconds
     policies = policies_current()
@@ -116,8 +118,8 @@ def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A
         try:
             stored = _step(scopes, policies, room=limit - found, now=now)
         except OperationalError as problem:
-            # A purge held a lock too long; the topics stay in the queue.
-            # Messages of the database may quote rows, so only the type is logged.
+            # A purge kept a lock for too long; the topics stay in the queue. Messages of the database may quote rows,
+            # so only the type is logged.
             logger.warning("duplicates_step_failed", problem=type(problem.__cause__ or problem).__name__)
             break
         if stored is None:
@@ -147,22 +149,23 @@ def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: P
         )
     candidates = sorted({topic_id for found in near.values() for topic_id, _cosine in found})
     fields = fields_read(candidates)
-    said = {
+    stored = {
         topic_id: [title, summary, f"{title}\n{summary}", *(each.value for each in fields[topic_id])]
         for topic_id, title, summary in Topic.objects.filter(pk__in=candidates).values_list("id", "title", "summary")
     }
     return [
-        next((topic_id for topic_id, _cosine in near.get(at, ()) if _is_same(text, said.get(topic_id, ()))), None)
+        next((topic_id for topic_id, _cosine in near.get(at, ()) if _is_same(text, stored.get(topic_id, ()))), None)
         for at, text in enumerate(texts)
     ]
 
 
-def _is_same(text: str, said: Sequence[str]) -> bool:
-    return any(each and not differences_that_matter(text, each) for each in said)
+def _is_same(text: str, stored: Sequence[str]) -> bool:
+    return any(each and not differences_that_matter(text, each) for each in stored)
 
 
 def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:
-    """Compare the next topics; return how many new pairs were stored, ``room`` at most, None for an empty queue."""
+    """Compare the next topics and store at most ``room`` new pairs. Return the number of new pairs, or None if the
+    queue is empty or another process searches."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FIND_DUPLICATES):
             return None
@@ -170,38 +173,39 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         if not waiting:
             return None
         cursor.execute(_PAIRS_LOCK_SQL, {"ids": [each.id for each in waiting]})
-        stored, again, compared = 0, list[uuid.UUID](), list[Waiting]()
-        left: set[uuid.UUID] = set()
-        scopes_waiting = len({each.scope_id for each in waiting})
-        for turn, (_scope, members) in enumerate(groupby(waiting, key=lambda each: each.scope_id)):
+        stored, found, compared = 0, list[uuid.UUID](), list[Waiting]()
+        postponed: set[uuid.UUID] = set()
+        scopes_left = len({each.scope_id for each in waiting})
+        for _scope, members in groupby(waiting, key=lambda each: each.scope_id):
             if stored >= room:
                 break
             of_scope = list(members)
             # An unused share goes to the next scopes.
-            share = -(-(room - stored) // (scopes_waiting - turn))
+            share = -(-(room - stored) // scopes_left)
+            scopes_left -= 1
             written = _scope_compare(of_scope, policies, room=share, now=now)
             stored += written.new
-            again += written.again
-            left |= written.left
+            found += written.found
+            postponed |= written.postponed
             compared += of_scope
-        cursor.execute(_LAPSE_SQL, {"ids": [each.id for each in compared], "again": again})
-        done = [each for each in compared if each.id not in left]
-        ids = [each.id for each in done]
+        cursor.execute(_LAPSE_SQL, {"ids": [each.id for each in compared], "again": found})
+        finished = [each for each in compared if each.id not in postponed]
+        ids = [each.id for each in finished]
         cursor.execute(_LOOKS_LOCK_SQL, {"ids": ids})
-        cursor.execute(_DEQUEUE_SQL, {"ids": ids, "hashes": [each.text_hash for each in done]})
+        cursor.execute(_DEQUEUE_SQL, {"ids": ids, "hashes": [each.text_hash for each in finished]})
         return stored
 
 
 class _Written(NamedTuple):
-    """How many pairs are new, the ids of all open ones, and the topics of those beyond the limit."""
+    """The number of new pairs, the ids of all pairs that are open now, and the topics of the pairs beyond the limit."""
 
     new: int
-    again: list[uuid.UUID]
-    left: set[uuid.UUID]
+    found: list[uuid.UUID]
+    postponed: set[uuid.UUID]
 
 
 def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
-    """Compare topics of one scope, and store the pairs: ``room`` new ones at most."""
+    """Compare topics of one scope, and store at most ``room`` new pairs."""
     knobs = policies.knobs(waiting[0].path)
     near = topics_near(
         [each.id for each in waiting],
@@ -211,61 +215,57 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
     )
     ids = sorted({topic_id for pair in near for topic_id in (pair.one, pair.other)})
     sides, fields = sides_read(ids, now=now), fields_read(ids)
-    said = {topic_id: compared_texts(side, fields[topic_id]) for topic_id, side in sides.items()}
-    judged: dict[NearPair, PairVerdict] = {}
+    texts = {topic_id: compared_texts(side, fields[topic_id]) for topic_id, side in sides.items()}
+    verdicts: dict[NearPair, PairVerdict] = {}
     for pair in near:
         verdict = pair_judge(
-            said[pair.one], said[pair.other], cosine=pair.cosine, same_title=pair.same_title, knobs=knobs
+            texts[pair.one], texts[pair.other], cosine=pair.cosine, same_title=pair.same_title, knobs=knobs
         )
         if verdict is not None:
-            judged[pair] = verdict
-    hashes = {topic_id: side.text_hash for topic_id, side in sides.items()}
-    return _pairs_write(judged, waiting[0], {each: sides[each].kind for each in ids}, hashes, room=room, now=now)
+            verdicts[pair] = verdict
+    return _pairs_write(verdicts, sides, scope_id=waiting[0].scope_id, room=room, now=now)
 
 
 def _pairs_write(
-    judged: Mapping[NearPair, PairVerdict],
-    place: Waiting,
-    kinds: Mapping[uuid.UUID, str],
-    hashes: Mapping[uuid.UUID, str],
+    verdicts: Mapping[NearPair, PairVerdict],
+    sides: Mapping[uuid.UUID, Side],
     *,
+    scope_id: int,
     room: int,
     now: dt.datetime,
 ) -> _Written:
     rows = DuplicatePair.objects.filter(
-        one_id__in={pair.one for pair in judged}, other_id__in={p.other for p in judged}
+        one_id__in={pair.one for pair in verdicts}, other_id__in={pair.other for pair in verdicts}
     )
     known = {(row.one_id, row.other_id): row for row in rows}
     new: list[DuplicatePair] = []
-    renewed, again, opened = [], [], 0
-    left: set[uuid.UUID] = set()
-    for pair, verdict in judged.items():
+    renewed, found, opened = [], [], 0
+    postponed: set[uuid.UUID] = set()
+    for pair, verdict in verdicts.items():
         row = known.get((pair.one, pair.other))
-        said = (hashes[pair.one], hashes[pair.other])
-        known_open = row is not None and row.state == State.OPEN
-        if row is not None and not known_open and row.state != State.LAPSED and (row.one_hash, row.other_hash) == said:
-            # Decided, and both texts are unchanged.
+        hashes = (sides[pair.one].text_hash, sides[pair.other].text_hash)
+        is_open = row is not None and row.state == State.OPEN
+        if row is not None and not is_open and row.state != State.LAPSED and (row.one_hash, row.other_hash) == hashes:
+            # The pair is decided, and both texts are unchanged.
             continue
-        if not known_open and len(new) + opened >= room:
-            left |= {pair.one, pair.other}
+        if not is_open and len(new) + opened >= room:
+            postponed |= {pair.one, pair.other}
             continue
         if row is None:
-            row = DuplicatePair(
-                id=uuid7_at(now), scope_id=place.scope_id, one_id=pair.one, other_id=pair.other, found_at=now
-            )
+            row = DuplicatePair(id=uuid7_at(now), scope_id=scope_id, one_id=pair.one, other_id=pair.other, found_at=now)
             new.append(row)
         else:
-            # Decided before, but one of the texts has changed: the pair is open again.
-            if not known_open:
+            # A decided pair is open again if one of the texts has changed.
+            if not is_open:
                 opened += 1
                 row.found_at, row.decided_at, row.decided_by, row.reason = now, None, "", ""
                 row.run, row.survivor = None, None
             renewed.append(row)
-        row.state, row.kind = State.OPEN, kinds[pair.one]
+        row.state, row.kind = State.OPEN, sides[pair.one].kind
         row.verdict, row.held, row.differences = verdict.verdict, verdict.held, verdict.differences
         row.similarity, row.same_title = pair.cosine, pair.same_title
-        row.one_hash, row.other_hash = said
-        again.append(row.id)
+        row.one_hash, row.other_hash = hashes
+        found.append(row.id)
     DuplicatePair.objects.bulk_create(new, ignore_conflicts=True)
     if renewed:
         DuplicatePair.objects.bulk_update(
@@ -288,11 +288,11 @@ def _pairs_write(
                 "survivor",
             ],
         )
-    return _Written(len(new) + opened, again, left)
+    return _Written(len(new) + opened, found, postponed)
 
 
 def _requeue(scope: str) -> list[int]:
-    """Queue the topics at a scope and below that were skipped; return the ids of the scopes. Three queries."""
+    """Queue the skipped topics at a scope and below, and return the ids of these scopes. Runs three queries."""
     scopes = (
         Scope.objects.all() if scope == ROOT else Scope.objects.filter(Q(path=scope) | Q(path__startswith=f"{scope}/"))
     )
@@ -311,7 +311,7 @@ def _skip(policies: Policies) -> None:
 
 
 def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:
-    """Merge open pairs without a difference that matters where the mode is ``auto``, the oldest ``limit`` first."""
+    """Merge the oldest ``limit`` open pairs without a difference that matters in scopes with the mode ``auto``."""
     ready = DuplicatePair.objects.filter(state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE)
     if scopes is not None:
         ready = ready.filter(scope_id__in=scopes)

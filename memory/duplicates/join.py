@@ -1,4 +1,4 @@
-"""Joins two topics into one: the rows of a merge, on topics that the caller has locked. ``unmerge`` undoes it.
+"""Writes the rows of a merge of two topics that the caller has locked. ``unmerge`` undoes a merge.
 
 No row is removed and no value changes: fields and revisions move to the survivor, and links are re-pointed. The former
 rows are stored with the two actions of the run.
@@ -12,7 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.plan import MergePlan
-from memory.duplicates.unmerge import merge_fingerprint, revisions_place, rows_image, search_image
+from memory.duplicates.unmerge import merge_fingerprint, revisions_move, rows_image, search_image
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
@@ -21,28 +21,26 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import ForgetRun, Rung, TopicEdit
-from memory.models.expressions import partition_idle_sql, salience_now_sql, scope_of_sql
+from memory.models.expressions import salience_now_sql, scope_of_sql
 
 _MOVE_SQL = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
 
-# The higher of two effective saliences is kept; the retrievals of both are added.
-_SCOPES = {row: scope_of_sql(row) for row in "ls"}
-_WORTH = {row: salience_now_sql(row, "%(now)s::timestamptz", scope=scope) for row, scope in _SCOPES.items()}
-_IDLE = {row: partition_idle_sql(scope, "%(now)s::timestamptz") for row, scope in _SCOPES.items()}
-# Where the two have different times, as many seconds count for the survivor as did for the other.
-_MORE = f"{_WORTH['l']} > {_WORTH['s']} AS more, {_IDLE['s']} - {_IDLE['l']} AS shift"
+# The survivor (s) gets the higher of the two effective saliences, and the retrievals of both. Both topics have the same
+# scope, so that the times of the loser (l) are valid for the survivor.
+_SALIENCE = {row: salience_now_sql(row, "%(now)s::timestamptz", scope=scope_of_sql(row)) for row in "ls"}
+_MORE = f"{_SALIENCE['l']} > {_SALIENCE['s']} AS more"
 _FADING = """
 SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
     reinforced_at = CASE WHEN p.more THEN p.reinforced_at ELSE s.reinforced_at END,
-    idle_before = CASE WHEN p.more THEN p.idle_before + p.shift ELSE s.idle_before END,
+    idle_before = CASE WHEN p.more THEN p.idle_before ELSE s.idle_before END,
     half_life = CASE WHEN p.more THEN p.half_life ELSE s.half_life END,
     wall = CASE WHEN p.more THEN p.wall ELSE s.wall END,
-    fade = CASE WHEN p.more THEN p.fade - CASE WHEN p.wall THEN 0 ELSE p.shift END ELSE s.fade END,
-    fade_floor = CASE WHEN p.more THEN p.fade - CASE WHEN p.wall THEN 0 ELSE p.shift END ELSE s.fade_floor END,
+    fade = CASE WHEN p.more THEN p.fade ELSE s.fade END,
+    fade_floor = CASE WHEN p.more THEN p.fade ELSE s.fade_floor END,
     retrieval_count = s.retrieval_count + p.retrieval_count,
     last_retrieved_at = greatest(s.last_retrieved_at, p.last_retrieved_at)
 """
-# The survivor is pinned if one of the two was; the pin stays an agent's only if no operator or rule pinned either.
+# The survivor is pinned if one of the two was. The pin is that of an agent only if no operator or rule pinned one.
 _PIN_SQL = """
 UPDATE memory_vitality s
 SET pinned = true, pin_reason = CASE WHEN s.pinned THEN s.pin_reason ELSE l.pin_reason END,
@@ -102,22 +100,22 @@ def topics_join(
 ) -> ForgetRun:
     """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
 
-    ``states`` are the locked states of both, ``vectors`` the vector of the survivor's new text by its hash; a missing
-    one is computed here.
+    ``states`` are the states of both topics, read under the lock. ``vectors`` has the vector of the survivor's new text
+    by the hash of the text; a missing vector is computed here.
     """
     survivor, loser = plan.survivor, plan.loser
     joined = [each.id for pair in plan.joined for each in (pair.ours, pair.theirs)]
     rows = {each.id: rows_image(cursor, each.id, joined=joined) for each in (survivor, loser)}
     search = search_image(cursor, survivor.id)
     withdrawn = _fields_join(cursor, plan, now=now)
-    for side in ("source", "target"):
-        if ids := [link for link, which in plan.links if which == side]:
+    links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
+    for side, ids in links.items():
+        if ids:
             cursor.execute(_LINKS_SQL.format(side=side), {"ids": ids, "to": survivor.id})
     _topics_write(cursor, plan, principal=principal, now=now)
     _text_write(plan, vectors=vectors)
     cursor.execute(_MENTIONS_SQL, {"survivor": survivor.id, "loser": loser.id})
-    left = merge_fingerprint(cursor, [survivor.id, loser.id])
-    links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
+    fingerprint = merge_fingerprint(cursor, [survivor.id, loser.id])
     automatic = principal.identity == SYSTEM.identity
     return hand_run_write(
         cursor,
@@ -146,7 +144,7 @@ def topics_join(
                     "rows": rows[survivor.id],
                     "search": search,
                     "withdrawn": withdrawn,
-                    "left": left,
+                    "left": fingerprint,
                 },
             ),
         ],
@@ -159,7 +157,7 @@ def topics_join(
 
 
 def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
-    """Return the vector of the survivor's new text, empty if the text stays. Call it before taking locks."""
+    """Return the vector of the survivor's new text; empty if the text stays. Call this before taking locks."""
     text = plan.text.embedded()
     if text == plan.text_before.embedded():
         return {}
@@ -172,7 +170,7 @@ def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) ->
         cursor.execute(_MOVE_SQL, {"to": plan.survivor.id, "ids": [each.id for each in plan.moved]})
     if not plan.joined:
         return []
-    revisions_place(
+    revisions_move(
         cursor,
         [
             (revision.id, each.ours.id, at)

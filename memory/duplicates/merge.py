@@ -51,11 +51,12 @@ class _Locked(NamedTuple):
 
 
 def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Merge two topics: the one that was written to last survives. About forty statements.
+    """Merge two topics. The topic that was written to last survives. About forty statements.
 
-    Fields that only the loser had move over, histories of the same name are joined by time, links are re-pointed,
-    categories united; the loser is ``merged_into`` the survivor and no longer on any read path. Returns the run (event
-    ``by_hand``, ``revise`` for the system) by which it can be undone; its result reads ``merged:<other>->:<survivor>``.
+    Fields of only the loser move to the survivor. Histories of fields with one name are joined by time. Links are
+    re-pointed, and categories united. The loser gets ``merged_into``, and no query returns it any longer. Returns the
+    run (event ``by_hand``, ``revise`` for the system) by which the merge can be undone; its result is
+    ``merged:<other>->:<survivor>``.
 
     Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, and ``Conflict`` if the pair is already decided or one
     of the topics is inactive.
@@ -67,8 +68,8 @@ def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt
 def pairs_merge(
     pair_ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime
 ) -> PairsMerged:
-    """Merge the pairs without a difference that matters, each in a transaction of its own. The others are skipped, and
-    those with a topic that changed after ``seen_at``. At most ``MOST_AT_ONCE``.
+    """Merge at most ``MOST_AT_ONCE`` pairs, each in a transaction of its own. Pairs with a difference that matters, or
+    with a topic that changed after ``seen_at``, are skipped.
 
     Raises ``NotAllowed`` and ``ValueRefused``.
     """
@@ -81,7 +82,7 @@ def pairs_merge(
     done = PairsMerged([], [])
     for pair_id in dict.fromkeys(pair_ids):
         try:
-            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at, only_unheld=True)
+            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at)
         except MemoryProblem as problem:
             done.left.append((pair_id, problem.sentence))
         else:
@@ -90,20 +91,20 @@ def pairs_merge(
 
 
 def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    """Record that both topics stay; the pair is not offered again unless one of the texts changes. Five statements.
+    """Record that both topics stay. The pair is not offered again unless one of the texts changes. Five statements.
 
-    Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it is merged or superseded.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the pair is merged or superseded.
     """
     principal.require("operator")
     with transaction.atomic():
         pair = _pair_lock(pair_id, principal=principal)
-        _undecided(pair)
+        _check_undecided(pair)
         _decide(pair, State.KEPT, principal=principal, reason=reason, now=now)
         _pair_journal(pair, "kept_both", principal=principal, reason=reason, now=now)
 
 
 def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Let the newer topic replace the older: the older is released, with a link ``supersedes`` from the newer.
+    """Replace the older topic by the newer one: release the older, and add a link ``supersedes`` from the newer.
 
     About fifteen statements. Returns the run by which it can be undone. Raises as ``pair_merge`` does.
     """
@@ -152,10 +153,10 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
 
 
 def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Conflicts:
-    """Undo a decision: of a merge or supersede, by undoing its run; of *keep both*, by opening the pair again.
+    """Undo a decision. The run of a merge or supersede is undone; after *keep both*, the pair is opened again.
 
-    Both topics are byte for byte as before if neither was changed since; else nothing is changed, and the reasons are
-    returned. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
+    If neither topic was changed since, both become byte for byte what they were. Otherwise nothing is changed, and the
+    reasons are returned. Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if nothing was decided.
     """
     principal.require("operator")
     pair = _pair_get(pair_id, principal=principal)
@@ -172,29 +173,14 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
 
 
 def _merge(
-    pair_id: uuid.UUID,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-    seen_at: dt.datetime | None = None,
-    only_unheld: bool = False,
+    pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime | None = None
 ) -> ForgetRun:
+    """Merge a pair; one of several pairs, with ``seen_at``, only if its topics are unchanged and do not differ."""
     vectors = _vectors_ahead(pair_id, principal=principal, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
         found = _lock(cursor, pair_id, principal=principal, now=now)
-        if only_unheld and found.pair.held:
-            raise Conflict(
-                "A difference that matters was found. Review this pair by itself.", code=ProblemCode.PAIR_DIFFERS
-            )
-        if only_unheld and found.pair.state != State.OPEN:
-            raise Conflict("This pair is already decided.", code=ProblemCode.PAIR_DECIDED)
-        if seen_at is not None and max(found.newer.updated_at, found.older.updated_at) > seen_at:
-            raise Conflict(
-                "One of the two topics was changed after you opened the page.", code=ProblemCode.PAIR_OUTDATED
-            )
-        if (only_unheld or seen_at is not None) and _texts_changed(found):
-            raise Conflict("The text of one of the two topics has changed.", code=ProblemCode.PAIR_OUTDATED)
+        if seen_at is not None:
+            _check_unchanged(found, seen_at)
         warm = policies_current().knobs(found.newer.scope).max_field_history
         plan = merge_plan(found.newer, found.older, most_warm=warm)
         run = topics_join(
@@ -205,8 +191,22 @@ def _merge(
         return run
 
 
+def _check_unchanged(found: _Locked, seen_at: dt.datetime) -> None:
+    if found.pair.held:
+        raise Conflict(
+            "A difference that matters was found. Review this pair by itself.", code=ProblemCode.PAIR_DIFFERS
+        )
+    if found.pair.state != State.OPEN:
+        raise Conflict("This pair is already decided.", code=ProblemCode.PAIR_DECIDED)
+    if max(found.newer.updated_at, found.older.updated_at) > seen_at:
+        raise Conflict("One of the two topics was changed after you opened the page.", code=ProblemCode.PAIR_OUTDATED)
+    hashes = {found.pair.one_id: found.pair.one_hash, found.pair.other_id: found.pair.other_hash}
+    if any(hashes[side.id] != side.text_hash for side in (found.newer, found.older)):
+        raise Conflict("The text of one of the two topics has changed.", code=ProblemCode.PAIR_OUTDATED)
+
+
 def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Vectors]:
-    """Embed the text that the survivor will have. If the topics change before the lock, it is embedded again."""
+    """Embed the future text of the survivor. If the topics change before the lock, the text is embedded again."""
     pair = _pair_get(pair_id, principal=principal)
     sides = sides_read([pair.one_id, pair.other_id], now=now)
     survivor, loser = survivor_first(list(sides.values()))
@@ -217,12 +217,13 @@ def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime
 
 
 def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> _Locked:
-    """Lock topics, fields and pair, in the order of every writer. Raises ``Conflict`` if they cannot be merged."""
+    """Lock topics, fields and pair, in the order that all writers use. Raises ``Conflict`` if the pair cannot be
+    decided."""
     pair = _pair_get(pair_id, principal=principal)
     ids = [pair.one_id, pair.other_id]
     states = topics_lock(cursor, ids)
     pair = _pair_lock(pair_id, principal=principal)
-    _undecided(pair)
+    _check_undecided(pair)
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))
     for side in (newer, older):
         if side.inactive_because:
@@ -233,11 +234,6 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
     if (newer.scope, newer.kind) != (older.scope, older.kind):
         raise Conflict("The two topics no longer have the same scope and kind.", code=ProblemCode.PAIR_OUTDATED)
     return _Locked(pair, newer, older, states)
-
-
-def _texts_changed(found: _Locked) -> bool:
-    known = {found.pair.one_id: found.pair.one_hash, found.pair.other_id: found.pair.other_hash}
-    return any(known[side.id] != side.text_hash for side in (found.newer, found.older))
 
 
 def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
@@ -252,7 +248,7 @@ def _pair_lock(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     return DuplicatePair.objects.select_for_update(no_key=True, of=("self",)).select_related("scope").get(pk=pair_id)
 
 
-def _undecided(pair: DuplicatePair) -> None:
+def _check_undecided(pair: DuplicatePair) -> None:
     if pair.state == State.LAPSED:
         raise Conflict(
             "One of the two topics was changed or is inactive. The pair will be compared again.",

@@ -17,7 +17,7 @@ from memory.policy.effective import policies_current
 
 
 def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> dict[str, Vectors]:
-    """Embed the text that ``into`` will have, before any lock; empty if the two cannot be merged."""
+    """Embed the future text of ``into``. Empty if the two cannot be merged. Call this before taking locks."""
     try:
         return vectors_prepare(_plan(topic_id, into, now=now))
     except Conflict:
@@ -34,12 +34,11 @@ def topic_merge_into(
     now: dt.datetime,
     vectors: dict[str, Vectors],
 ) -> ForgetRun:
-    """Merge a topic into ``into``, of the same scope and any kind; ``into`` keeps its kind. About forty statements.
+    """Merge a topic into ``into``, as ``pair_merge`` does; ``into`` keeps its kind. About forty statements.
 
-    Works as ``pair_merge``: fields move over or join their histories, links are re-pointed, nothing is removed. Runs in
-    the transaction of the caller, who checks permissions and first locks all topics (``topics_lock``) if it merges
-    several. Returns the run by which it can be undone. Raises ``Conflict``, with nothing changed, if one of the two is
-    inactive or their scopes differ.
+    Runs in the transaction of the caller. The caller checks permissions; if it merges several topics, it locks all of
+    them first (``topics_lock``). Returns the run by which the merge can be undone. Raises ``Conflict``, with nothing
+    changed, if one of the two is inactive or their scopes differ.
     """
     states = topics_lock(cursor, [topic_id, into])
     plan = _plan(topic_id, into, now=now)

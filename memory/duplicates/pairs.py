@@ -52,8 +52,8 @@ SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Which pairs are listed; None stands for all. ``scope`` is canonical and includes scopes below; ``held`` is
-    whether a difference that matters was found. ``state`` and ``verdict`` are values of ``DuplicatePair``."""
+    """Conditions for the listed pairs; None stands for all. ``scope`` is canonical and includes scopes below. ``held``:
+    a difference that matters was found. ``state`` and ``verdict`` are values of ``DuplicatePair``."""
 
     scope: str = "/"
     state: str | None = "open"
@@ -76,13 +76,13 @@ def pairs_list(
 
 
 def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many pairs there are, ``at_most`` + 1 if there are more than that. One query. Raises as above."""
+    """Return the number of matching pairs, at most ``at_most`` + 1. One query. Raises as ``pairs_list``."""
     return _pairs(wanted, principal)[: at_most + 1].count()
 
 
 def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal) -> tuple[uuid.UUID | None, int]:
-    """Return the pair after ``after`` in the order of the list (from the top after the last, never ``after`` itself),
-    and how many others match the filter, at most 1,000. Three queries. Raises as ``pairs_list``."""
+    """Return (the next pair, the number of other matching pairs, at most 1,000). The next pair follows ``after`` in the
+    list; after the last pair, it is the first; None without another pair. Three queries. Raises as ``pairs_list``."""
     others = _pairs(wanted, principal).order_by("-found_at", "-id")
     others = others.exclude(pk=after) if after else others
     ids = others.values_list("id", flat=True)
@@ -109,12 +109,13 @@ def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> PairOut:
 def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> PairCompared:
     """Return one pair with both sides and their differences marked. Eight queries at most.
 
-    ``title`` and ``summary`` hold each side's own text in pieces: same, and removed on the older or added on the newer
-    side; ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
-    pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]`` by name;
-    ``merge``: a preview of a merge: ``{fields_moved: [name], histories_merged: [{name, revisions}],
-    links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty if one is inactive;
-    ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``;
+    * ``title`` and ``summary``: ``{older: [Piece], newer: [Piece]}``, the pieces of each side's own text
+    * ``fields``, by name: ``[{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
+      pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]``
+    * ``merge``, the preview of a merge: ``{fields_moved: [name], histories_merged: [{name, revisions}],
+      links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty if the topics
+      cannot be merged
+    * ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
@@ -125,7 +126,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     before, after = fields[older.id], fields[newer.id]
     found = topics_compare(compared_texts(older, before), compared_texts(newer, after))
     rows = [{"sort": each.kind, "one": each.one, "other": each.other, "where": each.where} for each in found]
-    gone = next(
+    inactive = next(
         (
             f"The {name} topic {side.inactive_because}."
             for name, side in (("older", older), ("newer", newer))
@@ -136,7 +137,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
     refusal = ""
     merge: dict[str, Any] = {}
-    if open_now and not gone:
+    if open_now and not inactive:
         try:
             warm = knobs_effective(newer.scope).max_field_history
             merge = _merge_as_json(merge_plan(newer, older, most_warm=warm))
@@ -159,20 +160,19 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
         ],
         "merge": merge,
         "sides": {"older": _side_as_json(older), "newer": _side_as_json(newer)},
-        "may": _possible_actions(pair, possible=open_now and not gone, mergeable=bool(merge)),
-        "gone": (gone or refusal) if open_now else "",
+        "may": _possible_actions(pair, possible=open_now and not inactive, mergeable=bool(merge)),
+        "gone": (inactive or refusal) if open_now else "",
     }
 
 
 def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Side]:
-    """Return the topic that a merge has kept or would keep, and the other."""
+    """Return (the topic that a merge has kept or would keep, the other topic)."""
     newer, older = _survivor_first(sides)
     return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
 
 
 def duplicate_settings(scope: str) -> dict[str, Any]:
-    """Return the settings in force at a scope: ``{mode, threshold, supersedes_threshold, warning}``. One
-    query."""
+    """Return the settings in force at a scope: ``{mode, threshold, supersedes_threshold, warning}``. One query."""
     knobs = knobs_effective(scope)
     return {
         "mode": knobs.duplicates_mode,

@@ -1,13 +1,13 @@
 """The plan of a merge, computed from the rows of two topics: shown as a preview, then executed.
 
-The survivor is the topic that was written to last. A field that only the other has moves over whole; of a field that
-both have, the revisions become one history in the order of recording.
+The survivor is the topic that was written to last. Fields of only the other topic move to the survivor. The revisions
+of a field of both topics become one history in the order of recording.
 """
 
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db import connection
@@ -76,7 +76,7 @@ class Side(NamedTuple):
 
     @property
     def inactive_because(self) -> str:
-        """Why no query returns it; empty if queries do."""
+        """Why no query returns the topic, as the end of a sentence; empty for an active topic."""
         if self.merged_into is not None:
             return "was merged into another topic"
         if self.released:
@@ -112,8 +112,8 @@ class RevisionRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """One field made of two. ``order`` is its history; its first ``cold`` revisions are cold. ``refold`` is set if the
-    summaries of the survivor's field no longer fit their revisions."""
+    """One field joined from two. ``order`` is the joined history; its first ``cold`` revisions are cold. ``refold`` is
+    set if the summaries of the survivor's field no longer match the revisions that they summarize."""
 
     ours: FieldRow
     theirs: FieldRow
@@ -139,13 +139,13 @@ class MergePlan:
     categories: list[str]
     rung: int
     text: TopicText
-    fields: Mapping[uuid.UUID, list[FieldRow]] = field(default_factory=dict)
+    fields: Mapping[uuid.UUID, list[FieldRow]]
 
     @property
     def text_before(self) -> TopicText:
         """The survivor's present text."""
-        own = [each.value for each in self.fields.get(self.survivor.id, [])]
-        return TopicText(self.survivor.title, self.survivor.summary, own)
+        values = [each.value for each in self.fields[self.survivor.id]]
+        return TopicText(self.survivor.title, self.survivor.summary, values)
 
 
 def sides_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> dict[uuid.UUID, Side]:
@@ -173,7 +173,8 @@ def compared_texts(side: Side, fields: Sequence[FieldRow]) -> ComparedTexts:
 
 
 def survivor_first(sides: Sequence[Side]) -> tuple[Side, Side]:
-    """Return the topic that a merge would keep, and the other. It keeps the one written to last, else the higher id."""
+    """Return (the topic that a merge would keep, the other topic). A merge keeps the topic written to last; of two
+    topics written to at the same time, the one with the higher id."""
     newer, older = sorted(sides, key=lambda side: (side.updated_at, side.id), reverse=True)
     return newer, older
 
@@ -221,7 +222,7 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
 
 
 def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) -> list[RevisionRow]:
-    """Return two histories as one, by the time of recording; each keeps its own order.
+    """Return two histories as one, in the order of recording. Each history keeps its own order.
 
     Of two values with the same times the survivor's comes last, so that it is in force.
     """

@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
 
 
 def read_waiting(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
-    """Return topics of the queue that have a vector, grouped by scope, each scope with the same share of ``limit``. One
+    """Return queued topics that have a vector, grouped by scope. Each scope has the same share of ``limit``. One
     query."""
     within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What duplicates returns: the members of each reply, for the OpenAPI document and for those that build them."""
+"""The members of the replies about duplicates, for the OpenAPI document and the functions that build replies."""
 
 import datetime as dt
 import uuid

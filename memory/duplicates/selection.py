@@ -27,7 +27,7 @@ class PairSelection:
 
 
 def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelection:
-    """Return which of these pairs ``pairs_merge`` would merge, and why not the others. One query."""
+    """Return the pairs that ``pairs_merge`` would merge, and the others with the reasons. One query."""
     found = {pair.pk: pair for pair in DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")}
     done = PairSelection([], [])
     for pair_id in ids:
@@ -45,14 +45,14 @@ def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelec
                 for side, topic in (("older", older), ("newer", newer))
             },
         }
-        if why := _left_alone(pair):
+        if why := _why_skipped(pair):
             done.left.append((row, why))
         else:
             done.taken.append(row)
     return done
 
 
-def _left_alone(pair: DuplicatePair) -> str:
+def _why_skipped(pair: DuplicatePair) -> str:
     if pair.state != DuplicatePair.State.OPEN:
         return "This pair is already decided."
     if pair.held:

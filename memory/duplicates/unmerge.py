@@ -1,8 +1,8 @@
 """Undo of a merge: both topics become byte for byte what they were before, or nothing is changed.
 
-A merge records with its two actions, beside the states that every run records, the rows that it changed as they were
-(``rows_image``) and a fingerprint of what it left (``merge_fingerprint``). While the fingerprint is the same, the rows
-can be restored. A retrieval of the survivor since does not prevent that: then its salience stays as it is.
+A merge records with its two actions the states that every run records, the former rows (``rows_image``), and a
+fingerprint of the result (``merge_fingerprint``). The rows can be restored while the fingerprint is the same. If the
+survivor was retrieved since, it keeps its salience.
 """
 
 import json
@@ -15,7 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.forgetting.topic_state import drift_words
 from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
 
-# Numbers of revisions while they change places: no field has so many.
+# Added to the numbers of revisions while these are exchanged. No field has so many revisions.
 APART = 1_000_000_000
 
 _IMAGE_SQL = """
@@ -36,7 +36,7 @@ SELECT jsonb_build_object(
 )
 """
 
-# What the topics hold, but for how much they are used.
+# The contents of the topics, without their use.
 _FINGERPRINT_SQL = """
 SELECT t.id::text, jsonb_build_object(
     'said', md5(concat_ws('|', t.title, t.summary, t.kind, t.categories::text)),
@@ -54,11 +54,10 @@ _CHANGED_WORDS = {
     "cold": "Its history was summarized or detached since.",
 }
 
-# The vectors and documents of both are locked by changing them; fields in the order of their ids, as the worker does.
+# Fields are locked in the order of their ids, as the worker does. Changes lock the vectors and documents.
 _FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
-
-# First out of the way of each other, then to their places.
+# In two steps, because two revisions of a field must not have the same number even for a moment.
 _REVISIONS = (
     """
 UPDATE memory_revision r SET field_id = b.field, seq = b.seq + %(apart)s
@@ -75,7 +74,7 @@ FROM jsonb_populate_recordset(NULL::memory_field, %(rows)s) b
 WHERE f.id = b.id AND f.topic_id = ANY(%(topics)s) AND b.topic_id = ANY(%(topics)s)
 """
 
-# A link that would then be there twice stays where it is.
+# A link is not moved if the topic already has the same link.
 _LINKS_SQL = """
 UPDATE memory_link l SET {side}_id = %(topic)s
 WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EXISTS (
@@ -83,7 +82,7 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EX
 )
 """
 
-# The worker counts the words anew; what it counted last stays on record until then.
+# The worker counts the words again. Until then, the last count stays.
 _SEARCH = (
     """
 UPDATE memory_topicvector v SET embedding = b.embedding, model = b.model, text_hash = b.text_hash
@@ -111,29 +110,29 @@ _KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "updated_at")
 
 
 def rows_image(cursor: CursorWrapper, topic_id: uuid.UUID, *, joined: Sequence[uuid.UUID]) -> dict[str, Any]:
-    """Return the rows of a locked topic that a merge may change beside its state: its fields, and where the revisions
-    of the fields in ``joined`` are. One query."""
+    """Return what a merge may change of a locked topic in addition to its state: its fields, and the field and number
+    of each revision of the fields in ``joined``. One query."""
     cursor.execute(_IMAGE_SQL, {"id": topic_id, "joined": list(joined)})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def search_image(cursor: CursorWrapper, topic_id: uuid.UUID) -> dict[str, Any]:
-    """Return what a topic is found by, as it stands: vector, document, mention. One query."""
+    """Return the present rows by which a search finds a topic: vector, document, mention. One query."""
     cursor.execute(_SEARCHED_SQL, {"id": topic_id})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, dict[str, str]]:
-    """Return what two topics hold by now, as hashes by topic. One query; reads their revisions."""
+    """Return hashes of the present contents of two topics, by topic. One query; reads their revisions."""
     cursor.execute(_FINGERPRINT_SQL, {"ids": list(ids)})
-    return {topic_id: json.loads(said) for topic_id, said in cursor.fetchall()}
+    return {topic_id: json.loads(hashes) for topic_id, hashes in cursor.fetchall()}
 
 
-def revisions_place(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]) -> None:
-    """Give revisions their fields and numbers: ``(revision, field, number)``. Two statements. No row comes or goes, and
-    what a revision says stays."""
+def revisions_move(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]) -> None:
+    """Set the fields and numbers of revisions, given as ``(revision, field, number)``. Two statements. Values stay, and
+    no row is added or removed."""
     if not places:
         return
     wanted: dict[str, Any] = {
@@ -147,24 +146,24 @@ def revisions_place(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | st
 
 
 def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
-    """Put fields, revisions, links and search back of two merged topics, which are locked; the states of both are for
-    the caller. Returns the topics that changed since, each with what happened to it, and then changes nothing. About
-    fifteen statements."""
+    """Restore the fields, revisions, links and search rows of two merged topics that the caller has locked. The caller
+    restores their states. If a topic changed since the merge, nothing is restored, and the changed topics are returned,
+    each with what happened. About fifteen statements."""
     topics = [each.topic_id for each in actions]
     cursor.execute(_FIELDS_LOCK_SQL, {"topics": topics})
-    print_now = merge_fingerprint(cursor, topics)
+    present = merge_fingerprint(cursor, topics)
     changes = {each.topic_id: json.loads(each.changes) for each in actions}
-    left: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})
+    merged: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})
     conflicts = [
         (each.topic_id, why)
         for each in actions
-        if (why := _why_not(each, left.get(str(each.topic_id), {}), print_now[str(each.topic_id)]))
+        if (why := _change_since(each, merged.get(str(each.topic_id), {}), present[str(each.topic_id)]))
     ]
     if conflicts:
         return conflicts
     for each in actions:
-        after, present = json.loads(each.after), json.loads(each.present)
-        used = any(after[name] != present[name] for name in USE)
+        after, state = json.loads(each.after), json.loads(each.present)
+        used = any(after[name] != state[name] for name in USE)
         fields = json.dumps(changes[each.topic_id]["rows"]["fields"])
         cursor.execute(_FIELD_SQL, {"used": used, "rows": fields, "topics": topics})
         for side, other in (("source", "target"), ("target", "source")):
@@ -176,15 +175,16 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
         for name, statement in zip(("vector", "document", "mention"), _SEARCH, strict=True):
             if found.get(name):
                 cursor.execute(statement, {name: json.dumps(found[name]), "id": each.topic_id})
-    revisions_place(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
+    revisions_move(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
     cursor.execute(_LOOK_SQL, {"topics": topics})
     return []
 
 
-def _why_not(action: LockedAction, left: Mapping[str, str], print_now: Mapping[str, str]) -> str:
-    """Return what happened to a topic since it was merged or took one in; nothing if it is as that left it."""
+def _change_since(action: LockedAction, merged: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return what happened to a topic since the merge, by its fingerprints after the merge and now; empty if
+    nothing."""
     after, present = json.loads(action.after), json.loads(action.present)
     left_out = (*USE, *_KEYS)
     if {k: v for k, v in after.items() if k not in left_out} != {k: v for k, v in present.items() if k not in left_out}:
         return drift_words({**present, **{k: v for k, v in after.items() if k not in USE}}, present)
-    return next((words for part, words in _CHANGED_WORDS.items() if left.get(part) != print_now[part]), "")
+    return next((words for part, words in _CHANGED_WORDS.items() if merged.get(part) != now[part]), "")

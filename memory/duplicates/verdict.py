@@ -1,4 +1,4 @@
-"""Classifies two near topics: duplicates, one superseding the other, or neither. Pure."""
+"""Classifies two similar topics: duplicates, one superseding the other, or neither. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,14 @@ from memory.text.stems import subject
 # (docs/duplicates.md). Versions of one fact differ in one or two values; texts that differ in more are two events.
 MOST_FIRM = 2
 FIRM = frozenset({"number", "date", "identifier", "name"})
-# The least shares of common words of two texts that may say the same, or have the same subject.
+# Two texts that may say the same share at least this part of their words; two texts with one subject, at least the
+# second part and this number of words.
 SAME_SHARE = 0.6
 SUBJECT_SHARE = 0.5
 SUBJECT_WORDS = 2
-# With at most so many differences, two near texts may be one fact whatever words they share.
+# Two similar texts with at most this number of differences may be one fact, whatever words they share.
 FEW = 2
-# Of longer texts, only the first part is compared.
+# Longer texts are cut.
 SUBJECT_CHARS = 2000
 SUBJECT_PART = 300
 
@@ -33,7 +34,7 @@ _SENTENCES = {
     "order": ("The same words come in another order: {}.",) * 2,
     "title_only": ("The titles are equal, but the texts are less similar than those of duplicates.",) * 2,
 }
-# Differences of one type named in a sentence.
+# The most differences of one kind that a sentence names.
 NAMED = 3
 
 
@@ -50,13 +51,13 @@ class PairVerdict:
 def pair_judge(
     one: ComparedTexts, other: ComparedTexts, *, cosine: float | None, same_title: bool, knobs: Knobs
 ) -> PairVerdict | None:
-    """Return the verdict on two topics, None for neither. ``cosine`` is None without a vector."""
-    near = cosine is not None and cosine >= knobs.duplicate_threshold
+    """Return the verdict on two topics; None for neither. ``cosine`` is None without a vector."""
+    similar = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
     differences = topics_compare(one, other)
     rows = [_row(each) for each in differences]
-    if same_title or (near and _one_fact(one, other, differences)):
-        if not near:
+    if same_title or (similar and _one_fact(one, other, differences)):
+        if not similar:
             rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
         return PairVerdict("duplicate", held=bool(rows), differences=rows)
     if (
@@ -71,14 +72,14 @@ def pair_judge(
 
 
 def differences_words(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return stored differences as sentences, one for each type."""
+    """Return stored differences as sentences, one for each kind."""
     sentences = []
-    for sort, (single, several) in _SENTENCES.items():
-        rows_of_type = [row for row in rows if row["sort"] == sort]
-        if rows_of_type:
-            named = ", ".join(_pair_words(row) for row in rows_of_type[:NAMED])
-            more = f" and {len(rows_of_type) - NAMED} more" if len(rows_of_type) > NAMED else ""
-            sentences.append((single if len(rows_of_type) == 1 else several).format(named + more))
+    for kind, (single, several) in _SENTENCES.items():
+        of_kind = [row for row in rows if row["sort"] == kind]
+        if of_kind:
+            named = ", ".join(_pair_words(row) for row in of_kind[:NAMED])
+            more = f" and {len(of_kind) - NAMED} more" if len(of_kind) > NAMED else ""
+            sentences.append((single if len(of_kind) == 1 else several).format(named + more))
     return sentences
 
 
@@ -103,7 +104,7 @@ def _row(difference: Difference) -> dict[str, Any]:
 
 
 def _one_fact(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference]) -> bool:
-    """Return whether two near texts may be one fact, equal or with another value."""
+    """Return whether two similar texts may be one fact, equal or with another value."""
     if len(differences) <= FEW:
         return True
     return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE

@@ -8,10 +8,7 @@ from memory.core.endpoints import endpoint_address
 
 OPENAI_URL = "https://api.openai.com/v1"
 # The texts that every embedder receives, and when.
-SENT = (
-    ("Title, summary and values of every topic; of long topics the beginning", "a topic is written or changed"),
-    ("The text of every query", "a query runs"),
-)
+SENT = (("the text of each topic, of long ones the beginning", "a topic is written"), ("the query", "a query runs"))
 
 
 @dataclass(frozen=True, slots=True)

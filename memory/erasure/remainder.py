@@ -17,11 +17,11 @@ from memory.finding.facts import (
     TITLE,
     Fact,
     TopicContent,
+    facts_removed,
     is_label,
     text_key,
-    title_cut,
+    title_repeats,
     topic_contents,
-    without,
 )
 from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -55,7 +55,7 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
     fields: dict[str, str] = {}
     for element in topic.elements():
         mine = [fact for fact in facts if fact.element == element]
-        text = without(element.text, mine) if mine else element.text
+        text = facts_removed(element.text, mine) if mine else element.text
         if not mine and text_key(text) in removed:
             text = ""
         if element.where == TITLE:
@@ -67,7 +67,7 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
     states = bool(summary.strip() or fields) or (bool(title and topic.name) and not is_label(title))
     if not states:
         return None
-    if title_cut(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
+    if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
         # The title was the beginning of the text that changed.
         title = next(iter(fields.values()), summary)[:200]
     return {"title": title, "summary": summary, "fields": fields}

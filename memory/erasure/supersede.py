@@ -31,12 +31,12 @@ from memory.finding.facts import (
     Fact,
     TopicContent,
     facts_of,
+    facts_removed,
     facts_repeated,
     ids_read,
     text_key,
-    title_cut,
+    title_repeats,
     topic_contents,
-    without,
 )
 from memory.finding.find import facts_replaced
 from memory.finding.weigh import Candidate
@@ -241,7 +241,7 @@ class _Writer:
                 done.append(Superseded(topic_id, "whole", element.text, self.new_text, *sure))
             else:
                 self._rewrite(topic, facts, None)
-                after = without(element.text, [fact for fact in facts if fact.element == element])
+                after = facts_removed(element.text, [fact for fact in facts if fact.element == element])
                 done.append(Superseded(topic_id, "part", element.text, after, *sure))
         if stated_by is None:
             source = chosen[0].fact.topic if chosen else None
@@ -291,7 +291,7 @@ class _Writer:
             mine = [fact for fact in facts if fact.element == element]
             if not mine and text_key(element.text) not in replaced:
                 continue
-            left = without(element.text, mine) if mine else ""
+            left = facts_removed(element.text, mine) if mine else ""
             fits = FIELD_TYPES[element.kind][0]
             if not left.strip() and new is not None and fits(new):
                 # The title repeats what the field says; a summary does not have to.
@@ -306,7 +306,7 @@ class _Writer:
                 kinds[element.name] = element.kind if not left or fits(left) else "string"
         changed = " ".join(fields.values()) or (summary or "")
         texts = [fact.element.text for fact in facts if fact.element.where != TITLE]
-        if title is None and changed and title_cut(topic.title, texts):
+        if title is None and changed and title_repeats(topic.title, texts):
             title = changed[:200]
         edited = title is not None or summary is not None
         if fields:
@@ -372,7 +372,7 @@ def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> s
     """Return the new value of a field whose only content is the fact; None if the fact is not a whole field, or the new
     text gives no value for a typed field."""
     element: Element = facts[0].element
-    if element.where != FIELD or without(element.text, [f for f in facts if f.element == element]).strip():
+    if element.where != FIELD or facts_removed(element.text, [f for f in facts if f.element == element]).strip():
         return None
     named = bool(facts[0].context) or element.kind != "string"
     if not named:

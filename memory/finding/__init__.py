@@ -1,1 +1,1 @@
-"""Which stored facts a request means: ranked candidates, strong evidence, and guards that only forbid."""
+"""Finds the stored facts to which a request refers: ranked candidates, strong evidence, and guards that exclude."""

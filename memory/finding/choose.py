@@ -1,6 +1,7 @@
 """Chooses the facts to which a request refers: first by evidence, then by rank. Guards exclude facts.
 
-Pure, except for ``near``, which returns for each fact its similarity to the request and to the new text.
+Pure, except for ``similarities``: a function that returns for each fact its similarity to the request and to the new
+text.
 """
 
 import re
@@ -10,16 +11,16 @@ from functools import partial
 from typing import Final
 
 from memory.finding.evidence import (
-    held_by_any,
+    facts_with_any,
+    facts_with_identifiers,
+    facts_with_names,
+    facts_with_numbers,
     identifier_stems,
-    identifiers_held,
     names_find,
-    names_held,
-    numbers_held,
     undated,
 )
 from memory.finding.facts import Fact
-from memory.finding.guards import about_whom, forbidden
+from memory.finding.guards import contradiction, names_asked
 from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
 from memory.text.folding import fold
@@ -27,7 +28,7 @@ from memory.text.identifiers import identifier_search_keys
 from memory.text.negation import negated
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
-# A period in the past: such a fact is history, and a new text does not replace it.
+# A period in the past. A new text does not replace a fact with such a period.
 _ENDED: Final = re.compile(
     r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
     re.IGNORECASE,
@@ -37,23 +38,24 @@ _ENDED: Final = re.compile(
 _DESCRIBED: Final = re.compile(
     r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
 )
-Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
+Similarities = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # The least confidence of the best fact.
 FLOOR: Final = 0.04
-# The least confidences of further facts: with the old value, with the same statement of the same subject, and for
-# requests that allow several answers.
+# The least confidence of a further fact: with the old value; with the same statement about the same subject; for a
+# request that allows several answers.
 SAME_VALUE: Final = 0.3
 SAME_MATTER: Final = 0.5
 SEVERAL: Final = 0.1
-# "Everything about" a person needs the whole name: facts about Anna Berg are not about every Anna.
+# The least confidence of names for "everything about" a person, who needs the whole name: a request about Anna Berg
+# does not refer to every Anna.
 WHOLE_NAME: Final = 0.5
-# For "everything about", a mention may be less certain by this much: another script or spelling.
+# For "everything about", a mention in another script or spelling may be less certain than the best one by this much.
 OTHER_SPELLING: Final = 0.25
 # The least relevance of a released fact; unrelated texts have 0.
 RELEVANT: Final = 0.3
-# The least relevance of a replaced fact, and the least maximum of its relevance and its similarity to the new text. In
-# 323 cases the right facts had at least 0.19 and 0.3; unrelated facts had a relevance of at most 0.04.
+# A replaced fact needs the first relevance, and the second value as its relevance or similarity to the new text. In 323
+# cases the right facts had at least 0.19 and 0.3; unrelated facts had a relevance of at most 0.04.
 REPLACED_LEAST: Final = 0.15
 REPLACED_NEAR: Final = 0.25
 # Facts about two subjects are equally likely if their confidences differ by at most this.
@@ -62,8 +64,8 @@ EQUAL: Final = 0.35
 
 @dataclass(slots=True)
 class Choice:
-    """The chosen facts, best first. ``ambiguous``: they are about different subjects and equally likely, so the caller
-    has to choose."""
+    """The chosen facts, best first. If ``ambiguous``, the facts are equally likely and about different subjects, so
+    that the caller has to choose."""
 
     candidates: list[Candidate] = field(default_factory=list)
     ambiguous: bool = False
@@ -73,69 +75,69 @@ class Choice:
     divided: bool = True
 
 
-def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice:
+def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similarities) -> Choice:
     """Return the facts to which a request to release or purge refers."""
     request = request_read(request_text)
     exact = [fact for fact in facts if same_text(fact.text, request.body)]
     if exact:
-        return Choice([_sure(fact, "meaning", 1.0) for fact in exact])
+        return Choice([_candidate(fact, "meaning", 1.0) for fact in exact])
     facts = _without(request, facts)
     alone = _without_items(facts)
     codes = identifier_stems(request.body)
     if request.everything or not set(stems(request.body)) - codes - GENERIC:
-        held = held_by_any(identifiers_held, request.body, alone)
+        identified = facts_with_any(facts_with_identifiers, request.body, alone)
     else:
-        held = identifiers_held(request.body, alone)
-    pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
-    if request.everything and not held:
+        identified = facts_with_identifiers(request.body, alone)
+    pool: tuple[Fact, ...] = identified.facts if identified else facts_with_numbers(request.body, alone)
+    if request.everything and not identified:
         # "Mueller" may be Müller.
-        names = held_by_any(partial(names_held, spread=OTHER_SPELLING), request.body, pool)
+        names = facts_with_any(partial(facts_with_names, spread=OTHER_SPELLING), request.body, pool)
     else:
-        names = names_held(request.body, pool)
-    covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
-    left = _left(request, covered)
+        names = facts_with_names(request.body, pool)
+    covered = (identified.covered if identified else frozenset()) | (names.covered if names else frozenset())
+    uncovered = _uncovered(request, covered)
     if names:
         pool = names.facts
-    if not held and not left - codes and identifier_search_keys(request.body):
+    if not identified and not uncovered - codes and identifier_search_keys(request.body):
         # A request for one identifier never refers to another one, however similar.
         return Choice()
     named = any(name[:1].isupper() for name in names_find(request.body, []))
-    if request.everything and not held and named and not (names and names.sure >= WHOLE_NAME):
+    if request.everything and not identified and named and not (names and names.confidence >= WHOLE_NAME):
         return Choice()
-    by, sure = ("identifier", 1.0) if held else ("name", names.sure) if names else ("meaning", 0.0)
-    if (held or names) and not request.states:
-        covering = _covering(left, pool)
-        if request.everything or not left:
+    by, confidence = ("identifier", 1.0) if identified else ("name", names.confidence) if names else ("meaning", 0.0)
+    if (identified or names) and not request.states:
+        covering = _covering(uncovered, pool)
+        if request.everything or not uncovered:
             if request.everything and names and _DESCRIBED.search(request.body):
-                covering = tuple(fact for fact in pool if not _described_else(fact, left))
-            return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
-        if held and not request.owned and not any(left & set(stems(fact.found_by)) for fact in pool):
-            # The words beside the identifier are a remark: "RX-40, discontinued".
-            return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
-        if held and not request.owned and covering:
+                covering = tuple(fact for fact in pool if not _described_else(fact, uncovered))
+            return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts)])
+        if identified and not request.owned and not any(uncovered & set(stems(fact.found_by)) for fact in pool):
+            # The other words are a remark: "RX-40, discontinued".
+            return Choice([_candidate(fact, by, confidence) for fact in _records(pool, facts)])
+        if identified and not request.owned and covering:
             if negated(request.body):
                 covering = tuple(fact for fact in covering if negated(fact.text)) or covering
-            return Choice([_sure(fact, by, sure) for fact in covering])
+            return Choice([_candidate(fact, by, confidence) for fact in covering])
     if request.everything and (about := _about(request, pool)):
-        return Choice([_sure(fact, "meaning", share) for fact, share in about])
-    choice = _ranked(request, pool, near)
+        return Choice([_candidate(fact, "meaning", share) for fact, share in about])
+    choice = _ranked(request, pool, similarities)
     if not choice.ambiguous:
         choice.candidates = _items_divided(choice.candidates, facts, frozenset(stems(request.body)))
     return choice
 
 
-def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], near: Near) -> Choice:
+def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], similarities: Similarities) -> Choice:
     """Return the facts that ``new_text`` replaces; ``request_text`` describes them."""
     request = request_read(request_text)
     possible = [fact for fact in facts if not same_text(fact.text, new_text)]
     exact = [fact for fact in possible if same_text(fact.text, request.text)]
     pool = _without_items(possible) if not exact else possible
     pool, identified = replaced_pool(request_text, new_text, pool)
-    found = candidates_weigh(request.body, new_text, pool, near(pool))
+    found = candidates_weigh(request.body, new_text, pool, similarities(pool))
     # The old fact must be similar to the request or to the new text.
     found = [one for one in found if one.exact or _replaceable(one)]
-    names = about_whom(request, new_text, found)
-    found = [one for one in found if not forbidden(one, request, new_text, names)]
+    names = names_asked(request, new_text, found)
+    found = [one for one in found if not contradiction(one, request, new_text, names)]
     if not found or (found[0].confidence < FLOOR and not found[0].exact):
         return Choice()
     if exact:
@@ -153,20 +155,20 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], nea
 
 
 def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tuple[tuple[Fact, ...], bool]:
-    """Return the facts to rank, which contain the identifiers, numbers and names of the request, and whether they
-    contain an identifier of it."""
+    """Return (the facts to rank, whether an identifier was decisive). The facts are those with the identifiers of the
+    request, otherwise those with its numbers, narrowed to those with a name that both texts contain."""
     request = request_read(request_text)
     possible = _without(request, facts)
-    # A date is not an identifier: other facts may have the same date as the appointment.
+    # Dates do not identify a fact, because several facts can have the same date.
     asked = undated(request.body)
-    held = identifiers_held(asked, possible)
-    pool = held.facts if held else numbers_held(asked, possible)
-    return both_named(request.body, new_text, pool), held is not None
+    identified = facts_with_identifiers(asked, possible)
+    pool = identified.facts if identified else facts_with_numbers(asked, possible)
+    return facts_with_common_names(request.body, new_text, pool), identified is not None
 
 
 def _replaceable(one: Candidate) -> bool:
-    near = relevance(one)
-    return near >= REPLACED_LEAST and max(near, one.features["new_meaning"]) >= REPLACED_NEAR
+    relevant = relevance(one)
+    return relevant >= REPLACED_LEAST and max(relevant, one.features["new_meaning"]) >= REPLACED_NEAR
 
 
 def relevance(one: Candidate) -> float:
@@ -176,22 +178,22 @@ def relevance(one: Candidate) -> float:
 
 
 def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
-    """Replace a sentence with a list by items of the list, if ``words`` name some but not all of them."""
+    """Replace a sentence by items of its list, if ``words`` name some of the items but not all."""
     found: list[Candidate] = []
     for one in chosen:
-        mine = [
+        items = [
             fact
             for fact in facts
             if fact.item
             and fact.topic is one.fact.topic
             and (fact.element, fact.sentence) == (one.fact.element, one.fact.sentence)
         ]
-        common = frozenset.intersection(*(frozenset(stems(fact.text)) for fact in mine)) if mine else frozenset()
-        named = [fact for fact in mine if words & (set(stems(fact.text)) - common)]
-        if one.exact or not named or len(named) == len(mine):
+        common = frozenset.intersection(*(frozenset(stems(fact.text)) for fact in items)) if items else frozenset()
+        named = [fact for fact in items if words & (set(stems(fact.text)) - common)]
+        if one.exact or not named or len(named) == len(items):
             found.append(one)
         else:
-            found += [_sure(fact, one.by, one.confidence) for fact in named]
+            found += [_candidate(fact, one.by, one.confidence) for fact in named]
     return found
 
 
@@ -200,7 +202,7 @@ def _without_items(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     return tuple(fact for fact in facts if not fact.item)
 
 
-def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
+def _candidate(fact: Fact, by: str, confidence: float) -> Candidate:
     return Candidate(fact, fact.with_context(), {"exact": 0.0}, confidence, by)
 
 
@@ -219,29 +221,30 @@ def _described_else(fact: Fact, description: frozenset[str]) -> bool:
     return found is not None and stem(fold(found[1])) not in description
 
 
-def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return the words of a request beside the ``covered`` ones, without general words such as "customer"."""
+def _uncovered(request: Request, covered: frozenset[str]) -> frozenset[str]:
+    """Return the stems of a request that are not in ``covered``. General words such as "customer" are left out, unless
+    the request asks for a possession."""
     return frozenset(
         one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
     )
 
 
-def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that contain all words of ``left``: "the floor 2 printer"."""
-    return tuple(fact for fact in facts if left and left <= set(stems(fact.found_by)))
+def _covering(uncovered: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that contain all words of ``uncovered``: "the floor 2 printer"."""
+    return tuple(fact for fact in facts if uncovered and uncovered <= set(stems(fact.found_by)))
 
 
 def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the chosen facts, and all facts of topics with several fields of which one fact is chosen."""
+    """Return the chosen facts. If a topic with several fields has a chosen fact, all its facts are returned."""
     records = {fact.topic.id for fact in chosen if len(fact.topic.fields) > 1}
     kept = {id(fact) for fact in chosen}
     return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
 
 
 def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
-    """Return the facts for "everything about ..." with common words: those that contain most of the words."""
-    there = frozenset(one for fact in facts for one in stems(fact.found_by))
-    wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in there)
+    """Return (fact, share of the words) for "everything about ..." with common words: the facts with the most words."""
+    known = frozenset(one for fact in facts for one in stems(fact.found_by))
+    wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in known)
     if not wanted:
         return []
     rarity = Rarity([fact.found_by for fact in facts])
@@ -250,10 +253,10 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
         topics.setdefault(id(fact.topic), set()).update(stems(fact.found_by))
     shares = []
     for fact in facts:
-        mine = set(stems(fact.found_by))
+        own = set(stems(fact.found_by))
         # A sentence may have its subject in the sentence before it.
-        around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if mine & wanted else 0.0
-        shares.append(max(rarity.share(wanted, mine), around))
+        around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if own & wanted else 0.0
+        shares.append(max(rarity.share(wanted, own), around))
     most = max(shares, default=0.0)
     return (
         [(fact, share) for fact, share in zip(facts, shares, strict=True) if share >= most - 0.03]
@@ -262,11 +265,11 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
     )
 
 
-def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
-    found = candidates_weigh(request.text, "", facts, near(facts))
+def _ranked(request: Request, facts: Sequence[Fact], similarities: Similarities) -> Choice:
+    found = candidates_weigh(request.text, "", facts, similarities(facts))
     found = [one for one in found if relevance(one) >= RELEVANT]
-    names = about_whom(request, "", found)
-    found = [one for one in found if not forbidden(one, request, "", names)]
+    names = names_asked(request, "", found)
+    found = [one for one in found if not contradiction(one, request, "", names)]
     if request.several and (answers := _answers(request, found)):
         return Choice(answers, ranked=found)
     if not found or found[0].confidence < FLOOR:
@@ -281,16 +284,16 @@ def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
         if not _same_subject(one, best, asked) or one.features["denial"] != best.features["denial"]:
             continue
         foreign = {word for word in one.stems - best.stems - asked if not word.isdigit()}
-        as_near = one.confidence >= 0.5 and best.confidence - one.confidence < 0.05
-        if (not foreign and one.confidence >= 0.3) or (as_near and one.features["words"] >= best.features["words"]):
+        as_likely = one.confidence >= 0.5 and best.confidence - one.confidence < 0.05
+        if (not foreign and one.confidence >= 0.3) or (as_likely and one.features["words"] >= best.features["words"]):
             along.append(one)
     return Choice([best, *along], ranked=found)
 
 
 def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
     """Return the facts that answer "who ..." and "those which ...": its nouns occur in them, but not as the subject."""
-    there = frozenset(word for one in found for word in one.stems)
-    wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in there)
+    known = frozenset(word for one in found for word in one.stems)
+    wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in known)
     best = max((one.confidence for one in found), default=0.0)
     return [
         one
@@ -304,8 +307,8 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
-    """Return whether two facts may have the same subject: neither subject has a word that is missing in the other fact
-    and in the request. Where the grammar is unknown, only numbers may differ."""
+    """Return whether two facts may have the same subject: the subject of ``one`` has no word that both the other fact
+    and the request (``known``) lack. If the grammar is unknown, only numbers may differ."""
     if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
         best.fact.element,
         best.fact.sentence,
@@ -321,8 +324,8 @@ def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> boo
 
 
 def _also_replaced(one: Candidate, best: Candidate, request: Request, new_text: str) -> bool:
-    """Return whether a further fact is replaced with the best one: it has the old value too, or states the same
-    attribute of the same subject with another value."""
+    """Return whether a further fact is replaced together with the best one: if it also has the old value, or states the
+    same attribute of the same subject with another value."""
     asked, new = frozenset(stems(request.text)), frozenset(stems(new_text))
     numbered = numbers(request.text) & numbers(one.text) - numbers(best.text)
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
@@ -352,15 +355,14 @@ def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) ->
     if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):
         return False
     if best.subject is None or one.subject is None:
-        # Where the grammar is unknown: both contain all words of the request.
+        # If the grammar is unknown, both must contain all words of the request.
         return best.features["words"] > 0.95 and bool(best.stems - known) and bool(one.stems - known)
-    mine, theirs = best.subject - known, one.subject - known
-    return bool(mine) and bool(theirs) and mine != theirs
+    return bool(best.subject - known) and bool(one.subject - known) and best.subject - known != one.subject - known
 
 
-def both_named(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that mention a name in both the request and the new text; all facts if none does."""
+def facts_with_common_names(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts with a name that occurs in both the request and the new text; all facts if there is none."""
     texts = [fact.found_by for fact in facts]
     names = [name for name in names_find(request, texts) if fold(name) in fold(new_text)]
-    held = names_held(" ".join(names), facts) if names else None
-    return held.facts if held else tuple(facts)
+    found = facts_with_names(" ".join(names), facts) if names else None
+    return found.facts if found else tuple(facts)

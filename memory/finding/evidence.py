@@ -42,13 +42,13 @@ _SURE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The facts that contain the identifiers or names of a request, these (``words``), and the stems of the request
-    that they cover."""
+    """The facts with identifiers or names of a request. ``words`` are these identifiers or names; ``covered`` are their
+    stems; ``confidence`` is the probability, from 0 to 1, that the facts mention them."""
 
     facts: tuple[Fact, ...]
     words: tuple[str, ...]
     covered: frozenset[str]
-    sure: float = 1.0
+    confidence: float = 1.0
 
 
 def undated(text: str) -> str:
@@ -61,7 +61,7 @@ def undated(text: str) -> str:
     return " ".join(text.split())
 
 
-def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
+def facts_with_identifiers(request: str, facts: Sequence[Fact]) -> Evidence | None:
     """Return the facts with the most identifiers of ``request``, in any spelling; None if no fact contains one."""
     found = _widest(request)
     for group in ([one for one in found if one.kind in STRONG], found):
@@ -85,7 +85,7 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
 
 
-def held_by_any(
+def facts_with_any(
     find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
 ) -> Evidence | None:
     """Return the facts that ``find`` returns for any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
@@ -104,7 +104,7 @@ def held_by_any(
         tuple(fact for fact in facts if id(fact) in kept),
         tuple(word for held in found for word in held.words),
         frozenset().union(*(held.covered for held in found)),
-        min(held.sure for held in found),
+        min(held.confidence for held in found),
     )
 
 
@@ -121,9 +121,9 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
     return frozenset(one for one in stems(request) if any(one in code for code in codes))
 
 
-def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts with the most numbers of ``request``, or for "before 2022" those with an earlier year; all facts
-    if none has one."""
+def facts_with_numbers(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts with the most numbers of ``request``; for "before 2022", the facts with an earlier year. If no
+    fact has one, all facts are returned."""
     if limit := BEFORE.search(request):
         (until, *_rest) = _dates(limit["date"])
         earlier = tuple(
@@ -144,7 +144,7 @@ def _dates(text: str) -> list[str]:
     return dates + [year for year in _YEAR.findall(text) if year not in covered] or [""]
 
 
-def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
+def facts_with_names(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
     """Return the facts that mention the most names of ``request``; None if no fact mentions one.
 
     Facts whose confidence is more than ``spread`` below the highest are left out.
@@ -171,7 +171,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
     return Evidence(held, tuple(names), _stems_of(names), min(1.0, best))
 
 
-def name_held(name: str, fact: Fact) -> bool:
+def name_mentioned(name: str, fact: Fact) -> bool:
     """Return whether a fact mentions a name or an alias of it that the fact states."""
     text = fact.found_by
     return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
@@ -180,7 +180,7 @@ def name_held(name: str, fact: Fact) -> bool:
 def names_find(request: str, texts: Sequence[str]) -> list[str]:
     """Return the names in a request: capitalised words, and words that ``texts`` write as names.
 
-    In scripts without spaces, the beginnings of texts that the request contains too.
+    In scripts without spaces, the beginnings of ``texts`` are names if the request contains them.
     """
     names, common = _cases(tuple(texts))
     hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
@@ -248,7 +248,7 @@ def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
-    """Add to ``known``, names by their folded form, the aliases in ``texts`` of names in ``among``."""
+    """Add the aliases that ``texts`` state for the names in ``among`` to ``known``, a dict of names by folded form."""
     for one, other in (pair for text in texts for pair in _aliases(text)):
         for this, that in ((one, other), (other, one)):
             if fold(this) in among:
@@ -289,7 +289,7 @@ def _same_code(
     return bool(solid & (solid_there | grouped_there) or grouped & solid_there)
 
 
-# How many texts with the same first word are tagged to see whether it is a name, at a millisecond each.
+# To decide whether a first word is a name, at most this number of texts are tagged, at a millisecond each.
 MOST_TAGGED = 5
 
 
@@ -329,8 +329,8 @@ def _begins_with_name(text: str) -> bool:
 
 
 def _named(text: str, name: str, common: frozenset[str]) -> float:
-    """Return the confidence, from 0 to 1, that ``text`` mentions ``name``; a share of it for some of several words. A
-    name that is also a ``common`` word counts only where it is written as a name."""
+    """Return the confidence, from 0 to 1, that ``text`` mentions ``name``. It is lower if only some words of the name
+    occur. A name that is also a ``common`` word counts only where it is written as a name."""
     hits = mentions_find(text, name)
     if name[:1].isupper() and name.isascii() and fold(name) in common:
         hits = tuple(hit for hit in hits if name_meant(text, hit))
@@ -343,15 +343,15 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
 
 
 def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
-    """Return whether ``text`` has ``word`` in another person's name: "Elena Berg" for "Karin Berg"."""
+    """Return whether ``text`` has ``word`` in the name of another person: "Elena Berg" instead of "Karin Berg"."""
     known = {fold(part) for part in name}
-    beside = [
+    neighbours = [
         found
         for hit in mentions_find(text, word)
         for found in (_NAME_BEFORE.search(text[: hit.start]), _NAME_AFTER.match(text[hit.end :]))
         if found
     ]
-    return any(fold(found[1]) not in known and fold(found[1]) not in FUNCTION for found in beside)
+    return any(fold(found[1]) not in known and fold(found[1]) not in FUNCTION for found in neighbours)
 
 
 def _prefix_shared(text: str, request: str) -> str:

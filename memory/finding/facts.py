@@ -35,7 +35,7 @@ SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
-# All texts that a topic has ever had, because a purge erases its history too.
+# All earlier texts of a topic, because a purge also erases the history.
 _EVER_SQL = """
 SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = ANY(%(ids)s)
@@ -91,8 +91,9 @@ class TopicContent:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of one topic. ``text`` is understandable on its own; ``sentence`` is the span of its sentence in the
-    element, and ``clause`` its index in ``clauses``. ``context`` names the subject if the element does not."""
+    """One fact of one topic. ``text`` is understandable on its own. ``sentence`` is the span of the sentence in the
+    element; ``clauses`` are the clauses of the sentence, and ``clause`` is the index of the fact among them.
+    ``context`` names the subject if the element does not."""
 
     topic: TopicContent
     element: Element
@@ -147,8 +148,8 @@ def topic_contents(
 def facts_of(topic: TopicContent, *, divide: bool = True) -> list[Fact]:
     """Return the facts of a topic, element by element. A statement in the title and in a field is two facts.
 
-    Each earlier text is one fact, if they were loaded. Without ``divide``, each element is one fact, which is a hundred
-    times as fast.
+    Each earlier text is one fact, if earlier texts were loaded. Without ``divide``, each element is one fact; this is a
+    hundred times as fast.
     """
     found = list(_facts_iter(topic)) if divide else [_whole(topic, element) for element in topic.elements()]
     return found + [_whole(topic, Element(HISTORY, text)) for text in topic.ever if text]
@@ -165,7 +166,7 @@ def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
 def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
     """Return ``fact`` and its repetitions in the topic, such as a title that repeats a field.
 
-    ``divide`` must be that of the ``facts_of`` call that returned ``fact``.
+    ``divide`` must have the value with which ``facts_of`` returned ``fact``.
     """
     if fact.element.where == HISTORY:
         return [fact]
@@ -180,31 +181,30 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
 
 def _whole(topic: TopicContent, element: Element) -> Fact:
     text = element.text
-    # Without is_label, which takes a millisecond.
+    # ``is_label`` is not used here, because it takes a millisecond.
     named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
     context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _called(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
 
-def without(text: str, facts: Sequence[Fact]) -> str:
-    """Return ``text``, that of an element, without some of its facts."""
-    left: list[str] = []
+def facts_removed(text: str, facts: Sequence[Fact]) -> str:
+    """Return the text of an element without some of its facts."""
+    rest: list[str] = []
     kept_from = 0
     by_sentence: dict[tuple[int, int], list[Fact]] = {}
     for fact in facts:
         by_sentence.setdefault(fact.sentence, []).append(fact)
-    for (start, end), gone in sorted(by_sentence.items()):
-        left.append(text[kept_from:start])
-        sentence = text[start:end]
-        places = {fact.clause for fact in gone}
-        clauses = gone[0].clauses
+    for (start, end), removed in sorted(by_sentence.items()):
+        rest.append(text[kept_from:start])
+        places = {fact.clause for fact in removed}
+        clauses = removed[0].clauses
         if len(places) == 1 and len(clauses) > 1:
-            left.append(clause_removed(sentence, clauses, places.pop()) + " ")
+            rest.append(clause_removed(text[start:end], clauses, places.pop()) + " ")
         elif len(places) < len(clauses):
-            left.append(" ".join(clause.text for at, clause in enumerate(clauses) if at not in places) + " ")
+            rest.append(" ".join(clause.text for at, clause in enumerate(clauses) if at not in places) + " ")
         kept_from = end
-    left.append(text[kept_from:])
-    return " ".join("".join(left).split()) if by_sentence else text
+    rest.append(text[kept_from:])
+    return " ".join("".join(rest).split()) if by_sentence else text
 
 
 def text_key(text: str) -> str:
@@ -212,7 +212,7 @@ def text_key(text: str) -> str:
     return fold(text).rstrip(".!?")
 
 
-def title_cut(title: str, texts: Iterable[str]) -> bool:
+def title_repeats(title: str, texts: Iterable[str]) -> bool:
     """Return whether ``title`` is the beginning of one of ``texts``."""
     start = fold(title).rstrip("….")
     return bool(start) and any(fold(text).startswith(start) for text in texts)
@@ -232,13 +232,13 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
     elements = topic.elements()
     for element in elements:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):
-            # It is only the name for the other elements.
+            # The title is only a name for the other elements.
             continue
         context = "" if element.where == TITLE else _context(topic.name, element)
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
-            # Parsing takes a millisecond, so the subject is searched only to replace a pronoun.
+            # The subject is needed only to replace a pronoun; parsing takes a millisecond.
             leaning = before and any(map(pronoun_begins, (text, *(clause.text for clause in clauses))))
             whose = next(filter(None, map(subject_phrase, reversed(before))), "") if leaning else ""
             if whose:

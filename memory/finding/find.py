@@ -36,21 +36,21 @@ from memory.text.stems import UNSPACED, stems
 
 # How many of the best-ranked topics are divided into facts.
 POOL = 16
-# Above this number of topics, each text is one fact, because dividing a sentence takes a millisecond.
+# If there are more topics, each text is one fact, because dividing a sentence takes a millisecond.
 MOST_DIVIDED = 60
-# How many topics with a name are examined for one fact.
+# A request for one fact about a name examines at most this number of topics.
 MOST_NEAR = 40
 # The most facts sent to a language model, and their least confidence.
 MOST_SHOWN = 12
 LEAST_SHOWN = 0.02
-# A limit, because each name costs statements of its own.
+# The most names in a request. Each name costs statements of its own.
 MOST_NAMED = 20
 TOO_MANY = f"One request can name at most {MOST_NAMED} persons or things. Send several requests, or use a filter."
 MOST_ALIAS_TEXTS = 200
-# One more than a command accepts, so that it can refuse.
+# One more than a command accepts, so that the command can refuse the request.
 MOST_IDS = MOST_AT_ONCE + 1
 
-# The oldest first; for a request that names one fact, the nearest.
+# Oldest first; for a request that refers to one fact, the most similar first.
 _MENTIONING_SQL = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id {vectors}
 WHERE ({wanted}) AND {conditions} ORDER BY {first}, t.id LIMIT {most}
@@ -86,9 +86,9 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     """Return the facts to which ``query`` refers, of topics within ``scope`` that match ``conditions`` (on a row ``t``
     of Topic).
 
-    ``history`` includes earlier texts of topics. About ten statements, and two for each name. Topics outside retrieval
-    are found by identifiers, names and exact titles, not by meaning. Raises ``ValueRefused`` for more than
-    ``MOST_NAMED`` names, ``EmbeddingFailed``.
+    ``history`` includes earlier texts of topics. Runs about ten statements, and two for each name. Released and
+    archived topics are found by identifiers, names and exact titles, but not by meaning. Raises ``ValueRefused`` for
+    more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
     """
     request = request_read(query)
     _identifiers_check(request.body)
@@ -114,8 +114,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
 def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
     """Return the current facts within ``scope`` that ``new_text`` replaces. About ten statements.
 
-    ``new_vector`` is that of a topic with the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
-    ``facts_meant`` does.
+    ``new_vector`` is the vector of a topic with the new text. Raises as ``facts_meant``.
     """
     _identifiers_check(old_query)
     question = RequestVectors(old_query, new_vector)
@@ -148,8 +147,8 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
 def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
     """Return ``name`` and its aliases according to the topics within ``scope``.
 
-    Released and archived topics count too, because their aliases stay true. At most three statements for each of
-    ``ALIAS_ROUNDS`` rounds, one without an alias.
+    Released and archived topics count too, because their aliases stay true. Runs one statement if there is no alias,
+    otherwise at most three for each of ``ALIAS_ROUNDS`` rounds.
     """
     known = {fold(name): name}
     asked: set[str] = set()
@@ -169,7 +168,7 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
 def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, float]]:
     """Return for each fact the similarity of its topic to the request and to the new text, 0 for unrelated ones.
 
-    One query. Facts of one topic are distinguished by their words, because embedding each would take too long.
+    One query. All facts of a topic have the same similarity, because embedding each fact would take too long.
     """
     asked, new = vector_text(question.vector), question.new_vector
     bound = Bound()
@@ -181,17 +180,17 @@ def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, 
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
-        near = {
+        found = {
             topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
             for topic_id, one, other in cursor.fetchall()
         }
-    return [near.get(fact.topic.id, (0.0, 0.0)) for fact in facts]
+    return [found.get(fact.topic.id, (0.0, 0.0)) for fact in facts]
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
     """Return the choice of a language model among the ranked facts, if one is configured.
 
-    It is not asked if a fact equals the request. ``ask`` waits some seconds for the model.
+    The model is not asked if a fact equals the request. ``ask`` waits some seconds for the model.
     """
     if not model_configured() or not choice.ranked or choice.ranked[0].exact:
         return choice
@@ -228,7 +227,7 @@ def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[
 
 
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondition | None) -> list[uuid.UUID]:
-    """Return the best topics for each text, ranked by recall. Three statements, and two for each further text."""
+    """Return the best topics for each text, ranked by recall. Runs three statements, and two for each further text."""
     found: list[uuid.UUID] = []
     # A transaction of its own, because the probe sets options that must not apply to later writes.
     with transaction.atomic():
@@ -255,8 +254,8 @@ def _ids_named(
     near: Vectors | None = None,
     most: int = MOST_IDS,
 ) -> list[uuid.UUID]:
-    """Return the topics that may mention one of ``names`` or, with ``follow``, their aliases; with a vector ``near``,
-    only the nearest ``MOST_NEAR``."""
+    """Return the topics that may mention one of ``names`` or, with ``follow``, one of their aliases. With a vector
+    ``near``, only the ``MOST_NEAR`` most similar topics are returned."""
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
     words = [word for name in also for word in name.split() if len(word) > 2]
     for wholes in (also, words):
@@ -275,7 +274,7 @@ def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
 
 
 def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
-    """Return the condition that the index of a topic has a key of each word; empty without words."""
+    """Return an SQL condition: the index of a topic has a key of each word. Empty without words."""
     alone = sorted({key for keys in words if len(keys) == 1 for key in keys})
     found = [f"m.words && {bound.bind(sorted(keys))}::text[]" for keys in words if len(keys) > 1]
     if alone:

@@ -1,10 +1,10 @@
-"""Guards: reasons why a request cannot refer to a fact, however similar. They only exclude facts. Pure."""
+"""Guards: reasons why a request cannot refer to a fact, however similar the fact is. Pure."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from memory.finding.evidence import BEFORE, name_held, names_find
+from memory.finding.evidence import BEFORE, name_mentioned, names_find
 from memory.finding.request import Request
 from memory.finding.weigh import Candidate
 from memory.text.folding import fold
@@ -15,27 +15,27 @@ _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»
 RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
 
 
-def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
-    """Return the names that the request is about; for a supersede, those that the new text mentions too."""
+def names_asked(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
+    """Return the names that the request is about; for a supersede, only those that the new text mentions too."""
     names = names_find(request.text, [one.text for one in found])
     about = subject(request.text) or frozenset()
-    # Of the names in a statement, only its subject: Anna, not Oslo.
+    # "Anna lives in Oslo" is about Anna, the subject, not about Oslo.
     names = [name for name in names if about & set(stems(name))] or names
     return [name for name in names if fold(name) in fold(new_text)] if new_text else names
 
 
-def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
-    """Return why the request cannot refer to a fact, however similar; empty if it can. ``names`` are those that the
-    request is about.
+def contradiction(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
+    """Return why the request cannot refer to a fact; empty if it can. ``names`` are the names that the request is
+    about.
 
-    A missing word excludes no fact. A contradiction does: another subject, number or quotation.
+    A missing word does not exclude a fact. Another subject, number or quotation does.
     """
     if one.exact:
         return ""
     known = frozenset(stems(request.text)) | frozenset(stems(new_text))
     if _about_relative(one, known):
         return "It is about a relative."
-    if names and not any(name_held(name, one.fact) for name in names) and one.subject:
+    if names and not any(name_mentioned(name, one.fact) for name in names) and one.subject:
         others = {part for name in names_find(one.text, [one.text]) for part in stems(name)}
         if others & (one.subject - known):
             return "It is about another person."

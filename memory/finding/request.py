@@ -1,4 +1,4 @@
-"""Parses requests to forget: the subject of the request, without the words that ask for it."""
+"""Parses requests to forget: what the request asks for, and in which form."""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _EXCEPT: Final = re.compile(
 _OWNS: Final = re.compile(
     r"(?:['’]s|s['’])\s+(?!(?:data|notes|records?|entries|info\w*|details|file|profile)\b)\w", re.IGNORECASE
 )
-# General words beside a name or number, such as "customer" or "notes", which do not distinguish facts.
+# General words next to a name or number, such as "customer" or "notes". They do not distinguish facts.
 GENERIC: Final = frozenset(
     map(
         stem,
@@ -48,9 +48,12 @@ GENERIC: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A parsed request. ``text`` is the original. ``everything``: it asks for all facts about something; ``several``:
-    more than one fact may match; ``owned``: it asks for a possession ("Anna's phone"); ``states``: it states a fact
-    ("that Anna lives in Oslo"); ``without``: its exceptions."""
+    """A parsed request: the original ``text``, the ``body`` without exceptions, and the exceptions (``without``).
+
+    ``everything``: the request asks for all facts about something. ``several``: more than one fact may match.
+    ``owned``: the request asks for a possession ("Anna's phone"). ``states``: it states a fact ("that Anna lives in
+    Oslo").
+    """
 
     text: str
     body: str
@@ -63,7 +66,7 @@ class Request:
 
 @lru_cache(maxsize=512)
 def request_read(text: str) -> Request:
-    """Parse a request. Its text is only searched for, never executed as an instruction."""
+    """Parse a request. The text is only searched for, never executed as an instruction."""
     plain = " ".join(text.split())
     parts = _EXCEPT.split(plain, maxsplit=1)
     body = parts[0]

@@ -15,11 +15,12 @@ from memory.text.negation import negated
 from memory.text.stems import Rarity, same_text, stems, subject, value_kinds
 
 # The features:
-# * meaning: similarity of the vectors of fact and request, 0 for unrelated texts; its gap: difference to the best fact
-# * words: share of the request's words that the fact contains, with more weight on rare words; its gap likewise
-# * new_meaning_gap: similarity to the new text, as the difference from the best fact
+# * meaning: similarity of the vectors of fact and request, 0 for unrelated texts
+# * words: share of the request's words that the fact contains, with more weight on rare words
+# * new_meaning: similarity of the vectors of fact and new text
+# * ..._gap: difference of such a feature from that of the best fact
 # * explained: share of the fact's words that the request or the new text contains
-# * value_kind: whether the fact and the new text hold values of the same kinds, such as a date
+# * value_kind: whether the fact and the new text contain values of the same kinds, such as a date
 FEATURES = ("meaning", "meaning_gap", "new_meaning_gap", "words", "words_gap", "explained", "value_kind")
 
 
@@ -35,7 +36,7 @@ class Candidate:
 
     @property
     def stems(self) -> frozenset[str]:
-        """The stems of its text."""
+        """The stems of ``text``."""
         return frozenset(stems(self.text))
 
     @property

@@ -1,7 +1,7 @@
-"""Applies a plan in batches, each a transaction with its journal, so that a killed run continues where it stopped.
+"""Applies a plan in batches. Each batch is a transaction with its journal, so a killed run continues where it stopped.
 
-A batch locks the row of the run, so that two workers with the same run take turns and no action is applied twice. A
-topic that changed after the plan is skipped, and its action records why.
+A batch locks the row of the run. Two workers with the same run therefore take turns, and no action is applied twice. A
+topic that changed after the plan is skipped; its action records the reason.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
-# A model takes seconds for a summary, and the time limit is checked only between batches.
+# Smaller, because a model takes seconds for a summary and the time limit is checked only between batches.
 BATCH_WITH_MODEL = 10
 
 _TAKE_SQL = """
@@ -59,7 +59,7 @@ UPDATE memory_forgetaction a SET state = 'skipped', at = %(now)s, note = d.note
 FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id = d.id
 """
 
-# Skipped actions are subtracted from the counts of the plan, which then count what was done.
+# Skipped actions are subtracted from the counts of the plan, so that the counts show what was done.
 _UNCOUNT_SQL = f"""
 SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL {COUNTED} AS x (name)
 WHERE a.id = ANY(%(actions)s) AND name IS NOT NULL GROUP BY name
@@ -94,7 +94,7 @@ class _Action:
 
     @property
     def group(self) -> int | None:
-        """The number of the group that it is compacted with."""
+        """The number of the group with which the topic is compacted, or None."""
         return self.changes.get("group")
 
     @property
@@ -103,17 +103,17 @@ class _Action:
 
     @property
     def moves(self) -> bool:
-        """Whether it moves the topic between rungs above the archive."""
+        """Whether the action moves the topic between rungs above the archive."""
         return self.to_rung != self.from_rung and not self.archives
 
 
 def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
-    """Apply the next actions of a run and return whether more are left; the last step ends the run.
+    """Apply the next actions of a run and return whether more are left. The last step ends the run.
 
-    One transaction of at most 26 statements, and about 30 more where topics are compacted. A pause of forgetting there
-    ends the run before its next batch. Summaries are prepared before the transaction begins, because a language model
-    may take long: until ``until`` (monotonic clock), after which the step applies the actions that are ready. Does
-    nothing for a run that is not applying.
+    One transaction of at most 26 statements, and about 30 more where topics are compacted. If forgetting has been
+    paused in the scope, the step ends the run instead. Summaries are prepared before the transaction begins, because a
+    language model may be slow. At ``until`` (monotonic clock) the preparation stops, and the step applies the actions
+    that are ready. Does nothing for a run that is not applying.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
     ahead = _prepare(run_id, size, until, now)
@@ -121,7 +121,7 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
             return False
-        # The plan leaves out what was paused before. What is done stays, and can be undone; the rest is dropped.
+        # The plan respects earlier pauses. Applied actions stay and can be undone; the remaining ones are dropped.
         pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= (run.started_at or now)]
         if pauses:
             run.status, run.finished_at = ForgetRun.Status.FAILED, now
@@ -134,7 +134,7 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
         if any((_folds(action) or action.group) and action.id not in ahead.actions for action in actions):
-            # Another worker has applied the actions of these summaries; the next step prepares new ones.
+            # Another worker has applied the prepared actions meanwhile; the next step prepares the following ones.
             return True
         unchanged, skipped = _lock(cursor, actions)
         unchanged, groups = _groups_left(actions, unchanged, skipped, run)
@@ -161,9 +161,9 @@ def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
-    """What was prepared for the next ``size`` actions: summaries by field, and compacted topics. ``actions`` are those
-    that need either."""
+class _Prepared:
+    """The summaries (``folds``, by field) and the compacted ``topics`` that were prepared for the next ``size``
+    actions. ``actions`` are the ids of the actions that need a summary or are compacted."""
 
     actions: set[int]
     size: int
@@ -171,19 +171,19 @@ class _Ahead:
     topics: Any
 
 
-def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime) -> _Ahead:
+def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime) -> _Prepared:
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
     folding = [action for action in actions if _folds(action)]
     prepared = folds_prepare({each.topic_id: _keep(each) for each in folding}, until=until)
-    # Only actions before the first one without its summary.
-    ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), len(actions))
+    # Actions are applied in order, up to the first one whose summary is missing.
+    ready = next((index for index, action in enumerate(actions) if action.topic_id in prepared.left), len(actions))
     grouped = [action for action in actions[:ready] if action.group]
     topics = None
     if grouped:
         run = ForgetRun.objects.get(pk=run_id)
         topics = compactor_get().prepare(_sources(_by_group(grouped)), run=run, until=until, now=now)
-    return _Ahead({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
+    return _Prepared({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
 
 
 def _by_group(actions: Iterable[_Action]) -> dict[int, list[_Action]]:
@@ -201,7 +201,8 @@ def _sources(groups: dict[int, list[_Action]]) -> dict[int, list[uuid.UUID]]:
 def _groups_left(
     actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
 ) -> tuple[list[_Action], dict[int, list[_Action]]]:
-    """Return the actions to apply, and those of each group. A group with too few unchanged topics is skipped."""
+    """Return (the actions to apply, the same by group). A group with too few unchanged topics is added to
+    ``skipped``."""
     groups = _by_group(unchanged)
     small = {number for number in _by_group(actions) if len(groups.get(number, ())) < LEAST_GROUP}
     skipped |= {each.id: TOO_FEW for number in small for each in groups.get(number, ())}
@@ -276,11 +277,11 @@ def _batch_apply(
     state_changes.fields_attach(
         cursor, _ids(a for a in actions if a.moves and a.to_rung < Rung.DETACHED <= a.from_rung)
     )
-    _folding(cursor, actions, folds, now=now)
+    _fields_fold(cursor, actions, folds, now=now)
     state_changes.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
-    state_changes.pins_set(
-        cursor, {a.topic_id: (bool(a.changes["pinned"]), _pin_reason(a, run)) for a in actions if "pinned" in a.changes}
-    )
+    pins = {a.topic_id: bool(a.changes["pinned"]) for a in actions if "pinned" in a.changes}
+    reason = f"a rule, in run {run.id}"
+    state_changes.pins_set(cursor, {topic_id: (pinned, reason if pinned else "") for topic_id, pinned in pins.items()})
     _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
     cursor.execute(
         _JOURNAL_SQL,
@@ -294,16 +295,20 @@ def _batch_apply(
     )
 
 
-def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime) -> None:
+def _fields_fold(
+    cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime
+) -> None:
     keep = {a.topic_id: _keep(a) for a in actions if _folds(a)}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
-    aside = state_changes.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)
+    withdrawn = state_changes.fields_unfold(
+        cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now
+    )
     for action in actions:
         if action.topic_id in written:
             action.done["summaries"] = written[action.topic_id]
-        if action.topic_id in aside:
-            action.done["withdrawn"] = aside[action.topic_id]
+        if action.topic_id in withdrawn:
+            action.done["withdrawn"] = withdrawn[action.topic_id]
 
 
 def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: ForgetRun, now: dt.datetime) -> None:
@@ -312,10 +317,6 @@ def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: Forge
     topics = _ids(actions)
     cursor.execute(_EDITS_SQL, {"topics": topics, "now": now, "actor": f"run {run.id}"})
     cursor.execute(_CATEGORIES_SQL, {"topics": topics, "added": [json.dumps(a.changes["categories"]) for a in actions]})
-
-
-def _pin_reason(action: _Action, run: ForgetRun) -> str:
-    return f"a rule, in run {run.id}" if action.changes["pinned"] else ""
 
 
 def _ids(actions: Iterable[_Action]) -> list[uuid.UUID]:

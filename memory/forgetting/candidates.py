@@ -1,9 +1,9 @@
 """The candidate query: which topics a run would act on, and what it would do to each. One statement.
 
-What-if, dry run, scheduled run, counts and projections all use the SQL that ``candidates_sql`` returns; a projection is
-the same query at another time. Where the fade key decides, the rows come from ranges of its index, so that the cost
-depends on the number of topics due. Rules, strategies that need more than the fade key, and a draft with another
-half-life scan the whole of Vitality.
+What-if, dry run, scheduled run, counts and projections all use the SQL that ``candidates_sql`` returns. A projection is
+the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and its cost
+depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a draft, the
+query scans the whole of Vitality.
 """
 
 import datetime as dt
@@ -61,13 +61,13 @@ def candidates_sql(
     gate: Gate = OPEN,
     grouped: Sequence[uuid.UUID] = (),
 ) -> CandidateQuery:
-    """Return the candidate query for ``scope`` at ``now``. No query is made.
+    """Return the candidate query for ``scope`` at ``now``, without executing it.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
     used, because the rows may have another half-life or clock than these policies. ``topics`` limits the query to these
-    ids (or to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``gate`` names
-    partitions and scopes to leave out. ``grouped`` are the topics that are compacted with others: a rule that compacts
-    moves no other.
+    ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate`` names
+    partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction archives
+    only these.
     """
     bound = bound or Bound()
     parts = [
@@ -91,8 +91,8 @@ def candidates_sql(
 def groups_find(
     policies: Policies, scope: str, *, event: str, now: dt.datetime, gate: Gate = OPEN, most: int
 ) -> list[list[uuid.UUID]]:
-    """Return the groups of topics that a run of at most ``most`` topics would compact. One query, none where no policy
-    compacts; reads the vectors of ``MOST_COMPARED`` topics."""
+    """Return the groups of topics that a run of at most ``most`` topics would compact. One query, which reads the
+    vectors of up to ``MOST_COMPARED`` topics; no query if no policy compacts."""
     if most < LEAST_GROUP:
         return []
     bound = Bound()
@@ -127,8 +127,8 @@ WHERE false
 """
 
 
-# A join, because the planner assumes that a range between two columns is narrow. With constants it multiplies the
-# selectivities as if rung and key were independent, and scans the whole table instead of the index.
+# The ranges are joined as rows, because PostgreSQL assumes that a range between two columns is narrow. With constants,
+# PostgreSQL would multiply the selectivities as if rung and key were independent, and scan the table, not the index.
 _IN_RANGE = """v.rung = r.rung AND v.wall = r.wall AND v.half_life = r.half_life
     AND v.fade_floor >= r.low AND v.fade_floor < r.high"""
 
@@ -152,8 +152,8 @@ def _partition_sql(
     subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
 ) -> str:
-    """Return the query of one partition: what ``moves``, what only has fields to fold again (``folds``), or what may
-    be compacted (``groups``)."""
+    """Return the query of one partition and one ``part``. ``moves`` are the topics that a run changes, ``folds`` the
+    other topics with fields to fold again, ``groups`` the topics that may be compacted."""
     judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
@@ -168,8 +168,8 @@ def _partition_sql(
         source = f"({_grown_sql(partition.policy)}) grown JOIN memory_vitality v ON v.topic_id = grown.topic_id"
     elif topics is None and not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
-    held = judge.held()
-    if rules.needs_topic or held.needs_topic:
+    kept = judge.kept()
+    if rules.needs_topic or kept.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
     compactable, compacted = compacts_sql(partition.policy, rules), "false"
     if grouped:
@@ -183,13 +183,13 @@ def _partition_sql(
                {_why_sql(judge, rules)} AS why, {changes} AS changes"""
     if part == "groups":
         changed = "compacts"
-        columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS near"
-    # OFFSET 0 keeps the planner from evaluating each expression again wherever it is used.
+        columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS least_cosine"
+    # With OFFSET 0, PostgreSQL evaluates each expression once and not at every use.
     return f"""
         SELECT {columns}
         FROM (
             SELECT *, CASE WHEN released OR protected THEN from_rung WHEN {compacted} THEN {Rung.ARCHIVED:d}
-                           ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
+                           ELSE greatest(ladder, rule_rung, least(from_rung, kept)) END AS to_rung
             FROM (
                 SELECT *, rule_rung = {RELEASED} AND NOT protected AS released, {compactable} AS compacts,
                        pinned IS DISTINCT FROM pinned_before OR coalesce(pins AND by_agent, false) AS pin_changed
@@ -201,7 +201,7 @@ def _partition_sql(
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
                                v.pinned_by_agent AS by_agent, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
-                               {held.rung} AS held,
+                               {kept.rung} AS kept,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
                                {rules.compact_rule} AS compact_rule
                         FROM {source}
@@ -216,8 +216,8 @@ def _partition_sql(
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:
-    """Return a SELECT of the topics with a field that has twice as many warm revisions as summarizing keeps, and that
-    may be summarized once more."""
+    """Return a SELECT of the topics with a field to fold again: the field has at least twice as many warm revisions as
+    summarizing keeps, and its summary has not reached the greatest depth."""
     return f"""
         SELECT DISTINCT f.topic_id FROM memory_field f
         WHERE f.last_seq > 1 AND f.last_seq - f.cold_through >= {fold_least(policy.knobs.keep_recent_revisions):d}
@@ -238,7 +238,7 @@ CASE WHEN released THEN 'released'
 
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
-    """Return why a topic is due: the rule, or else the threshold, and the policy it comes from."""
+    """Return the reason of an action as jsonb: the rule or else the threshold, the score and the policy."""
     policy, bind = judge.policy, judge.bind
     thresholds = {
         Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),
@@ -253,9 +253,9 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
     by_rule = ""
     if rules:
         whens = [
-            f"WHEN {place} THEN jsonb_build_object('rule', {bind(rule.name)}::text, "
+            f"WHEN {number} THEN jsonb_build_object('rule', {bind(rule.name)}::text, "
             f"'rule_scope', {bind(rule.scope)}::text)"
-            for place, rule in enumerate(rules.rules, start=1)
+            for number, rule in enumerate(rules.rules, start=1)
         ]
         chosen = (
             f"CASE WHEN to_rung = {Rung.ARCHIVED:d} AND greatest(ladder, rule_rung) < to_rung THEN compact_rule "
@@ -270,7 +270,8 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
 
 
 def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
-    """Return the changes besides the rung, with the parameters of each, so that applying a plan needs no policy."""
+    """Return the parameters of the move and the changes other than the rung, so that applying a plan needs no
+    policy."""
     knobs = policy.knobs
     parts = [
         f"""CASE WHEN to_rung <> from_rung THEN jsonb_build_object(
@@ -286,7 +287,7 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
         parts += [
             "CASE WHEN released THEN '{\"released\": true}'::jsonb ELSE '{}'::jsonb END",
             "CASE WHEN pin_changed THEN jsonb_build_object('pinned', pinned) ELSE '{}'::jsonb END",
-            # A topic has one action in a run; otherwise the next run would fold its fields.
+            # A topic has only one action in a run. Without this, its fields would wait for the next run.
             f"CASE WHEN {grown} THEN '{{\"fold\": {knobs.keep_recent_revisions:d}}}'::jsonb ELSE '{{}}' END",
             "CASE WHEN adds IS NOT NULL THEN jsonb_build_object('categories', adds) ELSE '{}'::jsonb END",
         ]
@@ -296,8 +297,9 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
 def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
     """Return whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
 
-    True means maybe, because it reads the whole store and ignores scopes and gates. It is always True where rules
-    answer the event, the strategy does not use the fade key, or rows wait for another half-life or clock.
+    False is certain. True means maybe, because the statement searches the whole store and ignores scopes and gates.
+    Always True if rules answer the event, if the strategy does not use the fade key, or while rows are converted to
+    another half-life or clock.
     """
     ranges: list[tuple[int, bool, float, float, float]] = []
     exempt: set[str] | None = None
@@ -311,17 +313,17 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     if not ranges:
         return False
     bound = Bound()
-    # Times are bound and kinds are literals, so that the plan does not depend on bound values and is cached.
+    # The kinds are literals and only the times are bound, so that the cached plan does not depend on bound values.
     rows = ", ".join(
         f"({rung:d}, {wall}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
         for rung, wall, *numbers in ranges
     )
-    spared = sql.Literal(sorted(exempt or ())).as_string(None).replace("%", "%%")
+    exempt_list = sql.Literal(sorted(exempt or ())).as_string(None).replace("%", "%%")
     statement = f"""
         SELECT EXISTS (
             SELECT 1 FROM (VALUES {rows}) AS r (rung, wall, half_life, low, high)
             JOIN memory_vitality v ON {_IN_RANGE} AND v.fade >= r.low AND v.fade < r.high
-            WHERE v.live AND NOT v.pinned AND v.kind <> ALL({spared}::text[])
+            WHERE v.live AND NOT v.pinned AND v.kind <> ALL({exempt_list}::text[])
         )"""
     return bool(rows_prepared(statement, bound.values)[0][0])
 

@@ -1,7 +1,8 @@
-"""Compaction: several near topics of one scope and kind become one topic, and are archived.
+"""Compaction: several similar topics of one scope and kind are combined into one new topic and archived.
 
-``candidates`` finds the topics that may be compacted; here they are grouped by their vectors: the topic with the lowest
-score with those nearest to it, then the next one that is left. The topic that is written links to each of its sources.
+``candidates`` finds the topics that may be compacted; this module groups them by their vectors. The topic with the
+lowest score forms a group with the topics most similar to it; then the next topic without a group does the same. The
+new topic links to each of its sources.
 """
 
 import datetime as dt
@@ -26,25 +27,25 @@ COMPACTED = "compacted"
 
 TOO_FEW = "Too few topics of its group are left to be compacted."
 
-# Two near topics are a matter of duplicates, which merge without losing a word. From three on, a summary saves room.
+# Two similar topics are left to the search for duplicates, which merges them without losing a word.
 LEAST_GROUP = 3
 # The summary of more topics than this would leave most of them out.
 MOST_GROUP = 20
-# Most topics that are compared by one run, lowest score first. A vector takes 1.5 KB.
+# The most topics that one run compares, lowest score first. A vector takes 1.5 KB.
 MOST_COMPARED = 10_000
 
 # Rows of the matrix of similarities that are computed at once.
 _BLOCK = 512
 
 _LINKED = f"SELECT 1 FROM memory_link l WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'"
-# A compacted topic may be compacted once more, and that one not again.
+# A topic made by compaction may be compacted once more; the result of this second compaction may not.
 _LINKED_TWICE = f"""
 SELECT 1 FROM memory_link l JOIN memory_link m ON m.source_id = l.target_id AND m.kind = '{COMPACTED_FROM}'
 WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'
 """
 
 VECTORS_SQL = """
-SELECT c.topic_id, v.scope_id, v.kind, x.model, c.near, vector_send(x.embedding)
+SELECT c.topic_id, v.scope_id, v.kind, x.model, c.least_cosine, vector_send(x.embedding)
 FROM (SELECT * FROM ({query}) q ORDER BY score, topic_id LIMIT {most:d}) c
 JOIN memory_vitality v ON v.topic_id = c.topic_id
 JOIN memory_topicvector x ON x.topic_id = c.topic_id AND x.embedding IS NOT NULL
@@ -56,14 +57,15 @@ Groups = Mapping[int, Sequence[uuid.UUID]]
 
 
 class Compactor(Protocol):
-    """Writes the topics that a run makes of groups. It is imported by name: writing belongs to a higher layer."""
+    """Writes the topics that a run makes of groups. Imported by name, because writing belongs to a higher layer."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> Any:
-        """Return the topics to write for these groups of sources. A model is asked until ``until`` (monotonic clock).
+        """Return the topics to write for these groups of sources. No model is asked after ``until`` (monotonic clock).
         Takes no locks."""
 
     def write(self, groups: Groups, prepared: Any, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
-        """Write one topic for each group, whose sources are locked and unchanged, and return the ids."""
+        """Write one topic for each group and return the ids. The caller has locked the sources and checked that they
+        are unchanged."""
 
 
 def compactor_get() -> Compactor:
@@ -78,11 +80,11 @@ def compacts_on(policy: EffectivePolicy, event: str) -> bool:
 
 
 def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
-    """Return the condition that a topic may be compacted, if others are near.
+    """Return the condition that a topic may be compacted, if others are similar.
 
-    It is due to be archived by a threshold or by a rule that waits for its age, or a rule compacts it. What a rule
-    archives at any age is left out, because the compacted topic would be due at once. For the same reason a rule that
-    compacts leaves a compacted topic alone until a threshold archives it.
+    Such a topic is due to be archived by a threshold or by a rule that waits for an age, or a rule compacts it. Topics
+    that a rule archives at any age are left out, because the new topic would be due at once. For the same reason, a
+    rule that compacts does not match a topic made by compaction until a threshold archives it.
     """
     ways = []
     low = f"ladder = {Rung.ARCHIVED:d}"
@@ -93,30 +95,31 @@ def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
         ways.append(f"(compact_rule > 0 AND ({low} OR NOT EXISTS ({_LINKED})))")
     if not ways:
         return "false"
-    spared = f"rule_rung < {Rung.ARCHIVED:d} OR (rule_rung = {Rung.ARCHIVED:d} AND {timed})"
-    return f"""(NOT protected AND from_rung < {Rung.ARCHIVED:d} AND ({spared})
+    not_at_once = f"rule_rung < {Rung.ARCHIVED:d} OR (rule_rung = {Rung.ARCHIVED:d} AND {timed})"
+    return f"""(NOT protected AND from_rung < {Rung.ARCHIVED:d} AND ({not_at_once})
                 AND ({" OR ".join(ways)}) AND NOT EXISTS ({_LINKED_TWICE}))"""
 
 
 def groups_make(rows: Sequence[tuple[Any, ...]], *, most: int = MOST_GROUP) -> list[list[uuid.UUID]]:
-    """Return the groups among the rows of ``VECTORS_SQL``, the most central topic of each first. Topics that are near
-    too few others are in none.
+    """Return the groups among the rows of ``VECTORS_SQL``, the most central topic of each first. Topics that are
+    similar to too few others are in no group.
 
-    The same rows give the same groups, and the topics in no group give none. About a second for ``MOST_COMPARED``.
+    The same rows always give the same groups. The topics without a group, taken alone, form no groups. About a second
+    for ``MOST_COMPARED``.
     """
     found: list[list[uuid.UUID]] = []
-    places: dict[tuple[Any, ...], list[int]] = {}
+    comparable: dict[tuple[Any, ...], list[int]] = {}
     for at, row in enumerate(rows):
-        places.setdefault(tuple(row[1:5]), []).append(at)
-    for (*_place, near), members in places.items():
+        comparable.setdefault(tuple(row[1:5]), []).append(at)
+    for (*_alike, least_cosine), members in comparable.items():
         if len(members) >= LEAST_GROUP:
             # The wire format of pgvector: four bytes, then big-endian single floats.
             vectors = np.stack([np.frombuffer(rows[at][5], dtype=">f4", offset=4) for at in members]).astype("f4")
-            found += [[rows[members[at]][0] for at in group] for group in _near(vectors, near, most)]
+            found += [[rows[members[at]][0] for at in group] for group in _cluster(vectors, least_cosine, most)]
     return found
 
 
-def _near(vectors: npt.NDArray[np.float32], near: float, most: int) -> list[list[int]]:
+def _cluster(vectors: npt.NDArray[np.float32], least_cosine: float, most: int) -> list[list[int]]:
     free = np.ones(len(vectors), dtype=np.bool_)
     groups: list[list[int]] = []
     for begin in range(0, len(vectors), _BLOCK):
@@ -124,9 +127,9 @@ def _near(vectors: npt.NDArray[np.float32], near: float, most: int) -> list[list
         for first, cosines in enumerate(block, start=begin):
             if not free[first]:
                 continue
-            # The first of a group belongs to it, however many equal ones there are.
+            # The first topic stays in its group even if more than ``most`` others are equal to it.
             cosines[first] = np.inf
-            members = np.flatnonzero(free & (cosines >= near))
+            members = np.flatnonzero(free & (cosines >= least_cosine))
             if len(members) >= LEAST_GROUP:
                 members = members[np.argsort(-cosines[members], kind="stable")][:most]
                 free[members] = False
@@ -135,7 +138,7 @@ def _near(vectors: npt.NDArray[np.float32], near: float, most: int) -> list[list
     return groups
 
 
-# Undo makes it what it was before: no memory, which for a row that stays means released.
+# Before the run the topic did not exist. Rows are never deleted, so the undo releases the topic instead.
 _MADE_SQL = f"""
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
@@ -149,7 +152,7 @@ JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
 
 
 class Made(NamedTuple):
-    """A topic that a run has written: its place in the run, the number of its sources, and why these were due."""
+    """A topic that a run has written: its place in the run, the number of its sources, and why the sources were due."""
 
     topic_id: uuid.UUID
     place: int
@@ -158,7 +161,7 @@ class Made(NamedTuple):
 
 
 def made_write(cursor: CursorWrapper, made: Sequence[Made], *, run: uuid.UUID, now: dt.datetime) -> None:
-    """Journal the topics that a run has written, so that its undo takes them back. One statement."""
+    """Journal the topics that a run has written, so that its undo releases them. One statement."""
     if made:
         wanted: dict[str, Any] = {
             "run": run,

@@ -1,8 +1,8 @@
 """Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
 
-A new summary includes the earlier one and has its depth plus one. After depth 2 nothing more is folded: later revisions
-stay warm until the topic is archived or rises to a higher rung. While a topic stays summarized or detached, a field is
-folded again once it has grown by as many revisions as it keeps.
+A new summary includes the earlier one, and its depth is one greater. After depth 2 nothing more is folded: later
+revisions stay warm until the topic is archived or rises to a higher rung. While a topic stays summarized or detached, a
+field is folded again once it has twice as many warm revisions as a fold keeps.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
 
 MAX_DEPTH = 2
-# Seconds; well below the time after which a job counts as dead.
+# Seconds. Well below the time after which a job counts as dead.
 MODEL_SECONDS = 120.0
 
 _OLDER_SQL = """
@@ -61,27 +61,28 @@ class _Older(NamedTuple):
 
 
 def fold_least(keep: int) -> int:
-    """Return from how many warm revisions a field of a summarized topic is folded again."""
+    """Return the number of warm revisions at which a field of a summarized topic is folded again."""
     return 2 * keep
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How many revisions a fold leaves warm, and from how many warm ones on it happens."""
+    """How many revisions a fold leaves warm, and the least number of warm revisions at which a field is folded."""
 
     warm: int
     least: int
 
     @classmethod
     def of_action(cls, changes: Mapping[str, Any], *, falls: bool) -> "Keep":
-        """Return what an action of a run asks for; it ``falls`` if the topic moves down the ladder."""
+        """Return what an action of a run asks for. ``falls`` says whether the topic moves to a lower rung."""
         warm = int(changes["fold"] if "fold" in changes else changes["keep"])
         return cls(warm, warm + 1 if falls else fold_least(warm))
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The summary of one field's older revisions. ``last_seq`` and ``cold_through`` are the values it was made for."""
+    """The summary of one field's older revisions. ``last_seq`` and ``cold_through`` are those of the field when the
+    fold was prepared."""
 
     topic_id: uuid.UUID
     last_seq: int
@@ -95,7 +96,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class PreparedFolds:
-    """Folds by field, and the topics that are left because the time was up."""
+    """Folds by field, and the topics that are ``left`` because the time was up."""
 
     folds: dict[uuid.UUID, Fold]
     left: frozenset[uuid.UUID] = frozenset()
@@ -106,10 +107,10 @@ def folds_prepare(
 ) -> PreparedFolds:
     """Return a fold for each field of these topics that has as many warm revisions as ``keep`` requires. One query.
 
-    A field whose summary has the greatest depth is skipped. A model may take until ``until`` (monotonic clock), else
-    ``MODEL_SECONDS``, and ``MEMSTATE_LLM_TIMEOUT_SECONDS`` for the last question. When the time is up, the current
-    topic is summarized without the model and later ones are left. With a ``cursor``, whose transaction holds locks, no
-    model is asked and no topic is left.
+    A field whose summary has the greatest depth is skipped. A model is asked until ``until`` (monotonic clock), by
+    default for ``MODEL_SECONDS``; the last question may take ``MEMSTATE_LLM_TIMEOUT_SECONDS`` longer. When the time is
+    up, the current topic is summarized without the model and later ones are left. The transaction of a given ``cursor``
+    has locked rows, so then no model is asked and no topic is left.
     """
     if not keep:
         return PreparedFolds({})
@@ -131,9 +132,9 @@ def folds_prepare(
     older = map(_Older._make, rows)
     by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(older, key=lambda row: row.topic_id)}
     folds: dict[uuid.UUID, Fold] = {}
-    # In the order of the actions, so that a prefix of them is ready when the time is up.
+    # In the order of the actions, so that the first ones are ready when the time is up.
     for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
-        # The first topic is always folded; otherwise a short time limit would prevent all progress.
+        # The first topic is always folded. Otherwise a short time limit would prevent all progress.
         if asking and number and time.monotonic() >= until:
             waiting = list(keep)
             return PreparedFolds(folds, frozenset(waiting[waiting.index(topic_id) :]))
@@ -143,9 +144,9 @@ def folds_prepare(
 
 
 def question_seconds(left: float) -> float:
-    """Return how long a model may take for one question if ``left`` seconds are left for all of them.
+    """Return how long a model may take for one question if ``left`` seconds are left for all questions.
 
-    A question gets the time of one whole answer; a shorter limit would waste it.
+    A question always gets ``MEMSTATE_LLM_TIMEOUT_SECONDS``, because an answer that is cut off is wasted.
     """
     return min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS))
 
@@ -181,11 +182,13 @@ def folds_write(
     """
     if not keep:
         return {}
-    present = _present(cursor, list(keep))
-    # Topics with a field that was written to meanwhile, or that has no fold and needs one.
+    cursor.execute(
+        "SELECT id, topic_id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [list(keep)]
+    )
+    # Topics with a field whose fold is missing or was prepared before a later write.
     stale = {
         topic_id
-        for field_id, (topic_id, last_seq, cold_through) in present.items()
+        for field_id, topic_id, last_seq, cold_through in cursor.fetchall()
         if last_seq - cold_through >= keep[topic_id].least
         and ((fold := prepared.get(field_id)) is None or (fold.last_seq, fold.cold_through) != (last_seq, cold_through))
     }
@@ -213,8 +216,3 @@ def folds_write(
     for summary, fold in zip(summaries, folds.values(), strict=True):
         written.setdefault(fold.topic_id, []).append(summary.pk)
     return written
-
-
-def _present(cursor: CursorWrapper, topics: list[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, int, int]]:
-    cursor.execute("SELECT id, topic_id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [topics])
-    return {field_id: tuple(row) for field_id, *row in cursor.fetchall()}

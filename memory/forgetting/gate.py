@@ -1,7 +1,7 @@
-"""The soft limit: with fewer live topics than that, events and schedules forget nothing.
+"""The soft limit: while there are fewer live topics than this limit, events and schedules forget nothing.
 
-A limit counts the topics at the scope that sets it and below, except those below a scope with its own limit. Runs,
-gauges and explanations all use this module.
+A limit counts the topics at and below the scope that sets it. Topics at and below a scope with a limit of its own are
+not counted.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# Most scopes named in a sentence.
+# The most scopes that a sentence names.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SoftLimit:
-    """The live topics for which ``scope`` sets the soft limit, and its mode."""
+    """A soft limit: the scope that sets it and the mode of that scope, and the number of live topics that it counts."""
 
     scope: str
     live: int
@@ -35,7 +35,8 @@ class SoftLimit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a run skips: partitions by path, and paused scopes; and a sentence that says why. ``closed``: all of it."""
+    """What a run skips: the partitions with the paths ``without``, and ``paused`` scopes. ``sentence`` gives the
+    reason. ``closed`` means that the run skips everything."""
 
     without: frozenset[str] = frozenset()
     paused: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ OPEN = Gate()
 
 
 def limit_scope(policy: EffectivePolicy) -> str:
-    """Return the scope that sets the soft limit in force in ``policy``; the root for a default."""
+    """Return the scope that sets the soft limit of ``policy``; the root if the limit is the default."""
     source = policy.sources["topic_count_soft_limit"].source
     return source if source.startswith(ROOT) else ROOT
 
@@ -58,7 +59,7 @@ def limit_scopes(policies: Policies) -> list[str]:
 
 
 def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) -> list[SoftLimit]:
-    """Return the limits that ``scopes`` set. One query, none for no scopes; unless ``exact``, each count stops at its
+    """Return the limits that ``scopes`` set. One query; none without scopes. Unless ``exact``, counting stops at the
     limit."""
     if not scopes:
         return []
@@ -66,24 +67,24 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
     setters = limit_scopes(policies)
     bound = Bound()
     counts = []
-    for place, (scope, limit) in enumerate(zip(scopes, limits, strict=True)):
+    for index, (scope, limit) in enumerate(zip(scopes, limits, strict=True)):
         below = tuple(other for other in setters if other != scope and scope_within(other, scope))
         within = scope_sql("v.scope_id", scope, bound.bind, without=below)
         most = "" if exact else f" LIMIT {limit:d}"
         counts.append(
-            f"SELECT {place}, count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{most}) x"
+            f"SELECT {index}, count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{most}) x"
         )
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(counts), bound.values)
         live: dict[int, int] = dict(cursor.fetchall())
     return [
-        SoftLimit(scope, live[place], limits[place], policies.knobs(scope).mode) for place, scope in enumerate(scopes)
+        SoftLimit(scope, live[index], limits[index], policies.knobs(scope).mode) for index, scope in enumerate(scopes)
     ]
 
 
 def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ...] = ()) -> Gate:
-    """Return what a run over ``scope`` for ``event`` leaves alone: partitions below their soft limit, and scopes in
-    which forgetting is ``paused``. One query for a gated event, else none."""
+    """Return what a run over ``scope`` for ``event`` skips: partitions below their soft limit, and the ``paused``
+    scopes. One query for a gated event, otherwise none."""
     if not partitions_of(policies, scope):
         return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
     paused = tuple(path for path in paused if scope_within(path, scope) or scope_within(scope, path))
@@ -107,13 +108,13 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     without = frozenset(path for path, setter in gated.items() if setter in below)
     if not without:
         return OPEN
-    # Counts of other scopes are not shown.
+    # The reader may not know the counts of scopes above the run's, so only the limit is shown there.
     named = [
-        f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
+        f"{path} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
         f"{limit.soft_limit:,}"
-        if scope_within(place, scope)
-        else f"the live topics of {place} are fewer than its soft limit of {limit.soft_limit:,}"
-        for place, limit in list(below.items())[:_NAMED]
+        if scope_within(path, scope)
+        else f"the live topics of {path} are fewer than its soft limit of {limit.soft_limit:,}"
+        for path, limit in list(below.items())[:_NAMED]
     ]
     if len(below) > _NAMED:
         named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")

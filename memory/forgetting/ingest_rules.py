@@ -1,8 +1,8 @@
 """Rules at ingest: pins and categorizes topics in the transaction that writes or edits them.
 
 A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` are applied
-here; unpinning and every other action is left to the run that answers ``ingest_complete`` with the same rules. So is a
-rule that was skipped here.
+here. All other actions, and rules that were skipped here, are left to the run that answers ``ingest_complete`` with the
+same rules.
 """
 
 import datetime as dt
@@ -37,7 +37,8 @@ MOST_TIMEOUTS = 3
 _LIMIT_SQL = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
 _UNLIMIT_SQL = "SELECT set_config('statement_timeout', %s, true)"
 
-# Locked in the order of ids, as the worker does when it writes accesses into the same rows.
+# The rows are locked in the order of their ids, as the worker locks them when it writes accesses. This avoids
+# deadlocks.
 _PINS_SQL = """
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
@@ -59,7 +60,7 @@ FROM (
 WHERE t.id = d.id
 """
 
-# Later than every earlier edit, as for manual edits, because ``as_of`` depends on the order.
+# The time is later than that of every earlier edit, because ``as_of`` depends on the order.
 _EDITS_SQL = """
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
@@ -90,11 +91,11 @@ class _Match:
 
 
 def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
-    """Pin and categorize the topics just written by the rules for ingest; return how many topics changed.
+    """Apply the rules for ingest to topics that were just written. Return how many topics were pinned or categorized.
 
-    ``topics`` maps each topic to its scope; ``actor`` wrote them, for the journal. Needs the transaction of the
-    write. No query where no such rule is in force. Otherwise, for each policy that governs some of the topics, one
-    statement, four more for savepoint and time limit, and up to four more where a rule matches.
+    ``topics`` maps each topic to its scope. ``actor``, who wrote the topics, is named in the journal. Needs the
+    transaction of the write. No query if no such rule is in force. Otherwise, for each policy that governs some of the
+    topics, one statement, four more for savepoint and time limit, and up to four more if a rule matches.
 
     Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
     """
@@ -103,20 +104,15 @@ def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, a
         node = policies.node_of(scope)
         if node not in groups:
             policy = policies.effective(node)
-            groups[node] = _Group(policy, tuple(rule for rule in policy.rules.on(EVENT) if _acts(rule)))
+            # An ``unpin`` changes nothing here, but as the first match it prevents a later ``pin``, as in a run.
+            relevant = tuple(rule for rule in policy.rules.on(EVENT) if rule.action in (*PIN_ACTIONS, "categorize"))
+            groups[node] = _Group(policy, relevant)
         groups[node].scopes[topic_id] = scope
     return sum(
-        _group_apply(group, actor, now) for _node, group in sorted(groups.items()) if any(map(_changes, group.rules))
+        _group_apply(group, actor, now)
+        for _node, group in sorted(groups.items())
+        if any(rule.action in ("pin", "categorize") for rule in group.rules)
     )
-
-
-def _acts(rule: Rule) -> bool:
-    # A rule that unpins changes nothing here, but if it comes first it keeps a later rule from pinning, as in a run.
-    return rule.action in PIN_ACTIONS or rule.action == "categorize"
-
-
-def _changes(rule: Rule) -> bool:
-    return rule.action in ("pin", "categorize")
 
 
 def _group_apply(group: _Group, actor: str, now: dt.datetime) -> int:
@@ -124,13 +120,13 @@ def _group_apply(group: _Group, actor: str, now: dt.datetime) -> int:
         with transaction.atomic():
             return _write(group, _match(group, group.rules, now), actor, now)
     except DatabaseError:
-        # A rule is too slow; trying each by itself shows which.
-        return _write_safely(group, _rules_sound(group, now), actor, now)
+        # Some rule is too slow. Each rule is tried alone to find out which.
+        return _write_safely(group, _rules_in_time(group, now), actor, now)
 
 
-def _rules_sound(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
-    """Return the rules that can be evaluated in time; the others are journaled."""
-    sound: list[Rule] = []
+def _rules_in_time(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
+    """Return the rules that can be evaluated in time. Journal the other rules as skipped."""
+    in_time: list[Rule] = []
     failed = 0
     for rule in group.rules:
         risky = bool(patterns_of(condition_parse(rule.condition)))
@@ -138,13 +134,14 @@ def _rules_sound(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
             if failed >= MOST_TIMEOUTS and risky:
                 raise DatabaseError("too many earlier rules took too long")
             with transaction.atomic():
-                _match(group, (*(before for before in sound if before.category), rule), now)
+                # The condition may ask for a category that an earlier rule adds.
+                _match(group, (*(before for before in in_time if before.category), rule), now)
         except DatabaseError as problem:
             failed += 1
             _skip(group, rule, problem, now)
         else:
-            sound.append(rule)
-    return tuple(sound)
+            in_time.append(rule)
+    return tuple(in_time)
 
 
 def _write_safely(group: _Group, rules: Sequence[Rule], actor: str, now: dt.datetime) -> int:
@@ -158,49 +155,52 @@ def _write_safely(group: _Group, rules: Sequence[Rule], actor: str, now: dt.date
 
 
 def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -> None:
-    because = (str(problem).splitlines() or [""])[0]
-    logger.warning("rule_skipped", rule=rule.name, scope=rule.scope, topics=len(group.scopes), because=because)
+    cause = (str(problem).splitlines() or [""])[0]
+    logger.warning("rule_skipped", rule=rule.name, scope=rule.scope, topics=len(group.scopes), because=cause)
     AuditEvent.objects.create(
         at=now,
         actor=f"rule {rule.name}",
         action="rule_skipped",
         scope=rule.scope,
-        reason=f"could not be evaluated on a write and was left to the next run: {because}",
+        reason=f"could not be evaluated on a write and was left to the next run: {cause}",
         after={"topics": len(group.scopes)},
     )
 
 
 def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: int = 1) -> list[_Match]:
-    """Return the topics that a rule matches. Three statements, within ``factor`` times the time limit."""
+    """Return the topics that match at least one rule. Three statements, within ``factor`` times the time limit."""
     bound = Bound()
     judge = Judge(replace(group.policy, rules=RuleSet(tuple(rules))), now, EVENT, bound.bind)
     time, score = f"{bound.bind(now)}::timestamptz", judge.score()
     added: dict[str, str] = {}
-    holds = []
+    conditions = []
     for rule in rules:
         sql = predicate_sql(
             condition_parse(rule.condition), now=time, score_sql=score, bind=bound.bind, categories_added=dict(added)
         ).sql
-        holds.append(f"({sql}) IS TRUE")
+        conditions.append(f"({sql}) IS TRUE")
         if rule.category:
             added[rule.category] = f"({added[rule.category]} OR {sql})" if rule.category in added else sql
     statement = f"""
         SELECT * FROM (
-            SELECT v.topic_id, v.pinned, v.pinned_by_agent, t.categories, ARRAY[{", ".join(holds)}]::boolean[] AS holds
+            SELECT v.topic_id, v.pinned, v.pinned_by_agent, t.categories,
+                   ARRAY[{", ".join(conditions)}]::boolean[] AS matched
             FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
             WHERE v.topic_id = ANY({bound.bind(list(group.scopes))}::uuid[]) AND v.live
             OFFSET 0
         ) seen
-        WHERE true = ANY(holds) ORDER BY topic_id"""
+        WHERE true = ANY(matched) ORDER BY topic_id"""
     with connection.cursor() as cursor:
         cursor.execute(_LIMIT_SQL, [str(LIMIT_MS * factor)])
         before = cursor.fetchone()[0]
         cursor.execute(statement, bound.values)
         found = [
-            _Match(topic_id, pinned, by_agent, has, [rule for rule, held in zip(rules, flags, strict=True) if held])
-            for topic_id, pinned, by_agent, has, flags in cursor.fetchall()
+            _Match(
+                topic_id, pinned, by_agent, categories, [rule for rule, met in zip(rules, matched, strict=True) if met]
+            )
+            for topic_id, pinned, by_agent, categories, matched in cursor.fetchall()
         ]
-        # Releasing the savepoint would keep the limit, so it is reset.
+        # The limit would outlive the savepoint, so it is reset.
         cursor.execute(_UNLIMIT_SQL, [before])
     return found
 
@@ -215,20 +215,12 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
             events.append(_event(group, match.topic_id, rule, "pinned", before, {"pinned": True}, actor, now))
         for match, rules in _categories_write(cursor, matches, now):
             changed.add(match.topic_id)
-            have = list(match.categories)
+            after = list(match.categories)
             for rule in rules:
-                had, have = have, sorted({*have, rule.category})
+                before = {"categories": after}
+                after = sorted({*after, rule.category})
                 events.append(
-                    _event(
-                        group,
-                        match.topic_id,
-                        rule,
-                        "categorized",
-                        {"categories": had},
-                        {"categories": have},
-                        actor,
-                        now,
-                    )
+                    _event(group, match.topic_id, rule, "categorized", before, {"categories": after}, actor, now)
                 )
     if events:
         AuditEvent.objects.bulk_create(events)
@@ -236,7 +228,8 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
 
 
 def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[_Match, Rule]]:
-    """Pin the topics whose first pin rule pins; return those that were not pinned before, or by an agent."""
+    """Pin each topic whose first ``pin`` or ``unpin`` rule is a ``pin``. Return the topics that were pinned, with that
+    rule. Topics that an operator or a rule pinned before are left out."""
     wanted: dict[uuid.UUID, tuple[_Match, Rule]] = {}
     for match in matches:
         first = next((rule for rule in match.rules if rule.action in PIN_ACTIONS), None)
@@ -252,8 +245,8 @@ def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[
 def _categories_write(
     cursor: CursorWrapper, matches: Sequence[_Match], now: dt.datetime
 ) -> list[tuple[_Match, list[Rule]]]:
-    """Add missing categories up to the limit of a topic; return the topics with the rules that added them."""
-    given: list[tuple[_Match, list[Rule]]] = []
+    """Add missing categories, up to the limit of a topic. Return each changed topic with the rules that added to it."""
+    changed: list[tuple[_Match, list[Rule]]] = []
     for match in matches:
         adding: dict[str, Rule] = {}
         for rule in match.rules:
@@ -261,20 +254,20 @@ def _categories_write(
             if rule.category and room and rule.category not in match.categories:
                 adding.setdefault(rule.category, rule)
         if adding:
-            given.append((match, list(adding.values())))
-    if not given:
+            changed.append((match, list(adding.values())))
+    if not changed:
         return []
-    ids = [match.topic_id for match, _rules in given]
-    after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
+    ids = [match.topic_id for match, _rules in changed]
+    after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in changed]
     cursor.execute(_CATEGORIES_SQL, {"ids": ids, "after": [json_array(words) for words in after], "now": now})
     edits: dict[str, Any] = {
         "ids": ids,
-        "before": [json_array(match.categories) for match, _rules in given],
+        "before": [json_array(match.categories) for match, _rules in changed],
         "now": now,
-        "actors": [f"rule {rules[0].name}" for _match, rules in given],
+        "actors": [f"rule {rules[0].name}" for _match, rules in changed],
     }
     cursor.execute(_EDITS_SQL, edits)
-    return given
+    return changed
 
 
 def _event(
@@ -287,14 +280,14 @@ def _event(
     actor: str,
     now: dt.datetime,
 ) -> AuditEvent:
-    because = predicate_describe(condition_parse(rule.condition))
+    condition = predicate_describe(condition_parse(rule.condition))
     return AuditEvent(
         at=now,
         actor=f"rule {rule.name}",
         action=action,
         topic_id=topic_id,
         scope=group.scopes[topic_id],
-        reason=f"on a write by {actor}, for topics {because}",
+        reason=f"on a write by {actor}, for topics {condition}",
         before=before,
         after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
     )

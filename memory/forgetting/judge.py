@@ -1,7 +1,7 @@
-"""Judgement: the rung that a topic belongs on under a policy at a given time, as SQL over one row of Vitality.
+"""The rung to which a policy assigns a topic at a given time, as SQL over one row of Vitality.
 
-``memory.formulas.ladder`` is the same in Python. Previews, dry runs and runs all use these expressions, so that they
-cannot disagree.
+``memory.formulas.ladder`` is the same in Python. Previews, dry runs and runs all use these expressions and therefore
+agree.
 """
 
 import datetime as dt
@@ -24,13 +24,14 @@ from memory.predicates.tree import takes_time
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One policy at one time, for the row ``v`` of Vitality and, where a rule needs it, ``t`` of Topic."""
+    """One policy at one time. The expressions refer to the row ``v`` of Vitality and, if a rule needs the topic, to the
+    row ``t`` of Topic."""
 
     policy: EffectivePolicy
     now: dt.datetime
     event: str
     bind: Bind
-    # The seconds before the judgement that do not count.
+    # The seconds of idle days before ``now``, which do not count.
     idle: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,11 +40,11 @@ class Judge:
 
     @property
     def by_key(self) -> bool:
-        """Whether the fade key decides, so that topics that are due can be found by index."""
+        """Whether the fade key alone decides, so that an index finds the topics that are due."""
         return self.policy.knobs.strategy in ("half_life", "static")
 
     def time(self) -> str:
-        """Return the expression of the time of the judgement."""
+        """Return ``now`` as an expression."""
         return f"{self.bind(self.now)}::timestamptz"
 
     def score(self) -> str:
@@ -70,13 +71,13 @@ class Judge:
 
     @property
     def counted_now(self) -> float:
-        """The time of the judgement, as the fade key counts it."""
+        """The Unix time of ``now`` without idle days, in the units of the fade key."""
         return self.now.timestamp() - self.idle
 
     def key(self) -> str:
         """Return the expression that is compared instead of the score; ``bound`` converts thresholds to its units.
 
-        Under ``half_life`` it is the fade key: comparing keys avoids a power of two per row and can use the index.
+        The strategy ``half_life`` compares the fade key, which avoids a power of two per row and can use the index.
         """
         knobs = self.policy.knobs
         if knobs.strategy == "static":
@@ -93,11 +94,11 @@ class Judge:
         return self._fade_bound(theta) if self.policy.knobs.strategy == "half_life" else theta
 
     def score_of(self, key: float) -> float:
-        """Return the score at a value of ``key``, the inverse of ``bound``."""
+        """Return the score at a value of ``key``. This is the inverse of ``bound``."""
         if self.policy.knobs.strategy != "half_life":
             return key
         halvings = (self.counted_now - key) / self.policy.knobs.half_life
-        # Avoids an overflow for a time long before the last use with a short half-life.
+        # Without the limits, a short half-life and a time far from the last use would overflow.
         return 0.0 if halvings > MAX_HALVINGS else 2.0 ** -max(halvings, -MAX_HALVINGS)
 
     def _fade_bound(self, theta: float) -> float:
@@ -121,21 +122,22 @@ class Judge:
 
     @property
     def last_use(self) -> str:
-        """The time of the last use and the operator, to be followed by ``unused_since``.
+        """The left side of the condition of ``gate`` with its operator; ``unused_since`` is the right side.
 
         Equivalent to ``archive_gate_sql``, but with one fixed time instead of an age per row.
         """
         relevance = self.policy.knobs.strategy == "relevance"
         used = "coalesce(v.last_retrieved_at, v.created_at)" if relevance else "v.reinforced_at"
-        # A double takes less time than an interval.
+        # Subtracting a double is faster than subtracting an interval.
         counted = used if self.wall else f"{epoch_sql(used)} - v.idle_before"
         return f"{counted} {'<' if relevance else '<='}"
 
     @property
     def unused_since(self) -> str | None:
-        """The time since which a topic must not have been used; None if archiving does not require it.
+        """The expression of the time since which a topic must not have been used; None if archiving has no such
+        requirement.
 
-        Without ``prune_after``, a last use in the future counts as now.
+        Without ``prune_after`` a last use in the future does not prevent archiving.
         """
         knobs = self.policy.knobs
         if not knobs.prune_after and knobs.strategy != "relevance":
@@ -145,7 +147,7 @@ class Judge:
 
     @property
     def unused_moment(self) -> dt.datetime:
-        """The value of ``unused_since``."""
+        """The time that ``unused_since`` expresses."""
         return self.now - dt.timedelta(seconds=self.idle + self.policy.knobs.prune_after)
 
     def exempt(self) -> str:
@@ -172,11 +174,11 @@ class Judge:
     def leaving(self) -> list[tuple[int, bool, float, float, float]]:
         """Return ranges of the index that contain every topic whose rung the thresholds change.
 
-        Each is (rung, wall, half-life, low, high), without ``high``. On the first rung the index holds a lower bound of
-        the fade key, so that it finds a few topics too many; ``ladder`` decides.
+        A range is (rung, wall, half-life, low, high) and excludes ``high``. On the first rung the index stores only a
+        lower bound of the fade key, so the ranges contain some topics that stay; ``ladder`` decides.
         """
         knobs = self.policy.knobs
-        # "static" compares scores, not keys; this margin covers the difference.
+        # The strategy "static" compares scores, not fade keys. This margin covers the rounding between the two.
         slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * knobs.half_life
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         falling = {Rung.ACTIVE: max(summary, archive), Rung.SUMMARIZED: max(detach, archive), Rung.DETACHED: archive}
@@ -186,16 +188,16 @@ class Judge:
             high = self._fade_bound(theta) + slack
             ranges.append((int(rung), self.wall, knobs.half_life, -math.inf, high))
             if rung in rising:
-                # The threshold of a disabled rung is 0, so its range is everything; ``max`` keeps the ranges disjoint.
+                # A disabled rung has the threshold 0, so its range has no lower end. ``max`` keeps the ranges disjoint.
                 low = max(high, self._fade_bound(rising[rung] * CLIMB_MARGIN) - slack)
                 ranges.append((int(rung), self.wall, knobs.half_life, low, math.inf))
         return ranges
 
-    def held(self) -> "HeldSql":
+    def kept(self) -> "KeptSql":
         """Return the lowest rung on which rules for other events keep a topic, 0 for none.
 
-        A topic that such a rule has summarized or detached stays there. Otherwise each event that the rule does not
-        answer would move the topic up, and the next scheduled run down again.
+        A topic that such a rule has summarized or detached stays on its rung. Otherwise a run for an event that the
+        rule does not answer would move the topic up, and the next scheduled run would move it down again.
         """
         answering = self.policy.rules.on(self.event)
         parts, needs_topic = [], False
@@ -210,7 +212,7 @@ class Judge:
                 )
                 needs_topic = needs_topic or compiled.needs_topic
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
-        return HeldSql(f"greatest({', '.join(parts)})" if parts else "0", needs_topic)
+        return KeptSql(f"greatest({', '.join(parts)})" if parts else "0", needs_topic)
 
     def rules(self) -> "RulesSql":
         """Return the expressions of the rules that answer the event."""
@@ -218,8 +220,8 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldSql:
-    """The rung on which other rules keep a topic, and whether the expression needs the row of Topic."""
+class KeptSql:
+    """The rung on which rules for other events keep a topic, and whether the expression needs the row of Topic."""
 
     rung: str
     needs_topic: bool
@@ -227,11 +229,13 @@ class HeldSql:
 
 @dataclass(frozen=True, slots=True)
 class RulesSql:
-    """The rules of one policy as expressions; ``rung_rule`` is 0 or the number of the first rule that moves the topic.
+    """The rules of one policy as expressions.
 
-    ``pins`` is NULL, or whether the topic is to be pinned; ``adds`` the categories to add, NULL for none.
-    ``compact_rule`` is 0 or the number of the first rule that compacts. ``timed`` numbers the rules that cannot match
-    a new topic.
+    ``rung_rule`` is the number of the first matching rule that moves the topic; ``pin_rule`` and ``compact_rule`` are
+    the numbers of the first rule that pins or unpins and of the first that compacts. 0 means none. ``rule_rung`` is the
+    rung of ``rung_rule``, computed from the column ``rule``; ``rule_rung_direct`` needs no such column. ``pins`` is
+    NULL, or whether the topic is to be pinned. ``adds`` are the categories to add, NULL for none. ``timed`` are the
+    numbers of the rules that cannot match a new topic.
     """
 
     rules: tuple[Rule, ...]
@@ -255,24 +259,24 @@ def _rules_sql(judge: Judge) -> RulesSql:
     now = judge.time() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
-    rung_rules, rungs, at_once, pins, pin_rules, adds, compacts, timed = [], [], [], [], [], [], [], []
-    for place, rule in enumerate(rules, start=1):
+    rung_rules, rungs, direct, pins, pin_rules, adds, compacts, timed = [], [], [], [], [], [], [], []
+    for number, rule in enumerate(rules, start=1):
         condition = condition_parse(rule.condition)
         if takes_time(condition):
-            timed.append(place)
+            timed.append(number)
         compiled = predicate_sql(
             condition, now=now, score_sql=score, skipped=judge.skipped, bind=judge.bind, categories_added=dict(added)
         )
         needs_topic = needs_topic or compiled.needs_topic
         if rule.action in RUNG_ACTIONS:
-            rung_rules.append(f"WHEN {compiled.sql} THEN {place}")
-            rungs.append(f"WHEN {place} THEN {RULE_RUNG[rule.action]}")
-            at_once.append(f"WHEN {compiled.sql} THEN {RULE_RUNG[rule.action]}")
+            rung_rules.append(f"WHEN {compiled.sql} THEN {number}")
+            rungs.append(f"WHEN {number} THEN {RULE_RUNG[rule.action]}")
+            direct.append(f"WHEN {compiled.sql} THEN {RULE_RUNG[rule.action]}")
         elif rule.action in PIN_ACTIONS:
             pins.append(f"WHEN {compiled.sql} THEN {'true' if rule.action == 'pin' else 'false'}")
-            pin_rules.append(f"WHEN {compiled.sql} THEN {place}")
+            pin_rules.append(f"WHEN {compiled.sql} THEN {number}")
         elif rule.action == COMPACT:
-            compacts.append(f"WHEN {compiled.sql} THEN {place}")
+            compacts.append(f"WHEN {compiled.sql} THEN {number}")
         else:
             needs_topic = True
             category = judge.bind(rule.category) + "::varchar"
@@ -283,7 +287,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
         rules=rules,
         rung_rule=f"CASE {' '.join(rung_rules)} ELSE 0 END" if rung_rules else "0",
         rule_rung=f"CASE rule {' '.join(rungs)} ELSE 0 END" if rungs else "0",
-        rule_rung_direct=f"CASE {' '.join(at_once)} ELSE 0 END" if at_once else "0",
+        rule_rung_direct=f"CASE {' '.join(direct)} ELSE 0 END" if direct else "0",
         pins=f"CASE {' '.join(pins)} END" if pins else "NULL::boolean",
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
         adds=_adds_sql(adds),

@@ -1,7 +1,7 @@
 """Manual changes of topics: archive, release, restore, pin and unpin.
 
-All copies of the state change in one transaction (``state_changes``), so that no read path sees a half archived topic.
-The same transaction writes both journals (``manual_runs``), which undo uses.
+All copies of the state change in one transaction (``state_changes``), so that no reader sees a half archived topic. The
+same transaction writes the run and the audit events (``manual_runs``).
 """
 
 import datetime as dt
@@ -25,10 +25,10 @@ from memory.policy.effective import policies_current
 
 # The least salience of a restored topic, which is that of a new one.
 RESTORED_SALIENCE = 1.0
-# The limit for one change. It is one transaction, and other writers of these topics wait for it.
+# The most topics that one change may name. A change is one transaction, and other writers of its topics wait for it.
 MOST_AT_ONCE = 10_000
 
-# Rows outside the scope of the caller are not locked.
+# The scope is part of the query, so that rows outside the scope of the caller are not locked.
 _READ_SQL = """
 SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at, {state}
@@ -65,21 +65,22 @@ Act = Callable[[CursorWrapper, Sequence[TopicState], str, dt.datetime, Principal
 
 
 class _Verb(NamedTuple):
-    """A manual action: its name in journals; ``refusal``, which returns why it does not apply to a topic; the function
-    that does it; and the new state for the journal."""
+    """A manual action. ``action`` is its name in journals, ``refusal`` returns why it does not apply to a topic,
+    ``act`` applies it, and ``after`` is the new state for the journal."""
 
     action: str
     refusal: Callable[[TopicState], str]
     act: Act
     after: dict[str, object]
-    # Whether it sets the time of the last change, and whether it changes fields too.
+    # Whether the action sets ``updated_at``, and whether it changes fields.
     touches: bool = True
     fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsPreview:
-    """Topics that a verb would change, and those that it would not, each with the reason."""
+    """The topics that a verb would change, and the topics that it would not, each with the reason. A topic that does
+    not exist has no state."""
 
     touched: list[TopicState]
     left: list[tuple[uuid.UUID, TopicState | None, str]] = field(default_factory=list)
@@ -87,7 +88,8 @@ class TopicsPreview:
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """The result of a change of many topics: its run, which can be undone, or None if no topic was changed."""
+    """The result of a change of many topics: its run, or None if no topic was changed, and the topics that were not
+    changed, each with the reason."""
 
     run: ForgetRun | None
     left: list[tuple[uuid.UUID, TopicState | None, str]]
@@ -96,25 +98,26 @@ class MoveResult:
 def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
     """Archive topics: their salience is attenuated, and only ids and ``include_archived`` find them.
 
-    Ten statements. Raises ``NotVisible`` if one is outside the caller's scope, ``Conflict`` if one is already archived,
-    released or merged; then nothing is changed. Returns the run, for ``run_undo``, as all functions here do.
+    Return the run, which ``run_undo`` can undo. Ten statements. Raises ``NotVisible`` if a topic is outside the
+    caller's scope, ``Conflict`` if a topic is already archived, released or merged; then nothing is changed.
     """
     return _all_move("archive", ids, principal=principal, reason=reason, now=now)
 
 
 def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Restore archived and released topics: active, with all fields attached and warm, and with at least the salience
-    of a new topic.
+    """Restore archived and released topics: they become active, with all fields attached and warm and at least the
+    salience of a new topic.
 
-    About fifteen statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
+    Return the run. About fifteen statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
     """
     return _all_move("restore", ids, principal=principal, reason=reason, now=now)
 
 
 def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Release topics: no query finds them until they are restored. Nine statements.
+    """Release topics: no query finds them until they are restored. Return the run. Nine statements.
 
-    Raises ``NotVisible`` if one is outside the caller's scope, ``Conflict`` if one is released or merged already.
+    Raises ``NotVisible`` if a topic is outside the caller's scope, ``Conflict`` if a topic is already released or
+    merged.
     """
     return _all_move("release", ids, principal=principal, reason=reason, now=now)
 
@@ -122,24 +125,23 @@ def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
 def topics_pin(
     ids: Sequence[uuid.UUID], *, pinned: bool, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
-    """Pin topics, which protects them from forgetting, or unpin them. Five statements. Pinning a pinned topic changes
-    its reason.
+    """Pin topics, which protects them from forgetting, or unpin them. Return the run. Five statements.
 
-    Raises ``NotVisible`` if one is outside the caller's scope, and ``NotAllowed`` for an agent that unpins a topic
-    pinned by an operator or a rule.
+    Pinning a pinned topic changes the reason of its pin. Raises ``NotVisible`` if a topic is outside the caller's
+    scope, and ``NotAllowed`` if an agent unpins a topic that was pinned by an operator or a rule.
     """
     return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
 
 
 def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> TopicsPreview:
-    """Return which topics ``verb``, one of ``VERBS``, would change, and which not and why, in the given order.
+    """Return which topics ``verb``, one of ``VERBS``, would change, and which it would not and why, in the given order.
 
     One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
     """
     _check_count(ids)
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, {"ids": list(ids), "within": principal.scope})
-        return _sort(verb, ids, cursor.fetchall(), principal=principal)
+        return _split(verb, ids, cursor.fetchall())
 
 
 def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[TopicState]:
@@ -167,23 +169,23 @@ def topics_move(
     """Apply ``verb``, one of ``VERBS``, to as many of these topics as possible, in one transaction.
 
     The result lists the other topics with the reason: the verb does not apply, or the topic changed after ``seen_at``,
-    when the caller decided. Pinning does not count as a change, so ``pinned`` names the topics that were pinned then;
-    with None, pins are not compared. As many statements as the verb itself. Raises ``NotAllowed`` and ``ValueRefused``.
+    when the caller decided. Pinning does not set the time of the last change, so ``pinned`` names the topics that were
+    pinned at ``seen_at``; with None, pins are not compared. As many statements as the verb needs. Raises
+    ``NotAllowed`` and ``ValueRefused``.
     """
     principal.require("operator")
     _check_count(ids)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, {"ids": list(ids), "within": principal.scope})
-        found = _sort(verb, ids, cursor.fetchall(), principal=principal)
-        rows, late = [], []
+        found = _split(verb, ids, cursor.fetchall())
+        rows, left = [], found.left
         for row in found.touched:
             if row.updated_at > seen_at:
-                late.append((row.id, row, "It was changed while you looked."))
+                left.append((row.id, row, "It was changed while you looked."))
             elif pinned is not None and row.pinned != (row.id in pinned):
-                late.append((row.id, row, f"It was {'pinned' if row.pinned else 'unpinned'} while you looked."))
+                left.append((row.id, row, f"It was {'pinned' if row.pinned else 'unpinned'} while you looked."))
             else:
                 rows.append(row)
-        left = [*found.left, *late]
         if not rows:
             return MoveResult(None, left)
         return MoveResult(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)
@@ -211,18 +213,17 @@ def _all_move(
 
 
 def _pins_check(rows: Sequence[TopicState]) -> None:
-    held = next((row for row in rows if row.pinned and not row.pinned_by_agent), None)
-    if held is not None:
+    protected = next((row for row in rows if row.pinned and not row.pinned_by_agent), None)
+    if protected is not None:
         raise NotAllowed(
-            f"Topic {held.id} was pinned by an operator or a rule; only an operator key can unpin it.",
+            f"Topic {protected.id} was pinned by an operator or a rule; only an operator key can unpin it.",
             code=ProblemCode.ROLE_TOO_LOW,
         )
 
 
-def _sort(
-    verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, principal: Principal
-) -> TopicsPreview:
-    known = {row.id: row for row in itertools.starmap(TopicState, found) if principal.sees(row.scope)}
+def _split(verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]]) -> TopicsPreview:
+    """Return which of these topics ``verb`` would change. ``found`` are the rows of those in the caller's scope."""
+    known = {row.id: row for row in itertools.starmap(TopicState, found)}
     preview = TopicsPreview([])
     for topic_id in dict.fromkeys(ids):
         row = known.get(topic_id)
@@ -247,17 +248,17 @@ def _move(
     cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
     """Apply ``verb`` to locked topics and write both journals."""
-    done = VERBS[verb]
+    chosen = VERBS[verb]
     ids = [row.id for row in rows]
-    fields = fields_read(cursor, ids) if done.fields else {}
-    if done.touches:
+    fields = fields_read(cursor, ids) if chosen.fields else {}
+    if chosen.touches:
         cursor.execute(_TOUCH_SQL, {"ids": ids, "now": now})
-    changes = done.act(cursor, rows, reason, now, principal)
+    changes = chosen.act(cursor, rows, reason, now, principal)
     actions = [
-        HandAction(row.id, row.scope, row.state, done.after, fields.get(row.id), changes.get(row.id, {}))
+        HandAction(row.id, row.scope, row.state, chosen.after, fields.get(row.id), changes.get(row.id, {}))
         for row in rows
     ]
-    return hand_run_write(cursor, actions, action=done.action, actor=principal.actor, reason=reason, now=now)
+    return hand_run_write(cursor, actions, action=chosen.action, actor=principal.actor, reason=reason, now=now)
 
 
 def _archive(

@@ -1,7 +1,7 @@
 """Journals manual changes of topics as runs, so that they can be undone like any run.
 
-A manual change is a ForgetRun with the event ``by_hand``. It is written in the transaction of the change, with status
-done, and with one action per topic that holds its rows before and after.
+A manual change is a ForgetRun with the event ``by_hand`` and the status done. The run is written in the transaction of
+the change, with one action per topic that stores the state before and after.
 """
 
 import datetime as dt
@@ -20,11 +20,11 @@ from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
 from memory.models.identities import uuid_sql
 
-# The event of these runs. Policies and rules do not use it, and lists of runs show it only on request.
+# The event of manual changes. No policy or rule uses this event, and lists show these runs only on request.
 BY_HAND = "by_hand"
 # The event of changes by the search for duplicates.
 REVISE = "revise"
-# The actions on the topic that a merge ends, and on the one that stays.
+# The actions of a merge: on the topic that is merged into the other, and on the topic that stays.
 MERGED, TOOK_IN = "merged", "took_in"
 
 _WRITE_SQL = f"""
@@ -45,7 +45,7 @@ JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
 _RUNG = "(ARRAY['active', 'summarized', 'detached', 'archived'])[{rung} + 1]"
-# The audit event of each topic.
+# One audit event per topic.
 _JOURNAL_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
@@ -58,7 +58,7 @@ FROM unnest(%(topics)s::uuid[], %(scopes)s::text[], %(actions)s::text[], %(befor
 ORDER BY d.place
 """
 
-# The audit event of each topic for an undo.
+# One audit event per topic that was restored by an undo.
 _UNDONE_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
@@ -71,10 +71,10 @@ WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 
 @dataclass(slots=True)
 class HandAction:
-    """A change of one topic: its locked rows before the change, and the changes other than of the rung.
+    """A change of one topic.
 
-    ``after`` is the new state for the audit event. ``action`` is the action on this topic, if it differs from that of
-    the run.
+    ``before`` is the state before the change, ``after`` the new state for the audit event, ``changes`` what changed
+    other than the rung. ``action`` is only set if it differs from that of the run.
     """
 
     topic_id: uuid.UUID
@@ -87,12 +87,13 @@ class HandAction:
 
 
 def by_hand_sql(alias: str) -> str:
-    """Return the condition that the action ``alias`` is of a manual change or of a merge, which have audit events."""
+    """Return the condition that the action ``alias`` belongs to a manual change or to a merge of duplicates. These also
+    write audit events."""
     return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
 
 
 def undone_sql(event: str) -> str:
-    """Return the condition that the manual change of the AuditEvent ``event`` was undone."""
+    """Return the condition that the manual change was undone which the AuditEvent ``event`` records."""
     run = uuid_sql(f"{event}.after->>'run'")
     return f"""EXISTS (
         SELECT 1 FROM memory_forgetaction u
@@ -101,7 +102,7 @@ def undone_sql(event: str) -> str:
 
 
 def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return which fields of locked topics are cold or detached, as JSON. One query."""
+    """Return the states of the fields of locked topics (``FIELDS``) as JSON, by topic. One query."""
     cursor.execute(FIELDS, {"topics": list(topics)})
     return dict(cursor.fetchall())
 
@@ -116,9 +117,10 @@ def hand_run_write(
     now: dt.datetime,
     event: str = BY_HAND,
 ) -> ForgetRun:
-    """Write both journals of a change that was made to these topics, and return its run.
+    """Write the run and the audit events of a change that was made to these topics. Return the run.
 
-    Three statements, in the transaction of the change. ``event`` is ``REVISE`` for automatic changes.
+    Three statements, in the transaction of the change. ``event`` is ``REVISE`` for changes by the search for
+    duplicates.
     """
     named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
@@ -156,13 +158,13 @@ def hand_run_write(
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
-    """Write an AuditEvent for each topic restored by the undo of a manual change. One statement."""
+    """Write an AuditEvent for each topic that the undo of a manual change restored. One statement."""
     if actions:
         cursor.execute(_UNDONE_SQL, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
 
 
 def _scope_around(scopes: Sequence[str]) -> str:
-    """Return the nearest scope that contains all of these."""
+    """Return the lowest scope that contains all of ``scopes``."""
     parts = [scope.strip("/").split("/") for scope in set(scopes)]
     common = [each[0] for each in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
     return "/" + "/".join(common) if any(common) else ROOT

@@ -1,9 +1,7 @@
-"""The brake: while forgetting is paused in a scope, no run, event or rule forgets there.
+"""Pauses: while forgetting is paused in a scope, no run forgets there, whatever starts it.
 
-Changes by hand, forgetting on command, purges and merges of duplicates go on.
-
-A pause holds for the scope and everything below it. Plans can still be made and looked at; previews show what a run
-would do without the pause.
+A pause covers the scope and all scopes below it. Manual changes, forgetting on command, purges and merges of duplicates
+remain possible. Dry runs also remain possible; they show what a run would do without the pause.
 """
 
 import datetime as dt
@@ -23,17 +21,20 @@ from memory.models.locks import Lock, lock_wait
 from memory.policy.effective import policies_current
 from memory.predicates.binding import path_q
 
-# A pause ends within this, or is lifted.
+# The longest pause with an end. A pause without an end lasts until it is lifted.
 LONGEST = dt.timedelta(days=3660)
-# So many scopes are compared with one that does not exist.
+# The most scopes that are compared with a misspelled one to suggest the right one.
 _MOST_COMPARED = 2000
 
 
 def pauses_active(now: dt.datetime, scope: str | None = None) -> list[ForgetPause]:
-    """Return the pauses in force at ``now``, oldest first; with ``scope``, those at, above and below it. One query."""
+    """Return the pauses in force at ``now``, oldest first; with ``scope``, only those at, above and below this scope.
+    One query."""
     active = ForgetPause.objects.filter(Q(until__isnull=True) | Q(until__gt=now), lifted_at__isnull=True)
     found = list(active.order_by("created_at", "id"))
-    return [pause for pause in found if scope is None or _touches(pause, scope)]
+    return [
+        each for each in found if scope is None or scope_within(each.scope, scope) or scope_within(scope, each.scope)
+    ]
 
 
 def paused_scopes(now: dt.datetime) -> tuple[str, ...]:
@@ -44,21 +45,21 @@ def paused_scopes(now: dt.datetime) -> tuple[str, ...]:
 def pause_start(
     scope: str, *, reason: str, until: dt.datetime | None, principal: Principal, now: dt.datetime
 ) -> ForgetPause:
-    """Pause forgetting in ``scope``, and journal it.
+    """Pause forgetting in ``scope`` and journal the pause.
 
-    Raises ``ValueRefused`` without a reason or for an end in the past, ``NotVisible`` for a scope without topics and
-    policies at and below it, ``Conflict`` if it is paused there already, ``NotAllowed``.
+    Raises ``ValueRefused`` without a reason or for an end in the past, ``NotVisible`` for a scope that has neither
+    topics nor policies at or below it, ``Conflict`` if exactly this scope is already paused, and ``NotAllowed``.
     """
     principal.require("operator")
     if not reason.strip():
         raise ValueRefused("A reason is required.", code=ProblemCode.REASON_MISSING)
     if until is not None and not now < until <= now + LONGEST:
         raise ValueRefused(
-            f"until must be in the future, and within {LONGEST.days:,} days.", code=ProblemCode.INVALID_PERIOD
+            f"`until` must be in the future, at most {LONGEST.days:,} days from now.", code=ProblemCode.INVALID_PERIOD
         )
     _scope_require(scope, principal)
     with transaction.atomic():
-        # Runs are planned under this lock: a plan leaves this pause out, or was made before it and is stopped by it.
+        # Runs are planned under this lock. A later plan respects the pause, and ``run_step`` stops an earlier run.
         lock_wait(Lock.PLAN_RUN)
         now = max(now, timezone.now())
         # An expired pause is marked as lifted only when the next one starts.
@@ -78,7 +79,7 @@ def pause_start(
 
 
 def pause_lift(scope: str, *, reason: str, principal: Principal, now: dt.datetime) -> ForgetPause:
-    """Lift the pause of ``scope``, and journal it. Raises ``NotVisible`` if forgetting is not paused exactly there,
+    """Lift the pause of ``scope`` and journal that. Raises ``NotVisible`` if exactly this scope is not paused, and
     ``NotAllowed``."""
     principal.require("operator")
     with transaction.atomic():
@@ -102,8 +103,8 @@ def pause_refuse(scope: str, *, now: dt.datetime) -> None:
 
 
 def _scope_require(scope: str, principal: Principal) -> None:
-    """Raise ``NotVisible`` for a scope without topics and policies: whoever misspells it would believe that nothing is
-    forgotten. The caller's own scope needs neither."""
+    """Raise ``NotVisible`` for a scope without topics and policies, because a pause of a misspelled scope would have no
+    effect. The caller's own scope and the root are always accepted."""
     policies = policies_current().policies
     if scope in (ROOT, principal.scope) or any(scope_within(path, scope) for path in policies):
         return
@@ -112,12 +113,8 @@ def _scope_require(scope: str, principal: Principal) -> None:
     paths = Scope.objects.filter(path_q(principal.scope, "path")).order_by(Length("path"), "path")
     known = {principal.scope}
     for path in (*paths.values_list("path", flat=True)[:_MOST_COMPARED], *policies):
-        known.update(place for place in scope_ancestors(path) if principal.sees(place))
+        known.update(scope for scope in scope_ancestors(path) if principal.sees(scope))
     raise NotVisible(
         f"Scope {scope} does not exist; {nearest_hint(scope, sorted(known), noun='scopes')}.",
         code=ProblemCode.SCOPE_NOT_FOUND,
     )
-
-
-def _touches(pause: ForgetPause, scope: str) -> bool:
-    return scope_within(pause.scope, scope) or scope_within(scope, pause.scope)

@@ -30,17 +30,19 @@ from memory.notifications.outbox import occurrence_begin
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
-# The circuit breaker does not trip over fewer than this.
+# The circuit breaker never holds a run that archives or releases at most this many topics.
 ALWAYS_ALLOWED = 50
+# The counts of a run contain these names even if the number is 0.
+_ALWAYS_COUNTED = ("summarized", "detached", "archived", "restored")
 
-# Groups to compact come last, each with a place left free for the topic that is made of it. A group is never cut.
+# Groups to compact come last. Each leaves a place free for its new topic, and is planned as a whole or not at all.
 _WRITE_SQL = """
 WITH candidates AS MATERIALIZED (
     {candidates}
 ), ranked AS (
-    SELECT c.*, g.number, row_number() OVER (ORDER BY g.turn NULLS FIRST, c.score, c.topic_id) AS rank
+    SELECT c.*, g.number, row_number() OVER (ORDER BY g.position NULLS FIRST, c.score, c.topic_id) AS rank
     FROM candidates c
-    LEFT JOIN unnest(%(members)s::uuid[], %(numbers)s::int[]) WITH ORDINALITY AS g (id, number, turn)
+    LEFT JOIN unnest(%(members)s::uuid[], %(numbers)s::int[]) WITH ORDINALITY AS g (id, number, position)
       ON g.id = c.topic_id AND c.action = 'archived'
 ), placed AS (
     SELECT *, rank + coalesce(number - 1, 0) AS place,
@@ -70,19 +72,27 @@ SELECT (SELECT count(*) FROM candidates), (SELECT count(*) FROM written),
 
 
 class _Unchanged(Exception):
-    """A held run has the same plan. The new plan is rolled back with the savepoint."""
+    """A held run has the same plan. Raised to roll back the new plan with its savepoint."""
 
 
 def run_plan(
-    scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
+    scope: str,
+    *,
+    event: str,
+    dry_run: bool,
+    actor: str,
+    policies: Policies,
+    judged_at: dt.datetime,
+    now: dt.datetime,
+    held_because: str = "",
 ) -> ForgetRun:
     """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
     One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
-    limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or the circuit breaker opens, for
-    the scope or for one policy below it (a query for each policy with many topics due). If a held run has exactly the
-    same plan, that run is returned. A plan for a later time takes every day until then for an active one. Raises
-    ``Conflict`` if another run is applying in an overlapping scope.
+    limit. Unless it is a dry run, the run is held if ``held_because`` gives a reason, if the policy has mode ``review``
+    or if the circuit breaker opens, for the scope or for one policy below it (one query for each policy with many
+    topics due). If a held run of the scope has exactly the same plan, that run is returned. For a ``judged_at`` after
+    ``now``, all days between count as active. Raises ``Conflict`` if another run is applying in an overlapping scope.
     """
     if judged_at > now:
         policies = policies.projected(now)
@@ -101,7 +111,7 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        # A dry run shows what would be due without the pause; it cannot be applied before the pause is lifted.
+        # A dry run ignores pauses and shows what would be due. It cannot be applied before the pause is lifted.
         gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
@@ -109,14 +119,15 @@ def run_plan(
             return run
         try:
             with transaction.atomic():
-                _fill(run, policies, gate, held)
+                _plan_store(run, policies, gate, held, held_because)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
 
 
 def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Return whether a run would do anything: a topic is due and its gate is open. One query if nothing is due."""
+    """Return whether a run would change anything. One query if ``candidates_possible`` excludes it, otherwise up to
+    five."""
     if not candidates_possible(policies, scope, event=event, now=now):
         return False
     gate = gate_of(policies, scope, event=event, paused=paused_scopes(now))
@@ -131,7 +142,8 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
 
-def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None) -> None:
+def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None, held_because: str) -> None:
+    """Save the run and its actions, and set its status. Raises ``_Unchanged`` if ``held`` has the same plan."""
     run.save(force_insert=True)
     due, run.planned, run.counts, leaving = _actions_write(run, policies, gate)
     run.left_over = due - run.planned
@@ -139,7 +151,7 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = _hold(run, policies, leaving)
+        run.held_because = held_because or _hold_reason(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)
@@ -156,9 +168,12 @@ def _fill(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun | None
 
 
 def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, int, dict[str, int], dict[str, int]]:
-    """Store the plan. Return how many topics are due and how many are planned, the counts of the planned actions, and
-    how many due topics would be archived or released, by policy; that includes topics beyond
-    ``max_topics_for_forget_scan``, which later runs would take."""
+    """Store the actions. Return (due, planned, counts, leaving).
+
+    ``due`` is the number of topics that are due, ``planned`` the number of stored actions: at most
+    ``max_topics_for_forget_scan``, the others are left to later runs. ``counts`` are the planned actions by name.
+    ``leaving`` counts, by policy, all due topics that would be archived or released, planned or not.
+    """
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     groups = groups_find(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, most=most)
     members = [topic_id for group in groups for topic_id in group]
@@ -174,13 +189,14 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
         cursor.execute(sql, {**query.bound.values, **wanted})
         due, planned, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
-    shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
-    shown |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
-    return due, planned, shown, json.loads(leaving)
+    counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
+    counts |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
+    return due, planned, counts, json.loads(leaving)
 
 
-def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
-    """Return why the run must be approved by an operator, or an empty text."""
+def _hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
+    """Return why the run must be approved by an operator, or an empty text. Sets ``run.active`` if many topics would be
+    archived."""
     if policies.knobs(run.scope).mode == "review":
         return f"The policy of {policies.node_of(run.scope)} requires a review of every run."
     total = sum(leaving.values())
@@ -191,14 +207,14 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
-    # A mistake in the policy of a small scope hardly changes the share of a large scope around it.
+    # Each policy is checked alone, because a mistake in a small scope hardly changes the share of the whole run.
     for partition in partitions:
-        going, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
-        if len(partitions) == 1 or going <= ALWAYS_ALLOWED:
+        count, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
+        if len(partitions) == 1 or count <= ALWAYS_ALLOWED:
             continue
         active = live_count(partition.path, without=partition.without)
-        if going > share * active:
-            return _breaker_sentence(going, active, share, where=f" under the policy of {partition.policy.at}")
+        if count > share * active:
+            return _breaker_sentence(count, active, share, where=f" under the policy of {partition.policy.at}")
     return ""
 
 
@@ -235,7 +251,7 @@ def _held_replace(held: ForgetRun | None, run: ForgetRun) -> None:
 
 
 def _finish_empty(run: ForgetRun) -> None:
-    run.counts = run.counts or dict.fromkeys(("summarized", "detached", "archived", "restored"), 0)
+    run.counts = run.counts or dict.fromkeys(_ALWAYS_COUNTED, 0)
     if not run.dry_run:
         run.status = ForgetRun.Status.DONE
         run.started_at = run.finished_at = run.created_at
@@ -243,20 +259,20 @@ def _finish_empty(run: ForgetRun) -> None:
 
 
 def planner_wait() -> None:
-    """Wait until no other process plans or starts a run, and keep the lock until the transaction ends. One query."""
+    """Take the planner's lock until the transaction ends, so that no other process plans or begins a run. One query."""
     lock_wait(Lock.PLAN_RUN)
 
 
 def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> ForgetRun | None:
-    """Raise ``Conflict`` if a run is applying at, above or below ``scope``; return the held run of ``scope``, if there
-    is one. One query; needs the planner's lock."""
-    applying, held = Q(status=ForgetRun.Status.APPLYING), Q(status=ForgetRun.Status.HELD, scope=scope)
-    waiting = None
-    for other in ForgetRun.objects.filter(applying | held):
+    """Raise ``Conflict`` if a run other than ``but`` is applying at, above or below ``scope``. Return the held run of
+    ``scope``, or None. One query; needs the planner's lock."""
+    held = None
+    wanted = Q(status=ForgetRun.Status.APPLYING) | Q(status=ForgetRun.Status.HELD, scope=scope)
+    for other in ForgetRun.objects.filter(wanted):
         if other.status == ForgetRun.Status.HELD:
-            waiting = other
+            held = other
         elif other.id != but and (scope_within(other.scope, scope) or scope_within(scope, other.scope)):
             raise Conflict(
                 f"Run {other.id} is applying in {other.scope}. Wait until it is done.", code=ProblemCode.RUN_AT_WORK
             )
-    return waiting
+    return held

@@ -20,27 +20,27 @@ from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 
-# Skipped topics listed by name; all of them are counted.
+# The most skipped topics that are listed by name. All skipped topics are counted.
 NAMED = 50
 
-# Topics that differ in the same way have the same reason, so that one of each group is enough.
+# Topics that differ in the same way have the same reason, so one example of each group is read.
 _GROUPS_SQL = """
 WITH compared AS (
-    SELECT a.action, a.{side} AS said, s.state, {same} AS same, a.changes->'group' AS number
+    SELECT a.action, a.{side} AS stored, s.state, {same} AS same, a.changes->'group' AS number
     FROM memory_forgetaction a
     JOIN (SELECT t.id, {state} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
       ON s.id = a.topic_id
     WHERE a.run_id = %(run)s AND a.state = %(state)s
 )
 SELECT same, CASE WHEN same THEN action END, d.keys, d.status, alone, count(*), count(DISTINCT number),
-       (array_agg(said))[1], (array_agg(state))[1]
+       (array_agg(stored))[1], (array_agg(state))[1]
 FROM (
     SELECT *, same AND {planned} AND number IS NOT NULL
               AND count(*) FILTER (WHERE same) OVER (PARTITION BY number) < {least} AS alone
     FROM compared
 ) c CROSS JOIN LATERAL (
     SELECT CASE WHEN NOT same THEN ARRAY(
-        SELECT e.key FROM jsonb_each(said) e WHERE e.value IS DISTINCT FROM state->e.key ORDER BY e.key) END AS keys,
+        SELECT e.key FROM jsonb_each(stored) e WHERE e.value IS DISTINCT FROM state->e.key ORDER BY e.key) END AS keys,
     CASE WHEN NOT same THEN jsonb_build_array(state->'rung', state->'pinned', state->>'released_at' IS NULL) END
         AS status
 ) d
@@ -57,8 +57,9 @@ ORDER BY a.place LIMIT %(most)s
 
 
 class _Group(NamedTuple):
-    """A row of ``_GROUPS_SQL``: a number of ``topics`` that are as the run left them, or differ in the same way.
-    ``said`` and ``present`` are the states of one of them, as JSON."""
+    """A row of ``_GROUPS_SQL``: the number of ``topics`` that are unchanged (``same``) or that differ in the same way.
+    ``stored`` and ``present`` are the states of one of these topics, as JSON. ``alone`` means that too few topics of
+    the group to compact are unchanged."""
 
     same: bool
     action: str | None
@@ -67,14 +68,18 @@ class _Group(NamedTuple):
     alone: bool
     topics: int
     groups: int
-    said: str
+    stored: str
     present: str
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``touched`` topics would be changed, counted by action in ``by_action``. ``left`` topics have changed meanwhile,
-    with ``reasons`` and their counts; ``named`` lists the first of them. ``hindrance`` is why nothing can be done."""
+    """The outcome that an action on a run would have.
+
+    ``touched`` topics would be changed; ``by_action`` counts them by action. ``left`` topics would be skipped, because
+    they have changed meanwhile; ``reasons`` counts them by reason, and ``named`` lists the first ones. ``hindrance`` is
+    the reason if the action would be refused.
+    """
 
     touched: int
     by_action: dict[str, int]
@@ -88,8 +93,8 @@ class Preview:
 def apply_preview(run: ForgetRun) -> Preview:
     """Return what applying the plan of a dry run would do. About six queries.
 
-    A plan with a changed topic is not applied at all. A plan that the circuit breaker would have held, if it were a
-    scheduled run, has a warning, because applying a dry run is not held.
+    A plan with a changed topic is not applied at all. The circuit breaker does not hold dry runs that are applied, so
+    the preview has a warning if it would have held a scheduled run with this plan.
     """
     found = plan_compare(run)
     hindrance = _hindrance(run, ForgetRun.Status.PLANNED, "applied")
@@ -111,7 +116,7 @@ def approve_preview(run: ForgetRun) -> Preview:
 
 def undo_preview(run: ForgetRun) -> Preview:
     """Return what undoing a run would do: topics that have not changed since the run are restored, the others are
-    skipped. At most two queries; of a merge, about thirty."""
+    skipped. At most two queries, about thirty for a merge."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
         return Preview(0, {}, hindrance=f"This run is {run.status}. Only a run that is done or failed can be undone.")
     if not run.applied:
@@ -131,11 +136,11 @@ def plan_preview(run: ForgetRun) -> Preview | None:
 
 
 def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
-    """Raise ``Conflict`` if a plan cannot begin.
+    """Raise ``Conflict`` if the plan of a run cannot be applied or approved now.
 
-    Reasons: forgetting is paused there, the run has another status or was planned for another time, another run is at
-    work there, or the policy has another version by now. At most four queries. Whether topics of the plan have changed
-    is not checked here. The answer holds for as long as the planner's lock is held.
+    Reasons: the run has another status or was planned for another time, forgetting is paused there, another run is
+    applying there, or the policy has another version by now. Changed topics are not checked. At most four queries. The
+    result remains true while the caller has the planner's lock.
     """
     if run.status != status:
         raise Conflict(
@@ -143,7 +148,8 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
         )
     if run.judged_at != run.created_at:
         raise Conflict(
-            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
+            f"Run {run.id} shows what would be due on {run.judged_at:%Y-%m-%d %H:%M}, so it cannot be {verb}. Plan a "
+            "run without `now`.",
             code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
         )
     pause_refuse(run.scope, now=timezone.now())
@@ -155,7 +161,7 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
 
 
 def plan_compare(run: ForgetRun) -> Preview:
-    """Return which topics of a plan are as they were when it was made, and which have changed. At most two queries."""
+    """Return which topics of a plan are unchanged since it was made, and which have changed. At most two queries."""
     return _compared(run, planned=True)
 
 
@@ -179,7 +185,7 @@ def _merge_undo_preview(run: ForgetRun) -> Preview:
 
 
 def _compared(run: ForgetRun, *, planned: bool) -> Preview:
-    """Return which planned topics can still be changed, or which changed ones can be changed back."""
+    """Return for which actions the topic is unchanged: since the plan if ``planned``, otherwise since the run."""
     state, side = ("planned", "before") if planned else ("applied", "after")
     same = same_state_sql("s.state", "a.before") if planned else undone_state_sql("s.state", "a")
     parts = {"state": STATE, "side": side}
@@ -195,18 +201,18 @@ def _compared(run: ForgetRun, *, planned: bool) -> Preview:
                 if planned and each.groups:
                     by_action[COMPACTED] = by_action.get(COMPACTED, 0) + each.groups
             else:
-                words = TOO_FEW if each.alone else drift_words(json.loads(each.said), json.loads(each.present))
+                words = TOO_FEW if each.alone else drift_words(json.loads(each.stored), json.loads(each.present))
                 reasons[words] = reasons.get(words, 0) + each.topics
         if reasons:
             cursor.execute(_NAMED_SQL.format(same=same, **parts), wanted)
             named = [
-                {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(said), json.loads(present))}
-                for topic_id, title, said, present in cursor.fetchall()
+                {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(stored), json.loads(present))}
+                for topic_id, title, stored, present in cursor.fetchall()
             ]
     most_frequent = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
-    # A compacted topic is made of others, which count.
-    touched = _sum(by_action) - by_action.get(COMPACTED, 0)
-    return Preview(touched, by_action, _sum(reasons), most_frequent, named)
+    # The topics made by compaction are not counted, because their sources are.
+    touched = sum(by_action.values()) - by_action.get(COMPACTED, 0)
+    return Preview(touched, by_action, sum(reasons.values()), most_frequent, named)
 
 
 def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
@@ -226,7 +232,3 @@ def _share_warning(run: ForgetRun, leaving: int) -> str:
         f"This plan removes {leaving:,} of {active:,} live topics ({leaving / active:.0%}) from retrieval. A "
         f"scheduled run over {share:.0%} (max_archive_share) would wait for approval; this plan will not."
     )
-
-
-def _sum(counts: dict[str, int]) -> int:
-    return sum(counts.values())

@@ -19,9 +19,9 @@ from memory.models import ForgetAction, ForgetRun, Rung
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 
-# Held runs that are listed by name.
+# The most held runs that are listed by name.
 HELD_NAMED = 5
-# Runs that are searched for the versions used before; a partition that all of them left out counts as new.
+# The number of earlier runs in which ``versions_before`` looks. A policy that none of these used counts as new.
 EARLIER_RUNS = 50
 
 
@@ -46,10 +46,10 @@ class ActionOut(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list shows; None stands for all. ``scope`` is canonical and includes what is below.
+    """Which runs a list shows; None means all. ``scope`` is canonical and includes the scopes below it.
 
-    Manual changes and merges of duplicates are listed only if ``event`` names them. ``replaced`` separates held runs
-    that were replaced by a new plan, which have the status failed, from runs that failed.
+    Manual changes and merges of duplicates are listed only if ``event`` names them. A held run that was replaced by a
+    new plan has the status failed; ``replaced`` chooses only these runs, or excludes them.
     """
 
     scope: str
@@ -63,7 +63,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class ActionFilter:
-    """Which actions of a run a list shows; None stands for all."""
+    """Which actions of a run a list shows; None means all."""
 
     action: str | None = None
     state: str | None = None
@@ -78,30 +78,30 @@ class ActionCounts:
 
 
 def runs_list(wanted: RunFilter, *, cursor: str | None, limit: int) -> tuple[list[ForgetRun], str | None]:
-    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
+    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
+    cursor."""
     return newest_page(_runs(wanted), cursor=cursor, limit=limit)
 
 
 def runs_count(wanted: RunFilter, *, at_most: int) -> int:
-    """Return how many runs there are, ``at_most`` + 1 if there are more than that. One query."""
+    """Return the number of runs, or ``at_most`` + 1 if there are more than ``at_most``. One query."""
     return _runs(wanted)[: at_most + 1].count()
 
 
 def runs_held() -> tuple[list[ForgetRun], int]:
-    """Return the newest held runs, and how many are held in total. One query, by the index of open runs; a scope has at
-    most one held run."""
+    """Return (the newest held runs, the number of all held runs). One query, which uses the index of open runs."""
     held = list(ForgetRun.objects.filter(status=ForgetRun.Status.HELD).order_by("-created_at", "-id"))
     return held[:HELD_NAMED], len(held)
 
 
 def runs_scheduled_last(scopes: Sequence[str]) -> dict[str, ForgetRun]:
-    """Return the last scheduled run over each of these scopes, where there was one. One query."""
+    """Return the last scheduled run over each of these scopes; scopes without such a run are left out. One query."""
     rows = ForgetRun.objects.filter(event="cron", dry_run=False, scope__in=scopes)
     return {run.scope: run for run in rows.order_by("scope", "-created_at").distinct("scope")}
 
 
 def run_as_json(run: ForgetRun) -> dict[str, Any]:
-    """Return a run as lists and exports show it. No query."""
+    """Return a run as lists and exports show it."""
     policy = run_policy(run)
     return {
         "run_id": str(run.pk),
@@ -135,8 +135,7 @@ def run_as_json(run: ForgetRun) -> dict[str, Any]:
 def versions_before(run: ForgetRun) -> dict[str, int]:
     """Return the policy versions that were last used before this run, by path. One query.
 
-    Runs that changed something count, over the scope of the run or over one above it: a policy that such a run used is
-    not new.
+    The function looks at runs that changed something, over the scope of this run or over a scope above it.
     """
     earlier = ForgetRun.objects.filter(scope__in=scope_ancestors(run.scope), created_at__lt=run.created_at)
     earlier = earlier.filter(applied__gt=0).exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")
@@ -147,7 +146,7 @@ def versions_before(run: ForgetRun) -> dict[str, int]:
 
 
 def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
-    """Return how many actions of a run there are, by action and by state. One query."""
+    """Return the number of actions of a run, by action and by state. One query."""
     by_action: dict[str, int] = {}
     by_state: dict[str, int] = {}
     rows = ForgetAction.objects.filter(run=run_id).values_list("action", "state").annotate(times=Count("id"))
@@ -189,7 +188,8 @@ def run_actions_worded(
 
 
 def run_actions_count(run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many actions of a run there are, ``at_most`` + 1 if more. Two queries. Raises ``NotVisible``."""
+    """Return the number of actions of a run, or ``at_most`` + 1 if there are more than ``at_most``. Two queries. Raises
+    ``NotVisible``."""
     run = run_get(run_id, principal=principal)
     return _actions(run.pk, wanted)[: at_most + 1].count()
 

@@ -6,7 +6,8 @@ from typing import Any
 from memory.core.scopes import scope_within
 from memory.models import ForgetRun
 
-_EVENTS = {
+# The label of the runs that an event starts.
+EVENT_WORDS = {
     "cron": "Scheduled run",
     "memory_pressure": "Run under memory pressure",
     "manual": "Manual run",
@@ -43,7 +44,7 @@ _THRESHOLDS = {
 
 def event_words(event: str) -> str:
     """Return the label of the runs that an event starts."""
-    return _EVENTS.get(event, f"Run on {event.replace('_', ' ')}")
+    return EVENT_WORDS.get(event, f"Run on {event.replace('_', ' ')}")
 
 
 def run_status(run: ForgetRun) -> str:
@@ -61,10 +62,11 @@ def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
 def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
     """Return the result or present state of a run as a sentence. ``states`` counts its actions by state, if known."""
     status = run_status(run)
+    gate = f" {run.gate}" if run.gate else ""
     if status == "planned":
-        return f"{_plan(run)}{_left_alone(run)}" if run.planned else f"Nothing to do. {run.gate or 'No topic is due.'}"
+        return f"{_plan(run)}{gate}" if run.planned else f"Nothing to do. {run.gate or 'No topic is due.'}"
     if status == "held":
-        return f"Waits for approval. {_plan(run)}{_left_alone(run)}"
+        return f"Waits for approval. {_plan(run)}{gate}"
     if status == "applying":
         return f"Applying: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
     if status == "replaced":
@@ -76,16 +78,12 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
     did = counts_sentences(run.counts, done=True)
-    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}{_left_alone(run)}"
-
-
-def _left_alone(run: ForgetRun) -> str:
-    """Return which scopes the soft limit kept out of a run that does something elsewhere."""
-    return f" {run.gate}" if run.gate else ""
+    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}{gate}"
 
 
 def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
-    """Return what an undo did: topics restored, and topics left because they have changed since, with the reasons."""
+    """Return what an undo did: how many topics were restored, how many were skipped because they have changed since the
+    run, and the reasons."""
     done = f"Undone: {_topics(restored)} {'was' if restored == 1 else 'were'} restored."
     if not left:
         return done
@@ -94,14 +92,15 @@ def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
 
 
 def run_policy(run: ForgetRun) -> tuple[str, int] | None:
-    """Return path and version of the policy that was in force at the scope of a run, None for the defaults."""
+    """Return the path and the version of the policy that was in force at the scope of a run. None means that the
+    defaults were in force."""
     above = [path for path in run.policy_versions if scope_within(run.scope, path)]
     nearest = max(above, key=len, default=None)
     return None if nearest is None else (nearest, int(run.policy_versions[nearest]))
 
 
 def run_took(run: ForgetRun) -> str:
-    """Return how long a run took; "at once" for less than a second, empty if unknown."""
+    """Return how long a run took: "at once" for less than a second, an empty text if that is unknown."""
     if run.started_at is None or run.finished_at is None:
         return ""
     seconds = (run.finished_at - run.started_at).total_seconds()
@@ -118,7 +117,7 @@ def state_words(state: str) -> str:
 
 
 def why_words(why: Mapping[str, Any], action: str) -> str:
-    """Return why a run acts on a topic, without the score itself."""
+    """Return why a run acts on a topic, as a sentence without the score."""
     if why.get("by") == "revise":
         return why.get("reason") or "It was a duplicate."
     if why.get("by") == "hand":
@@ -135,8 +134,8 @@ def why_words(why: Mapping[str, Any], action: str) -> str:
 
 
 def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    places = {name: place for place, name in enumerate(_VERBS)}
-    return sorted(counts.items(), key=lambda each: places.get(each[0], len(places)))
+    order = {name: position for position, name in enumerate(_VERBS)}
+    return sorted(counts.items(), key=lambda each: order.get(each[0], len(order)))
 
 
 def _plan(run: ForgetRun) -> str:

@@ -3,7 +3,6 @@
 import datetime as dt
 import time
 import uuid
-from typing import Any
 
 from django.db import transaction
 
@@ -21,7 +20,7 @@ from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.notifications.outbox import occurrence_note
 from memory.policy.effective import policies_current
 
-# Seconds that a request spends on a run; the worker does the remainder.
+# Seconds that a request spends on a run. The worker does the remainder.
 REQUEST_SECONDS = 8.0
 
 
@@ -33,13 +32,14 @@ def run_start(
     principal: Principal,
     now: dt.datetime,
     judged_at: dt.datetime | None = None,
+    held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With ``held_because``, it is held.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
-    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without
-    a dry run, ``Conflict`` if another run is applying there.
+    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
+    run, and ``Conflict`` if another run is applying there.
     """
     principal.require("operator")
     if event not in EVENTS:
@@ -59,6 +59,7 @@ def run_start(
         policies=policies_current(),
         judged_at=judged_at or now,
         now=now,
+        held_because=held_because,
     )
     if run.status == ForgetRun.Status.APPLYING:
         return run_work(run.id, now=now, seconds=REQUEST_SECONDS, enqueue=enqueue)
@@ -66,11 +67,11 @@ def run_start(
 
 
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: Enqueue | None = None) -> ForgetRun:
-    """Apply batches of a run until it is done or ``seconds`` have passed, and return it. A pending question to a
-    language model may exceed the limit.
+    """Apply batches of a run until it is done or ``seconds`` have passed, and return the run. A pending question to a
+    language model may exceed the limit. With ``enqueue``, an unfinished run is enqueued.
 
     Safe to call from several processes at once, and again after a kill at any time. A step that fails is retried at the
-    next call; if it fails there with the same count of applied actions, the run has failed, and can be undone.
+    next call. If the step then fails in the same way at the same action, the run has failed and can be undone.
     """
     until = time.monotonic() + seconds
     more = True
@@ -106,7 +107,7 @@ def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> No
 
 
 def runs_open() -> list[uuid.UUID]:
-    """Return the runs that are applying, oldest first, which a worker continues. One query."""
+    """Return the runs that are applying, oldest first. One query."""
     return list(
         ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).order_by("created_at").values_list("id", flat=True)
     )
@@ -121,10 +122,10 @@ def run_apply(
     enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
-    """Apply the plan of a dry run without changes.
+    """Apply the plan of a dry run exactly as it was shown.
 
-    Raises ``Conflict`` if the plan was judged for another time, the policy has a new version, a topic of the plan has
-    changed, or another run is applying there; ``NotVisible`` and ``NotAllowed``.
+    Raises ``Conflict`` as ``begin_refuse`` does and if a topic of the plan has changed, ``NotVisible`` and
+    ``NotAllowed``.
     """
     return _begin(
         run_id,
@@ -150,7 +151,7 @@ def run_approve(
 ) -> ForgetRun:
     """Approve and apply a held run. Topics that have changed since the plan are skipped and listed.
 
-    Raises ``Conflict`` if it is not held, the policy has a new version, or another run is applying there.
+    Raises ``Conflict`` as ``begin_refuse`` does, ``NotVisible`` and ``NotAllowed``.
     """
     return _begin(
         run_id,
@@ -173,7 +174,7 @@ def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.da
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
-    """Return one run. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
+    """Return one run. One query. Raises ``NotVisible`` if the scope of the run is outside the caller's scope."""
     run = ForgetRun.objects.filter(pk=run_id).first()
     if run is None or not principal.sees(run.scope):
         raise NotVisible(f"Run {run_id} does not exist.", code=ProblemCode.RUN_NOT_FOUND)
@@ -202,7 +203,14 @@ def _begin(
             _drift_refuse(run)
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])
-        _audit(run, f"run_{verb}", principal, reason, now, {"counts": run.counts})
+        AuditEvent.objects.create(
+            at=now,
+            actor=principal.actor,
+            action=f"run_{verb}",
+            scope=run.scope,
+            reason=reason,
+            after={"run": str(run.id), "counts": run.counts},
+        )
     return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
@@ -215,19 +223,6 @@ def _drift_refuse(run: ForgetRun) -> None:
             f"Topic {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
             code=ProblemCode.RUN_OUTDATED,
         )
-
-
-def _audit(
-    run: ForgetRun, action: str, principal: Principal, reason: str, now: dt.datetime, after: dict[str, Any]
-) -> None:
-    AuditEvent.objects.create(
-        at=now,
-        actor=principal.actor,
-        action=action,
-        scope=run.scope,
-        reason=reason,
-        after={"run": str(run.id), **after},
-    )
 
 
 def run_results(run: ForgetRun) -> list[str]:

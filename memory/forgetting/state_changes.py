@@ -1,7 +1,7 @@
-"""The statements that change the state of topics, on lists of topics that the caller has locked.
+"""The statements that change the state of topics. The caller has locked the topics.
 
-``rung`` is stored on Topic and copied to Vitality; ``live`` on Vitality, TopicVector and TopicDocument follows from it.
-Manual actions, runs and undo share these statements, so that all copies always agree. The caller writes the journal, in
+``rung`` is stored on Topic and copied to Vitality. ``live`` is stored on Vitality, TopicVector and TopicDocument.
+Manual actions, runs and undo share these statements, so that all copies always agree. The caller writes the journal in
 the same transaction.
 """
 
@@ -30,8 +30,8 @@ _RUNG_SQL = """
 UPDATE {table} x SET rung = d.rung{more}
 FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
 """
-# Below the first rung the indexed floor is the fade key itself, because the index must also find topics that rise. The
-# rung is in the same index, so this adds no cost.
+# Below the first rung the indexed floor must be the fade key itself, because the index must also find topics that rise.
+# The rung is in the same index, so the additional assignment costs nothing.
 _RUNGS = (
     _RUNG_SQL.format(table="memory_topic", key="id", more=""),
     _RUNG_SQL.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
@@ -43,7 +43,7 @@ _LIVE = (
     "UPDATE memory_topicdocument SET live = %(live)s, uncounted = true WHERE topic_id = ANY(%(ids)s)",
 )
 
-# Multiplying the salience at the last reinforcement multiplies it at all times, and keeps the time of the last use.
+# The salience at the last use is multiplied. This multiplies the present salience, and keeps the time of the last use.
 _LESS = faded_sql("v.salience", "d.factor")
 _LESS_KEY = fade_key_sql(_LESS, counted=counted_sql("v"), half_life="v.half_life")
 _ARCHIVE_SQL = f"""
@@ -89,9 +89,9 @@ WHERE f.topic_id = d.id AND NOT f.detached
 
 _ATTACH_SQL = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"
 
-# The summaries in force are withdrawn, and the revisions they covered become warm again, up to max_field_history.
+# The summaries in force are withdrawn. The revisions that they covered become warm again, up to max_field_history.
 _UNFOLD_SQL = """
-WITH put_aside AS (
+WITH withdrawn AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
     FROM memory_field f
     WHERE f.id = s.field_id AND f.topic_id = ANY(%(ids)s) AND s.withdrawn_at IS NULL
@@ -101,31 +101,31 @@ WITH put_aside AS (
     SET cold_through = least(f.cold_through, greatest(p.since - 1, f.last_seq - p.most, 0))
     FROM (
         SELECT a.field_id, min(a.from_seq) AS since, min(d.most) AS most
-        FROM put_aside a JOIN unnest(%(ids)s::uuid[], %(most)s::int[]) AS d (id, most) ON d.id = a.topic_id
+        FROM withdrawn a JOIN unnest(%(ids)s::uuid[], %(most)s::int[]) AS d (id, most) ON d.id = a.topic_id
         GROUP BY a.field_id
     ) p
     WHERE f.id = p.field_id
 )
-SELECT topic_id, array_agg(id ORDER BY id) FROM put_aside GROUP BY topic_id
+SELECT topic_id, array_agg(id ORDER BY id) FROM withdrawn GROUP BY topic_id
 """
 
 
 def rungs_set(cursor: CursorWrapper, rungs: dict[uuid.UUID, int]) -> None:
-    """Set the rung of topics among the active, summarized and detached ones. Two statements."""
+    """Move topics between the rungs above the archive. Two statements."""
     if rungs:
         for statement in _RUNGS:
             cursor.execute(statement, {"ids": list(rungs), "rungs": list(rungs.values())})
 
 
 def live_set(cursor: CursorWrapper, ids: Ids, *, live: bool) -> None:
-    """Take topics out of retrieval, or back in. Three statements."""
+    """Make topics findable or not. Three statements."""
     if ids:
         for statement in _LIVE:
             cursor.execute(statement, {"ids": list(ids), "live": live})
 
 
 def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
-    """Archive topics; the salience of each is multiplied with its factor. Five statements."""
+    """Archive topics, and multiply the salience of each by its factor. Five statements."""
     if not factors:
         return
     ids = list(factors)
@@ -152,9 +152,9 @@ def revive(
 ) -> dict[uuid.UUID, list[int]]:
     """Restore archived or released topics to the first rung, with all fields. Nine statements.
 
-    Returns the ids of the withdrawn summaries, by topic. The salience of each topic is divided by its factor, which
-    reverses archiving, and is at least ``least``; its decay starts anew at ``now``. ``most`` is the number of revisions
-    that may be warm, by topic.
+    Return the ids of the withdrawn summaries, by topic. The salience of each topic is divided by its factor, which
+    reverses archiving, and raised to at least ``least``. The decay starts anew at ``now``. ``most`` is the number of
+    revisions of a field that may be warm, by topic.
     """
     if not factors:
         return {}
@@ -170,7 +170,8 @@ def revive(
 def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]], *, by_agent: bool = False) -> None:
     """Pin or unpin topics, each with its reason. One statement.
 
-    A pin of an agent does not take the place of one by an operator or a rule, which no agent may end.
+    If an agent pins a topic that an operator or a rule has pinned, the pin still counts as theirs, and no agent may end
+    it.
     """
     if pins:
         wanted: dict[str, Any] = {
@@ -183,7 +184,7 @@ def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]], *, 
 
 
 def fields_detach(cursor: CursorWrapper, thetas: dict[uuid.UUID, float], *, now: dt.datetime) -> None:
-    """Detach the fields of topics whose own salience is below the threshold of the topic. One statement."""
+    """Detach the fields of these topics whose salience is below the threshold given for the topic. One statement."""
     if thetas:
         cursor.execute(_DETACH_SQL, {"ids": list(thetas), "thetas": list(thetas.values()), "now": now})
 
@@ -195,7 +196,7 @@ def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
 
 
 def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
-    """Make summarized revisions warm again, up to ``most`` per field of each topic; return the ids of the withdrawn
+    """Make summarized revisions warm again, up to ``most`` revisions per field. Return the ids of the withdrawn
     summaries, by topic. One statement."""
     if not most:
         return {}

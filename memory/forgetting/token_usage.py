@@ -1,4 +1,4 @@
-"""Token gauges: how many tokens of a model's context each tier of a scope would need, and its budget."""
+"""Token gauges: how many tokens each tier of a scope would take in the context of a model, and the tier's budget."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from memory.models import Rung
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# English prose has about four tokens per three words, and the search document stores its number of words. An estimate
-# is enough, because agents use models with different tokenizers.
+# English prose has about four tokens per three words. An estimate is enough, because agents use models with different
+# tokenizers.
 TOKENS_PER_WORD = 4 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One tier: estimated tokens, and the budget or None."""
+    """The estimated tokens of one tier, and its budget or None."""
 
     tier: str
     tokens: int
@@ -23,7 +23,7 @@ class Gauge:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the tier holds more than its budget."""
+        """Whether the tier has more tokens than its budget."""
         return self.budget is not None and self.tokens > self.budget
 
 
@@ -40,7 +40,8 @@ TIERS = ("identity", "critical", "active", "historical", "archive")
 def token_gauges(policies: Policies, scope: str) -> list[Gauge]:
     """Return the gauges of ``scope``, one per tier. One query, which reads the whole scope.
 
-    Critical are pinned topics, historical those summarized or detached. Released and merged topics are in no tier.
+    Pinned topics are critical; summarized and detached topics are historical. Released and merged topics are in no
+    tier.
     """
     bound = Bound()
     within = scope_sql("v.scope_id", scope, bound.bind)

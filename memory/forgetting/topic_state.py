@@ -1,6 +1,6 @@
-"""The state of a topic for forgetting, stored before and after each change and compared to find later changes."""
+"""The state of a topic as actions store it, before and after each change. Comparing states shows later changes."""
 
-# Every column that a run may change, and those that show a change by another writer.
+# Every column that a run may change, and the columns that show a change by another writer.
 STATE = """jsonb_build_object(
     'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
     'idle_before', v.idle_before, 'wall', v.wall, 'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
@@ -9,48 +9,48 @@ STATE = """jsonb_build_object(
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
     'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
-# The rows of these topics, locked in the order of their ids; earlier commits of other writers are seen.
+# Locks the rows of these topics in the order of their ids, and reads them as they are after waiting for the locks.
 HELD = f"""held AS MATERIALIZED (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
 )"""
 
-# The states of fields, stored before and after a topic moves between rungs above the archive.
+# The states of the fields, which are stored before and after a topic moves between rungs above the archive.
 FIELDS = """
 SELECT f.topic_id, jsonb_object_agg(f.id, jsonb_build_array(f.cold_through, f.detached)) AS fields
 FROM memory_field f WHERE f.topic_id = ANY(%(topics)s) GROUP BY f.topic_id
 """
 
-# The names under which the action ``a`` is counted: its own, and its further changes under other names.
+# The names under which the action ``a`` is counted: its own name, and the names of its additional changes.
 COUNTED = """unnest(ARRAY[
     a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,
     CASE WHEN a.changes ? 'pinned' AND a.action NOT IN ('pinned', 'unpinned')
          THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
 ])"""
 
-# Not compared: a new half-life or clock changes the keys of every row and shows in the policy's version; ``fields`` is
-# added by the run itself.
+# These members are not compared. A new half-life or clock changes the keys of every row, and the version of the policy
+# already shows this change. The run itself adds ``fields``.
 _KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "pinned_by_agent")
 
 
 def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
     """Return the condition that two states are equal, except for the fade keys.
 
-    Without ``text``, the text of the topic may have changed, because undo restores the state and keeps the text.
+    Without ``text``, a later change of the text does not matter.
     """
     left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
 def undone_state_sql(state: str, action: str) -> str:
-    """Return the condition that a topic is in a state that undo takes back. A later change of its text is kept, so it
-    hinders only the undo of a compacted topic, which would hide it."""
+    """Return the condition that undo can restore a topic. Undo keeps a later change of the text, so such a change
+    prevents only the undo of a topic made by compaction, which would release the topic with its new text."""
     written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
     return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
 
 
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
-    """Return what changed between two states of a topic, as a sentence, for skipped actions and conflicts of undo."""
+    """Return as a sentence what changed between two states of a topic."""
     if before.get("released_at") != now.get("released_at"):
         return "It was released since." if now.get("released_at") else "Its release was undone since."
     if before.get("merged_into") != now.get("merged_into"):

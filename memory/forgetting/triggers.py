@@ -1,7 +1,7 @@
-"""Wake-ups: events in a scope start a run if anything is due. Only the worker answers them, never a request.
+"""Wake-ups: an event in a scope starts a run if anything is due. Only the worker answers wake-ups, never a request.
 
-An event leaves one wake-up per scope and kind of event. The worker groups them by the policy that governs each scope
-and checks that policy's partition once, even if a thousand users below it wrote something.
+There is at most one wake-up per scope and kind of event. The worker groups the wake-ups by the policy that governs each
+scope, and checks the partition of that policy once.
 """
 
 import datetime as dt
@@ -27,16 +27,15 @@ from memory.policy.snapshot import Policies
 
 logger = structlog.get_logger(__name__)
 
-# In this order: memory pressure first, since the soft limit does not gate it.
+# The order in which events are answered. Memory pressure comes first, because the soft limit does not gate it.
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
-
 
 # The rows are not locked, so that writers in these scopes need not wait until the runs are planned.
 _HAPPENED_SQL = """
 SELECT w.id, w.times, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id ORDER BY w.id
 """
 
-# A wake-up that was renewed meanwhile has another ``times`` and stays, as does one that is locked by a writer.
+# A wake-up stays if its event happened again, which changes ``times``, or if a writer has locked it.
 _ANSWERED_SQL = """
 WITH answered AS MATERIALIZED (
     SELECT w.id FROM memory_wakeup w
@@ -53,9 +52,9 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
-    """Store a wake-up for ``event`` in ``scope``, which the worker answers. At most three queries.
+    """Store a wake-up for ``event`` in ``scope``. At most three queries.
 
-    Raises ``ValueRefused`` for an event that cannot be raised by hand.
+    Raises ``ValueRefused`` for any event but ``memory_pressure``.
     """
     if event != "memory_pressure":
         raise ValueRefused(
@@ -67,12 +66,13 @@ def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
 
 
 def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
-    """Answer the pending wake-ups with runs where something is due. Returns the number of runs planned.
+    """Answer the pending wake-ups with runs where something is due. Return the number of planned runs.
 
-    Each partition has its own transaction, and its wake-ups are deleted in the commit that plans its run: a kill loses
-    none, no two workers answer the same one, and a failure in one partition does not affect the others. If another run
-    is active there, the wake-ups stay until it is done. A partition with nothing due costs a few queries. Runs that are
-    still applying come first; ``seconds`` is the time for all runs together, and unfinished runs stay applying.
+    Unfinished runs are continued first. Each partition then has its own transaction, which plans its run and deletes
+    its wake-ups. A kill therefore loses no wake-up, two workers never answer the same one, and a failure in one
+    partition does not affect the others. If another run is applying there, the wake-ups stay until it is done. A
+    partition with nothing due costs a few queries. ``seconds`` is the time for all runs together; what they do not
+    finish is done by a later call.
     """
     until = time.monotonic() + seconds
     for run_id in runs_open():
@@ -89,7 +89,7 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
         try:
             run = _answer(scope, wake_ups, policies, now)
         except Conflict as problem:
-            # The active run may have been planned before these events, or for a smaller scope.
+            # The wake-ups stay, because the other run may have been planned before these events or for a smaller scope.
             logger.info("wake_up_left", scope=scope, why=problem.sentence)
             continue
         except DatabaseError as problem:
@@ -102,7 +102,7 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
 
 
 class _WakeUp(NamedTuple):
-    """A wake-up as it was read. A changed ``times`` means that the event happened again since."""
+    """A wake-up as it was read. If ``times`` changes later, the event happened again."""
 
     id: int
     times: int
@@ -111,7 +111,8 @@ class _WakeUp(NamedTuple):
 
 
 def _answer(scope: str, wake_ups: list[_WakeUp], policies: Policies, now: dt.datetime) -> ForgetRun | None:
-    """Plan the run for ``scope`` and delete the wake-ups. Returns None if nothing is due."""
+    """Plan the run for ``scope`` and delete the wake-ups. Return None if nothing is due or another worker is
+    answering."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.ANSWER_WAKE_UPS):
             return None
@@ -124,7 +125,7 @@ def _answer(scope: str, wake_ups: list[_WakeUp], policies: Policies, now: dt.dat
         for event in (event for event in _ORDER if event in events):
             run = _plan_one(scope, event, policies, now)
             if run is not None:
-                # Two runs over the same topics would conflict; what this one leaves is done at the next event.
+                # A second run over the same topics would conflict. What this run leaves is done at the next event.
                 break
         cursor.execute(_ANSWERED_SQL, {"ids": [w.id for w in wake_ups], "times": [w.times for w in wake_ups]})
         return run
@@ -139,29 +140,26 @@ def _work(run_id: uuid.UUID, *, now: dt.datetime, until: float) -> None:
 
 
 def _run_scope(path: str, event: str, policies: Policies) -> str:
-    """Return the scope to check after ``event`` happened at ``path``.
-
-    Memory pressure is reported for one scope by a caller of that scope, so only that scope is checked. For any other
-    event it is the scope of the governing policy.
-    """
+    """Return the scope to check after ``event`` happened at ``path``: the scope of the governing policy. Memory
+    pressure is reported for exactly one scope, so only that scope is checked."""
     return path if event == "memory_pressure" else policies.node_of(path)
 
 
 def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> ForgetRun | None:
     if not run_is_due(policies, node, event=event, now=now):
         return None
-    waiting = ForgetRun.objects.filter(scope=node, status=ForgetRun.Status.HELD).first()
-    if waiting is not None and waiting.policy_versions == policies.versions_touching(node):
-        # A plan for this scope is held for an operator. The schedule replans it once a day; events need not.
+    held = ForgetRun.objects.filter(scope=node, status=ForgetRun.Status.HELD).first()
+    if held is not None and held.policy_versions == policies.versions_touching(node):
+        # A plan for this scope already waits for an operator. The schedule renews it; events need not.
         return None
     with transaction.atomic():
         return run_plan(node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now)
 
 
 def scheduled_run(scope: str, *, now: dt.datetime, seconds: float) -> ForgetRun | None:
-    """Make the scheduled run over ``scope``, which is recorded even if nothing is due.
+    """Plan and apply the scheduled run over ``scope``, and return it. The run is recorded even if nothing is due.
 
-    Returns None if the mode is off, or if another run is active there.
+    Return None if the mode is off or if another run is applying there.
     """
     policies = policies_current()
     if policies.knobs(scope).mode == "off":

@@ -1,7 +1,7 @@
-"""Undoes a run: every topic that was not changed since gets exactly its former state.
+"""Undoes a run: every topic that has not changed since the run gets exactly its former state.
 
-The others are listed with the reason. Undo works in batches like the run itself, so that a killed undo continues where
-it stopped. A run is undone when all its actions were processed.
+The other topics are listed with the reason. Undo works in batches like the run, so a killed undo continues where it
+stopped. A run is undone when all its actions have been processed.
 """
 
 import datetime as dt
@@ -43,9 +43,9 @@ USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retr
 
 
 def fading_sql(row: str, *, used: str, floor: str) -> str:
-    """Return assignments that give ``row`` the use and the salience of ``b``. If the condition ``used`` holds, the row
-    keeps its own, with ``floor`` as its fade floor. The present half-life and clock stay; fade keys are computed from
-    them."""
+    """Return the assignments that give ``row`` the use and the salience of ``b``. If the condition ``used`` is true,
+    the row keeps its own use and salience and gets ``floor`` as its fade floor. The row always keeps its half-life and
+    clock; fade keys are computed with these."""
     key = fade_key_sql("b.salience", counted=counted_sql("b", wall=f"{row}.wall"), half_life=f"{row}.half_life")
     same = f"WHEN {row}.half_life = b.half_life AND {row}.wall = b.wall THEN b"
     return ",\n    ".join(
@@ -57,7 +57,7 @@ def fading_sql(row: str, *, used: str, floor: str) -> str:
     )
 
 
-# Only the undo of a merge meets topics that were used since.
+# Topics that were used since the change keep that use. Only the undo of a merge accepts such topics.
 _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
 _VITALITY_SQL = f"""
 UPDATE memory_vitality v
@@ -69,7 +69,7 @@ CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.after) w
 WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 """
 
-# A manual change sets updated_at, a run does not. A later write of the topic keeps its own time.
+# A manual change sets updated_at, a run does not. The time of a later write stays.
 _TOPIC_SQL = f"""
 UPDATE memory_topic t
 SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
@@ -89,7 +89,7 @@ UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.
 {_FROM} AND t.id = a.topic_id AND to_jsonb(t.categories) <> a.before->'categories'
 """
 
-# A field that was written to since keeps its cold revisions. Only runs detach fields.
+# A field that was folded again since keeps its cold revisions. ``detached`` is always restored: only runs change it.
 _FIELD_SQL = f"""
 UPDATE memory_field f
 SET detached = (b.value->>1)::boolean,
@@ -126,13 +126,13 @@ SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM m
 
 MOST_CONFLICTS = 1000
 
-# The topics that were changed since the run, each with what happened.
+# The topics that have changed since the run, each with what changed.
 Conflicts = list[tuple[uuid.UUID, str]]
 
 
 class LockedAction(NamedTuple):
-    """An action with the states of its locked topic ``before`` the action, ``after`` it, and now (``present``), as
-    JSON."""
+    """An action with the states of its locked topic as JSON: ``before`` and ``after`` the action, and now
+    (``present``). ``same`` says whether undo can restore the topic."""
 
     id: int
     topic_id: uuid.UUID
@@ -144,8 +144,8 @@ class LockedAction(NamedTuple):
     changes: str
 
 
-# The function that undoes a merge except for the states of its topics, or returns why it cannot. Both actions of a
-# merge are undone or neither. It is imported by name, because merges belong to a higher layer.
+# The function that undoes a merge, except for the states of its topics, or returns what prevents that. The undo then
+# changes nothing. The function is imported by name, because merges belong to a higher layer.
 MERGE_UNDO = "memory.duplicates.unmerge.merge_undo"
 
 
@@ -157,7 +157,8 @@ class _MergeConflicts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The outcome of an undo: the number of restored topics, and the others, each with the reason."""
+    """The outcome of an undo: the number of restored topics, and the topics that were skipped, each with the reason.
+    ``conflicts`` lists at most ``MOST_CONFLICTS`` of them; ``conflict_count`` counts all."""
 
     restored: int
     conflicts: Conflicts
@@ -167,11 +168,12 @@ class Undone:
 def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
     """Undo a run and return the outcome. Twelve statements per ``BATCH`` topics, each batch in its own transaction.
 
-    The transaction that marks the run as undone journals it, so that it is journaled once. The undo of a manual change
-    also writes an audit event for each topic. A merge is undone as a whole or not at all: with a conflict the run stays
-    as it is, and can be undone later.
+    The transaction that marks the run as undone also writes its audit event, so that there is only one. The undo of a
+    manual change also writes an audit event for each topic. A merge is undone as a whole or not at all: with a conflict
+    nothing is changed, and the run can be undone later.
 
-    Raises ``Conflict`` for a run that is not done or has changed nothing. Undoing an undone run returns its outcome.
+    Raises ``Conflict`` for a run that is not finished or has changed nothing. Undoing an undone run returns the outcome
+    of the earlier undo.
     """
     run = ForgetRun.objects.get(pk=run_id)
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
@@ -186,8 +188,8 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
             last := _batch_undo(run_id, after, actor=actor, reason=reason, now=now)
         ):
             after = last
-    except _MergeConflicts as left:
-        return Undone(0, left.conflicts, len(left.conflicts))
+    except _MergeConflicts as found:
+        return Undone(0, found.conflicts, len(found.conflicts))
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
@@ -211,12 +213,12 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
 
 
 def merge_conflicts(run: ForgetRun) -> Conflicts:
-    """Return what prevents the undo of a merge. The undo is tried and rolled back; about thirty statements."""
+    """Return what prevents the undo of a merge. Tries the undo and rolls it back; about thirty statements."""
     with transaction.atomic():
         try:
             _batch_undo(run.pk, 0, actor=run.actor, reason="", now=run.created_at)
-        except _MergeConflicts as left:
-            return left.conflicts
+        except _MergeConflicts as found:
+            return found.conflicts
         transaction.set_rollback(True)
     return []
 
@@ -236,8 +238,9 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
 
 
 def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:
+    """Undo the next actions, those with a place above ``after``. Return the last place, or 0 if no action is left."""
     with transaction.atomic(), connection.cursor() as cursor:
-        # The lock lets one undo work at a time; a second one finds no remaining actions.
+        # Because of this lock, only one undo of the run works at a time.
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         cursor.execute(_TAKE_SQL, {"run": run_id, "after": after, "limit": BATCH})
         taken = cursor.fetchall()
@@ -251,7 +254,7 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
             if conflicts := merge_undo(cursor, actions):
                 raise _MergeConflicts(conflicts)
         states: dict[int, tuple[str, str]] = {}
-        back: list[int] = []
+        restorable: list[int] = []
         revived: list[uuid.UUID] = []
         hidden: list[uuid.UUID] = []
         for each in actions:
@@ -260,12 +263,12 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
                 states[each.id] = ("conflict", drift_words(json.loads(each.after), present))
                 continue
             states[each.id] = ("undone", "")
-            back.append(each.id)
+            restorable.append(each.id)
             if before["live"] != present["live"]:
                 (revived if before["live"] else hidden).append(each.topic_id)
-        _restore(cursor, back, revived, hidden, actor=actor, now=now)
+        _restore(cursor, restorable, revived, hidden, actor=actor, now=now)
         if run.event in (BY_HAND, REVISE):
-            undone_journal(cursor, back, actor=actor, reason=reason, now=now)
+            undone_journal(cursor, restorable, actor=actor, reason=reason, now=now)
         cursor.execute(
             _MARK_SQL,
             {
@@ -289,7 +292,7 @@ def _restore(
     if not actions:
         return
     wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}
-    # First the copies of "live" in the rows of search, which the stored states do not contain; then the states.
+    # The rows of search have copies of ``live``, which the stored states do not contain.
     state_changes.live_set(cursor, revived, live=True)
     state_changes.live_set(cursor, hidden, live=False)
     for statement in (_EDITS_SQL, _CATEGORIES_SQL, _VITALITY_SQL, _TOPIC_SQL, _SUMMARIES_SQL, _FIELD_SQL, _LINKS_SQL):

@@ -13,8 +13,8 @@ from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor
 from memory.insight.topic_snapshot import topic_snapshot
 from memory.models.expressions import share_of_topic_sql
 
-# The log has no index by topic, because an index over its lists of topics would slow down the INSERT of every query.
-# So a page scans the log by time, at most this many rows; the next page continues from there.
+# The log has no index by topic, because such an index would slow down the INSERT of every query. So a page scans the
+# log by time, at most this many rows, and the next page continues where the scan stopped.
 MOST_ROWS_READ = 50_000
 
 _HERE = "at >= %(first)s AND (at, id) < (%(at)s, %(before)s)"
@@ -35,7 +35,8 @@ SELECT at, id FROM memory_accesslog WHERE {_HERE} ORDER BY at DESC, id DESC OFFS
 
 
 class _Access(NamedTuple):
-    """A row of ``_HITS_SQL``. ``share`` is the part of ``bump`` that the topic got; ``place`` is its rank."""
+    """A row of ``_HITS_SQL``. ``share`` is the part of ``bump`` that the topic got. ``place`` is its rank among the
+    ``among`` returned topics."""
 
     id: int
     at: dt.datetime
@@ -53,8 +54,8 @@ class _Access(NamedTuple):
 
 
 class AccessPage(NamedTuple):
-    """Accesses, newest first. ``next`` is the cursor of the next page. ``looked_until`` is the oldest time that this
-    page has scanned, None if it has scanned the whole log."""
+    """Accesses, newest first. ``next`` is the cursor of the next page. ``looked_until`` is the time up to which the
+    scan went back; None if the page is full or the scan reached the beginning of the log."""
 
     items: list[dict[str, Any]]
     next: str | None
@@ -66,9 +67,9 @@ def accesses_of(
 ) -> AccessPage:
     """Return the accesses of a topic, newest first: queries, counted or not, and lookups by id.
 
-    Three queries, four if the page is not full; they read at most ``MOST_ROWS_READ`` rows of the log. Accesses from
-    outside the caller's scope have neither actor nor question. Raises ``NotVisible``, and ``ValueRefused`` for a
-    foreign cursor.
+    Three queries, four if the page is not full, which read at most ``MOST_ROWS_READ`` rows of the log. Accesses from
+    outside the caller's scope are returned without actor, scope and question. Raises ``NotVisible``, and
+    ``ValueRefused`` for a foreign cursor.
     """
     with connection.cursor() as database:
         row = topic_snapshot(database, topic_id, principal)
@@ -109,7 +110,7 @@ def _access_as_dict(row: _Access, principal: Principal, names: Mapping[str, str]
         "counted": bool(row.counted),
         "waiting": not row.folded,
         "bump": row.bump * row.share,
-        # Unless its relevance was too low, the access reinforced the topic.
+        # The share is 0 if the relevance was too low.
         "reinforces": row.share > 0,
         "relevance": row.relevance,
         "place": row.place,

@@ -1,4 +1,4 @@
-"""The words for actions of the journal, as pages show them and filters take them."""
+"""The words for actions of the journal, as pages show them and filters accept them."""
 
 # Actions whose words are not their names.
 _WORDS = {
@@ -65,9 +65,9 @@ def action_words(action: str) -> str:
 
 
 def actions_of(words: str) -> list[str]:
-    """Return the actions whose words ``words`` are, in any case."""
-    said = " ".join(words.casefold().split())
-    return [action for action, shown in _WORDS.items() if shown.casefold() == said]
+    """Return the actions for which pages show ``words``; upper and lower case do not matter."""
+    wanted = " ".join(words.casefold().split())
+    return [action for action, shown in _WORDS.items() if shown.casefold() == wanted]
 
 
 def actions_suggested(text: str, *, most: int) -> list[str]:

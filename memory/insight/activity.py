@@ -9,8 +9,8 @@ from memory.access.principal import Principal
 from memory.core.scopes import ROOT
 from memory.predicates.binding import Bound, path_sql, scope_sql
 
-# Each part uses an index by time. Archivings are read from the journal of runs, which marks those that were undone.
-# Restores are read from the audit, one entry per topic, because the list behind the number shows the same entries.
+# Each part uses an index by time. Archivings are read from the journal of runs, which marks archivings that were
+# undone. Restores are read from the audit events, because the page to which the number links lists these.
 _DAYS_SQL = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
        count(*)
@@ -30,8 +30,8 @@ WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.sta
 GROUP BY 1
 """
 
-# How the number of live topics changed per day. What was purged leaves no row and so counts on no day; what was undone
-# counts as if it had not happened.
+# How the number of live topics changed per day. Purged topics have no row and are not counted; changes that were undone
+# are not counted either.
 _LIVE_SQL = """
 SELECT day, sum(change)::bigint, sum(created)::bigint FROM (
     SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created FROM memory_topic t
@@ -43,7 +43,7 @@ SELECT day, sum(change)::bigint, sum(created)::bigint FROM (
     GROUP BY 1
 ) changes GROUP BY 1
 """
-# Archivings carry no scope; their topics do.
+# Archivings have no scope, but their topics have one.
 _ACTION_JOIN = "JOIN memory_vitality v ON v.topic_id = a.topic_id"
 
 
@@ -72,7 +72,8 @@ def day_begin(day: dt.date) -> dt.datetime:
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
     """Return the last ``days`` days in UTC, earliest first, including today and days without activity.
 
-    One query, whose cost grows with the rows of these days. Raises ``NotVisible`` for a scope outside the caller's.
+    One query, whose cost grows with the rows of these days. Raises ``NotVisible`` for a scope outside the caller's
+    scope.
     """
     chosen = principal.scope_chosen(scope)
     found = {day: ActivityDay(day) for day in utc_days(days, now=now)}
@@ -94,16 +95,16 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
 
 @dataclass(frozen=True, slots=True)
 class LiveDay:
-    """How many topics were live at the end of a day in UTC, and how many were created on it."""
+    """How many topics were live at the end of a day in UTC, and how many were created on that day."""
 
     live: int
     created: int
 
 
 def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT) -> list[LiveDay]:
-    """Return how many topics at or below ``scope`` were live and created on each of the last ``days`` days in UTC,
-    worked back from the ``live`` ones of now. One query, whose cost grows with the rows of these days. It does not
-    check whether the caller may see the scope."""
+    """Return how many topics at or below ``scope`` were live and how many were created on each of the last ``days``
+    days in UTC. The numbers are computed backwards from the present number ``live``. One query, whose cost grows with
+    the rows of these days. The function does not check whether the caller may see the scope."""
     every = utc_days(days, now=now)
     bound = Bound()
     sql = _LIVE_SQL.format(

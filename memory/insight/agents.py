@@ -1,7 +1,7 @@
-"""Agents: the callers that have a key, or had one, with what they wrote, asked and forgot. Read-only.
+"""Agents: the callers that have or had a key, and what they wrote, queried and forgot. Read-only.
 
-An agent is known by the name of its keys: several keys of one name are one agent, and what was recorded without a key
-belongs to the name on record.
+The name of the keys identifies an agent, so several keys with one name belong to one agent. Entries whose key no longer
+exists belong to the recorded name.
 """
 
 import datetime as dt
@@ -18,15 +18,14 @@ from memory.models import ApiKey
 from memory.predicates.binding import Bound, path_q, path_sql
 
 Sort = Literal["name", "written", "recalls", "forgotten"]
-SORTS: tuple[Sort, ...] = ("name", "written", "recalls", "forgotten")
 DAYS = 30
-# Keys of one agent and scopes of its keys that are named.
+# The most keys of one agent, and the most scopes of its keys, that are listed.
 MOST_KEYS = 50
 MOST_SCOPES = 3
 
 _WRITTEN = "(e.action LIKE 'ingest\\_%%' OR e.action IN ('edited', 'superseded'))"
 _FORGOTTEN = "e.action IN ('archived', 'released', 'purged')"
-# What the store does itself, and what people do, is not done by agents.
+# Agents are all actors except the store itself and people.
 _AGENT = "actor <> 'system' AND NOT starts_with(actor, 'user:')"
 
 _AGENTS_SQL = f"""
@@ -72,8 +71,8 @@ WHERE at >= %(since)s AND kind = 'query' AND actor = ANY(%(identities)s) AND {{w
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent, named as in the journals: its keys, how many of them are valid, the first scopes they are bound to, and
-    what it wrote, asked and forgot within ``DAYS``."""
+    """An agent with its name in the journals: the number of its keys, how many of these are valid, the first scopes of
+    the keys, and how many topics it wrote and forgot and how many queries it made within ``DAYS``."""
 
     name: str
     keys: int
@@ -117,7 +116,7 @@ def agents_list(
 
 
 def agents_count(*, principal: Principal, now: dt.datetime, at_most: int) -> int:
-    """Return the number of agents, but at most ``at_most`` + 1. One query."""
+    """Return the number of agents, at most ``at_most`` + 1. One query."""
     statement, bound = _agents(principal, now)
     with connection.cursor() as database:
         database.execute(statement + _COUNT_SQL.format(most=at_most + 1), bound.values)
@@ -125,8 +124,8 @@ def agents_count(*, principal: Principal, now: dt.datetime, at_most: int) -> int
 
 
 def agent_days(name: str, *, days: int, principal: Principal, now: dt.datetime) -> list[AgentDay]:
-    """Return what the caller of this name did on each of the last ``days`` days in UTC, earliest first. One query over
-    the rows of these days, and at most two for the name."""
+    """Return what the caller with this name did on each of the last ``days`` days in UTC, earliest first. One query
+    over the rows of these days, and at most two for the name."""
     found = {day: AgentDay(day) for day in utc_days(days, now=now)}
     bound = Bound()
     statement = _DAYS_SQL.format(within=path_sql("scope", principal.scope, bound.bind))
@@ -140,16 +139,14 @@ def agent_days(name: str, *, days: int, principal: Principal, now: dt.datetime) 
         rows: list[tuple[Any, ...]] = database.fetchall()
     for at, written, recalls, forgotten in rows:
         if (day := found.get(at)) is not None:
-            day.written, day.recalls, day.forgotten = (
-                day.written + written,
-                day.recalls + recalls,
-                day.forgotten + forgotten,
-            )
+            day.written += written
+            day.recalls += recalls
+            day.forgotten += forgotten
     return list(found.values())
 
 
 def agent_keys(name: str, *, principal: Principal) -> list[ApiKey]:
-    """Return the newest keys of this name, at most ``MOST_KEYS``. One query."""
+    """Return the newest keys with this name, at most ``MOST_KEYS``. One query."""
     keys = ApiKey.objects.filter(path_q(principal.scope), name=name.removeprefix("key:"))
     return list(keys.order_by("-created_at", "-id")[:MOST_KEYS])
 

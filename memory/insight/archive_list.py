@@ -1,7 +1,7 @@
 """The archive, page by page: which topics are archived, since when and why, and whether they were missed. Read-only.
 
-An index finds the last archiving of a topic. Sorted by time, only the rows of the page need it; sorted by score, every
-matching topic does, because only the journal has the score.
+An index finds the last archiving of a topic. A list by time looks it up only for the rows of the page. A list by score
+looks it up for every matching topic, because only the journal has the score.
 """
 
 import datetime as dt
@@ -21,16 +21,17 @@ from memory.models import Rung
 from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.predicates.binding import Bound, scope_sql
 
-Sort = Literal["archived", "score", "title"]
+Sort = Literal["archived", "-archived", "score", "-score", "title", "-title"]
 Why = Literal["threshold", "rule", "hand"]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFilter:
-    """Which archived topics are listed; None means all. ``scope`` is canonical and includes what lies below it.
+    """Which archived topics are listed; None means all. ``scope`` is canonical and includes the scopes below it.
 
-    ``missed`` keeps topics that were looked up, found by the shadow search, or restored from the archive before;
-    ``unseen`` keeps those that were not looked up since they were archived.
+    ``missed`` restricts the list to topics that were looked up or found by the shadow search since they were archived,
+    or that were restored from an earlier archiving. ``unseen`` restricts it to topics that were not looked up since
+    they were archived.
     """
 
     scope: str = "/"
@@ -60,11 +61,12 @@ _BY_TIME_SQL = """
 (
     SELECT l.topic_id, l.at FROM memory_forgetaction l
     WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
-    ORDER BY l.at DESC, l.topic_id DESC
+    ORDER BY l.at {way}, l.topic_id {way}
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
-# One JSON value that each row searches: because of the LIMIT, a join would be planned as a loop over all lookups.
+# The lookups are one JSON value, in which each row searches. PostgreSQL would plan a join with the LIMIT as a loop over
+# all lookups.
 _LOOKUPS = """
 looked AS MATERIALIZED (
     SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
@@ -101,9 +103,63 @@ WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] 
 """
 
 
+class Journaled:
+    """Why a run changed a topic, from its ``journal``, as JSON, and the ``event`` of the run."""
+
+    __slots__ = ()
+    journal: str | None
+    event: str | None
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The reason in the journal; empty if the journal has no entry."""
+        return json.loads(self.journal) if self.journal else {}
+
+    @property
+    def because(self) -> Why | None:
+        """The kind of the reason; None if the journal has no entry."""
+        why = self.why
+        return ("hand" if why.get("by") == "hand" else "rule" if why.get("rule") else "threshold") if why else None
+
+    @property
+    def reason(self) -> str:
+        """The reason as a sentence, or the reason that a person gave."""
+        why = self.why
+        if not why:
+            return "The journal has no entry for it."
+        if why.get("by") == "hand":
+            return str(why.get("reason") or "")
+        if why.get("rule"):
+            return f"By rule “{why['rule']}”."
+        if why.get("threshold"):
+            return f"Below the threshold of {why['theta']:g}."
+        return "By the policy."
+
+    @property
+    def run_words(self) -> str:
+        """The label of the run by its event."""
+        return event_words(self.event) if self.event else "Run"
+
+    @property
+    def policy(self) -> str | None:
+        """The scope of the policy by which the run archived the topic."""
+        return self.why.get("policy")
+
+    @property
+    def version(self) -> int | None:
+        """The version of that policy."""
+        return self.why.get("version")
+
+    @property
+    def score(self) -> float | None:
+        """The score of the topic when it was archived."""
+        score = self.why.get("score")
+        return score if score is None or math.isfinite(score) else None
+
+
 @dataclass(slots=True)
-class ArchivedTopic:
-    """A row of the list, in the order of ``_PAGE_SQL``. ``journal`` is why the run archived it, as JSON."""
+class ArchivedTopic(Journaled):
+    """A row of the list, in the order of ``_PAGE_SQL``."""
 
     topic_id: uuid.UUID
     title: str
@@ -123,59 +179,13 @@ class ArchivedTopic:
     looked_up: int = 0
     looked_up_at: dt.datetime | None = None
 
-    @property
-    def why(self) -> dict[str, Any]:
-        """The entry of the journal; empty if there is none."""
-        return json.loads(self.journal) if self.journal else {}
-
-    @property
-    def because(self) -> Why | None:
-        """What archived the topic."""
-        why = self.why
-        return ("hand" if why.get("by") == "hand" else "rule" if why.get("rule") else "threshold") if why else None
-
-    @property
-    def reason(self) -> str:
-        """The reason as a sentence."""
-        why = self.why
-        if not why:
-            return "The journal has no entry for it."
-        if why.get("by") == "hand":
-            return str(why.get("reason") or "")
-        if why.get("rule"):
-            return f"By rule “{why['rule']}”."
-        if why.get("threshold"):
-            return f"Below the threshold of {why['theta']:g}."
-        return "By the policy."
-
-    @property
-    def run_words(self) -> str:
-        """What the run was for."""
-        return event_words(self.event) if self.event else "Run"
-
-    @property
-    def policy(self) -> str | None:
-        """The scope of the policy that the run applied."""
-        return self.why.get("policy")
-
-    @property
-    def version(self) -> int | None:
-        """The version of that policy."""
-        return self.why.get("version")
-
-    @property
-    def score(self) -> float | None:
-        """The score at that time."""
-        score = self.why.get("score")
-        return score if score is None or math.isfinite(score) else None
-
 
 def archived_list(
     filters: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ArchivedTopic], str | None]:
     """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     query = _Query(filters, principal)
     query.after(cursor)
@@ -206,17 +216,17 @@ def archived_list(
 
 
 def archived_count(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
+    """Return the number of matching topics, at most ``at_most`` + 1. One query."""
     return _Query(filters, principal).count(at_most)
 
 
 def archived_ids(filters: ArchiveFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
-    """Return the topics that match, in the order of the list, ``at_most`` + 1 if there are more. One query."""
+    """Return the matching topics in the order of the list, at most ``at_most`` + 1. One query."""
     return [key[-1] for key in _Query(filters, principal).rows(at_most + 1)]
 
 
 class _Query:
-    """The statement that finds the matching topics; its rows are the sort keys."""
+    """The statement that finds the matching topics. Its rows are the sort keys."""
 
     def __init__(self, filters: ArchiveFilter, principal: Principal) -> None:
         self.bound = Bound()
@@ -234,7 +244,7 @@ class _Query:
         if filters.kind is not None:
             self.where.append(f"v.kind = {bind(filters.kind)}")
         if filters.text is not None:
-            like = bind(f"%{_like_plain(filters.text)}%")
+            like = bind(f"%{like_plain(filters.text)}%")
             self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
         self._about_archiving()
 
@@ -266,27 +276,27 @@ class _Query:
         """Start after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign cursor."""
         if cursor is None:
             return
-        bind = self.bound.bind
-        match self.filters.sort:
-            case "archived":
-                at, topic_id = cursor_parse(cursor, cursor_time, uuid.UUID)
-                place = f"({bind(at)}::timestamptz, {bind(topic_id)}::uuid)"
-                self.range.append(f"(l.at, l.topic_id) < {place}")
-            case "score":
-                score, topic_id = cursor_parse(cursor, float, uuid.UUID)
-                self.where.append(f"({_SCORE}, v.topic_id) < ({bind(score)}::float8, {bind(topic_id)}::uuid)")
-            case "title":
-                title, topic_id = cursor_parse(cursor, str, uuid.UUID)
-                self.where.append(f"(t.title, v.topic_id) > ({bind(title)}::text, {bind(topic_id)}::uuid)")
+        key, topic_key, kind, read, way = _ORDERS[self.filters.sort]
+        value, topic_id = cursor_parse(cursor, read, uuid.UUID)
+        place = f"({self.bound.bind(value)}::{kind}, {self.bound.bind(topic_id)}::uuid)"
+        if self.by_time:
+            key, topic_key, conditions = "l.at", "l.topic_id", self.range
+        else:
+            conditions = self.where
+        conditions.append(f"({key}, {topic_key}) {'<' if way == 'DESC' else '>'} {place}")
+
+    @property
+    def by_time(self) -> bool:
+        """Whether rows are read along the index of archivings."""
+        return self.filters.sort.endswith("archived")
 
     def rows(self, limit: int) -> list[tuple[Any, ...]]:
         """Return the keys of the first rows; the last member is the topic."""
-        select, order = {
-            "archived": ("i.at, i.topic_id", "i.at DESC, i.topic_id DESC"),
-            "score": (f"{_SCORE} AS score, v.topic_id", "score DESC, v.topic_id DESC"),
-            "title": ("t.title, v.topic_id", "t.title, v.topic_id"),
-        }[self.filters.sort]
-        return self._ask(f"SELECT {select} {self._from(sort=self.filters.sort)} ORDER BY {order} LIMIT {limit:d}")
+        key, topic_key, _kind, _read, way = _ORDERS[self.filters.sort]
+        found = self._from(sort=self.filters.sort)
+        return self._ask(
+            f"SELECT {key} AS key, {topic_key} {found} ORDER BY key {way}, {topic_key} {way} LIMIT {limit:d}"
+        )
 
     def count(self, at_most: int) -> int:
         """Return the number of rows, but at most ``at_most`` + 1."""
@@ -296,13 +306,12 @@ class _Query:
     def _from(self, *, sort: str | None) -> str:
         where = list(self.where)
         source = "memory_vitality v"
-        if sort == "archived":
-            source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true")
-            # This selects the last archiving. It is written as a range because the planner expects few rows from an
-            # equality and would then read all archivings.
+        if sort is not None and self.by_time:
+            source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true", way=_ORDERS[sort][-1])
+            # This selects the last archiving. With "=", PostgreSQL would expect few rows and then read all archivings.
             where.append("a.at <= i.at")
         # The last archiving is joined only if a filter or the sort needs it.
-        needed = self.about_archiving or sort in ("archived", "score")
+        needed = self.about_archiving or (sort is not None and not sort.endswith("title"))
         last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
         return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
 
@@ -318,5 +327,18 @@ class _Query:
 _SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
 
 
-def _like_plain(text: str) -> str:
+# The orders of the list: the key and the topic in the statement, the type and the parser of the key in a cursor, and
+# the direction.
+_ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
+    "archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "DESC"),
+    "-archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "ASC"),
+    "score": (_SCORE, "v.topic_id", "float8", float, "DESC"),
+    "-score": (_SCORE, "v.topic_id", "float8", float, "ASC"),
+    "title": ("t.title", "v.topic_id", "text", str, "ASC"),
+    "-title": ("t.title", "v.topic_id", "text", str, "DESC"),
+}
+
+
+def like_plain(text: str) -> str:
+    """Return a text as a part of a pattern of LIKE that matches it alone."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

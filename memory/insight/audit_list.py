@@ -1,7 +1,7 @@
 """The audit journal, page by page: every change with actor and reason. Read-only.
 
-The list combines audit events, saved policies and runs of forgetting. A saved policy writes no audit event: its
-``PolicyVersion`` is the entry. Nor does a run that started by itself: its ``ForgetRun`` is the entry.
+The list combines audit events, saved policies and runs of forgetting. Saved policies and runs that needed no approval
+have no audit event; their entries come from ``PolicyVersion`` and ``ForgetRun``.
 """
 
 import datetime as dt
@@ -21,12 +21,12 @@ from memory.insight.action_words import action_words, actions_of
 from memory.predicates.binding import Bound, path_sql
 
 _RUN = 2
-# A summary is of so many of the newest entries.
+# A summary counts at most this many of the newest entries.
 SUMMARIZED = 50_000
 By = Literal["people", "agents", "automatic"]
-# The labels of actors begin with what they are.
+# The labels of actors begin with their type.
 _BY = {"people": "user:%%", "agents": "key:%%"}
-# Ids are compared as texts of one length.
+# Ids are compared as texts, so numbers are padded to the same length.
 _EVENTS_SQL = """
 SELECT at, 0 AS kind, lpad(id::text, 20, '0') AS id, actor, action, topic_id, scope, reason, before, after
 FROM memory_auditevent
@@ -38,7 +38,7 @@ SELECT created_at AS at, 1 AS kind, lpad(id::text, 20, '0') AS id, author AS act
        jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
 FROM memory_policyversion
 """
-# Applied dry runs and approved runs have an audit event, and so has each topic of a change by hand.
+# Applied dry runs and approved runs have an audit event; manual changes have one for each topic.
 _RUNS_SQL = f"""
 SELECT created_at AS at, 2 AS kind, id::text AS id, actor, 'run_applied' AS action, NULL::uuid AS topic_id, scope,
        event AS reason, '{{}}'::jsonb AS before, jsonb_build_object('run', id, 'counts', counts) AS after
@@ -54,9 +54,9 @@ ORDER BY f.at DESC, f.kind DESC, f.id DESC
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are shown; None means all. ``scope`` is canonical and includes what lies below it. An ``actor`` may
-    be named without ``user:`` and ``key:``. An ``action`` is what pages show, such as ``Created``, a name, or its first
-    words, such as ``ingest``, with spaces or underscores."""
+    """Which entries are shown; None means all. ``scope`` is canonical and includes the scopes below it. ``actor`` may
+    be given without ``user:`` or ``key:``. ``action`` is the words that pages show, such as ``Created``, or a name or
+    its first words, such as ``ingest``, with spaces or underscores."""
 
     scope: str = "/"
     actor: str | None = None
@@ -69,8 +69,8 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """How many entries there are of each action and of each actor, the most first. ``partial``: only the newest
-    ``SUMMARIZED`` were counted."""
+    """How many entries each action and each actor has, the most frequent first. ``partial`` means that only the newest
+    ``SUMMARIZED`` entries were counted."""
 
     actions: list[tuple[str, int]]
     actors: list[tuple[str, int]]
@@ -103,13 +103,13 @@ def audit_list(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return entries, newest first, and the cursor of the next page. One query, along the index of times.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     conditions, bound = _conditions(filters, principal)
     if cursor is not None:
         at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, str))
         conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
-        # The index by time cannot serve the row comparison, because ``kind`` is a constant.
+        # The row comparison cannot use the index by time, because ``kind`` is a constant. This condition can.
         conditions.append(f"at <= {at}")
     with connection.cursor() as database:
         found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
@@ -120,7 +120,7 @@ def audit_list(
 
 
 def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many entries there are, ``at_most`` + 1 if there are more than that. One query."""
+    """Return the number of entries, at most ``at_most`` + 1. One query."""
     conditions, bound = _conditions(filters, principal)
     with connection.cursor() as database:
         found = _joined(conditions, "1", f"LIMIT {at_most + 1:d}")
@@ -130,7 +130,7 @@ def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> 
 
 def audit_summary(filters: AuditFilter, *, principal: Principal) -> AuditSummary:
     """Return the counts by action and by actor of the newest ``SUMMARIZED`` entries. One query, along the index of
-    times. Raises ``NotVisible`` for a scope outside the caller's."""
+    times. Raises ``NotVisible`` for a scope outside the caller's scope."""
     conditions, bound = _conditions(filters, principal)
     found = _joined(conditions, "at, action, actor", f"ORDER BY at DESC LIMIT {SUMMARIZED + 1:d}")
     with connection.cursor() as database:
@@ -146,7 +146,7 @@ def audit_summary(filters: AuditFilter, *, principal: Principal) -> AuditSummary
 
 
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
-    """Return the statement over all kinds. Each part has the limit itself, so that none is read further."""
+    """Return the statement over all kinds of entries. Each part has the limit too, so that no part is read further."""
     within = " AND ".join(conditions)
     kinds = (_EVENTS_SQL, _VERSIONS_SQL, _RUNS_SQL)
     parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in kinds]
@@ -175,12 +175,11 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
     return conditions, bound
 
 
-def _run_words(event: str, counts: dict[str, int]) -> str:
-    return f"{event_words(event)}: {counts_sentences(counts, done=True) or 'nothing'}."
-
-
 def _entry_as_dict(row: _Entry) -> dict[str, Any]:
     before, after = json.loads(row.before), json.loads(row.after)
+    reason = row.reason
+    if row.kind == _RUN:
+        reason = f"{event_words(row.reason)}: {counts_sentences(after['counts'], done=True) or 'nothing'}."
     return {
         "id": f"{('event', 'policy', 'run')[row.kind]} {row.id.lstrip('0')}",
         "at": row.at,
@@ -190,7 +189,7 @@ def _entry_as_dict(row: _Entry) -> dict[str, Any]:
         "topic_id": str(row.topic_id) if row.topic_id else None,
         "title": row.title,
         "scope": row.scope,
-        "reason": _run_words(row.reason, after["counts"]) if row.kind == _RUN else row.reason,
+        "reason": reason,
         "before": before,
         "after": after,
         "run_id": row.id if row.kind == _RUN else None,

@@ -1,8 +1,8 @@
 """Backtest: what a draft of a policy would have forgotten in the past, and how often the forgotten topics were needed.
 
-The access log is replayed under the draft with a run each day. Two baselines are counted too: forgetting nothing, and
-archiving as many topics at random on the same days. Nothing is written. docs/regret.md defines all figures and the
-limits of a replay.
+The access log is replayed under the draft with a run each day. There are two baselines: forgetting nothing, and
+archiving the same number of random topics on the same days. Nothing is written. docs/regret.md defines all figures and
+the limits of a replay.
 """
 
 import datetime as dt
@@ -21,6 +21,7 @@ from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
 MOST_RUNS = 1_000
+# The random baseline is the mean of so many draws.
 DRAWS = 5
 
 NOTES = (
@@ -45,14 +46,14 @@ def backtest(
     """Replay ``policies``, a draft or those in force, over the access log of ``scope`` from ``start`` to ``end``.
 
     Topics start with the salience of their creation and are reinforced by the log up to ``start``. Then a run happens
-    at ``start`` and after each ``step``. Two queries, read in parts: memory grows with the topics (about 150 bytes
-    each) and not with the log. An ``end`` in the future is replaced by ``now``. Raises ``ValueRefused`` if ``start``
-    lies in the future, if ``end`` is not after it, and for more than ``MOST_RUNS`` runs.
+    at ``start`` and after each ``step``. Two queries, read in parts. The memory grows with the topics (about 150 bytes
+    each), not with the log. An ``end`` in the future is replaced by ``now``. Raises ``ValueRefused`` if ``start`` is in
+    the future, if ``end`` is not after ``start``, and for more than ``MOST_RUNS`` runs.
     """
     if start >= now:
-        raise ValueRefused("start must be in the past.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused("`start` must be in the past.", code=ProblemCode.INVALID_PERIOD)
     if end <= start:
-        raise ValueRefused("end must be later than start.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused("`end` must be later than `start`.", code=ProblemCode.INVALID_PERIOD)
     end = min(end, now)
     if step <= dt.timedelta(0) or (end - start) / step > MOST_RUNS:
         raise ValueRefused(
@@ -73,14 +74,14 @@ def backtest(
     with transaction.atomic():
         keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
-        reply = _nothing(scope, start, end, topics=len(keys))
+        reply = _reply_empty(scope, start, end, topics=len(keys))
         with closing(Events(keys, scope, knobs=policies.knobs(scope), end=end)) as events:
             _replay(reply, world, events, policies, step=step, seed=seed)
     return reply
 
 
-def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -> BacktestReply:
-    """Return an empty backtest reply, with all counts but ``topics`` at zero."""
+def _reply_empty(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -> BacktestReply:
+    """Return a reply in which all counts but ``topics`` are zero."""
     outcome: BacktestOutcome = {"archived": 0.0, "used_afterwards": 0.0, "missed_retrievals": 0.0, "saved": 0.0}
     return {
         "scope": scope,
@@ -106,43 +107,46 @@ def _nothing(scope: str, start: dt.datetime, end: dt.datetime, *, topics: int) -
 def _replay(
     reply: BacktestReply, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
 ) -> None:
+    """Replay the events and the runs, and fill in ``reply``."""
     knobs = policies.knobs(reply["scope"])
-    for places, at, what, _access, value in events.until(reply["start"].timestamp()):
-        world.use(places, at, what, value)
-    draft, lots = _Tally(world.gone), _lots(world, seed)
-    away = there_for = 0.0
+    for topics, at, what, _access, value in events.until(reply["start"].timestamp()):
+        world.events_apply(topics, at, what, value)
+    draft = _Misses(world.gone)
+    draws = [_RandomDraw(world, np.random.default_rng([seed, draw])) for draw in range(DRAWS)]
+    archived_seconds = topic_seconds = 0.0
     moment = reply["start"]
     while moment < reply["end"]:
         now, following = moment.timestamp(), min(moment + step, reply["end"])
-        there = int(world.there(now).sum())
-        acted = world.run(now, most=knobs.max_topics_for_forget_scan)
-        reply["released"] += acted.released
-        reply["summarized"] += acted.summarized
-        reply["detached"] += acted.detached
-        reply["restored"] += acted.restored
-        for lot in lots:
-            lot.archive(len(acted.gone), world, now)
-        out = int(world.gone.sum())
-        missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
-        for places, at, what, access, value in events.until(following.timestamp()):
+        existing = int(world.created_by(now).sum())
+        effect = world.run(now, most=knobs.max_topics_for_forget_scan)
+        reply["released"] += effect.released
+        reply["summarized"] += effect.summarized
+        reply["detached"] += effect.detached
+        reply["restored"] += effect.restored
+        for draw in draws:
+            draw.archive(len(effect.gone), world, now)
+        archived = int(world.gone.sum())
+        missed_before = draft.missed, sum(draw.misses.missed for draw in draws)
+        for topics, at, what, access, value in events.until(following.timestamp()):
             reply["retrievals"] += len(np.unique(access[what <= SHOWN]))
-            for tally in (draft, *(lot.tally for lot in lots)):
-                tally.count(places, what, access)
-            world.use(places, at, what, value)
+            for misses in (draft, *(draw.misses for draw in draws)):
+                misses.count(topics, what, access)
+            world.events_apply(topics, at, what, value)
         reply["days"].append(
             {
                 "at": moment,
-                "topics": there,
-                "archived": out,
+                "topics": existing,
+                "archived": archived,
                 "missed": draft.missed - missed_before[0],
-                "missed_by_lot": (sum(lot.tally.missed for lot in lots) - missed_before[1]) / DRAWS,
+                "missed_by_lot": (sum(draw.misses.missed for draw in draws) - missed_before[1]) / DRAWS,
             }
         )
         seconds = (following - moment).total_seconds()
-        away, there_for = away + out * seconds, there_for + there * seconds
+        archived_seconds += archived * seconds
+        topic_seconds += existing * seconds
         moment = following
     reply["runs"] = len(reply["days"])
-    saved = away / there_for if there_for else 0.0
+    saved = archived_seconds / topic_seconds if topic_seconds else 0.0
     archived = int(world.gone.sum())
     reply["archived_share"] = archived / reply["topics"] if reply["topics"] else 0.0
     reply["draft"] = {
@@ -151,35 +155,36 @@ def _replay(
         "missed_retrievals": draft.missed,
         "saved": saved,
     }
-    # The random baseline archives as many topics on the same days, so its ``saved`` is the same.
+    # The random baseline archives the same number of topics on the same days, so its ``saved`` is the same.
     reply["by_lot"] = {
-        "archived": float(np.mean([lot.tally.gone.sum() for lot in lots])),
-        "used_afterwards": float(np.mean([lot.tally.used for lot in lots])),
-        "missed_retrievals": float(np.mean([lot.tally.missed for lot in lots])),
+        "archived": float(np.mean([draw.misses.gone.sum() for draw in draws])),
+        "used_afterwards": float(np.mean([draw.misses.used for draw in draws])),
+        "missed_retrievals": float(np.mean([draw.misses.missed for draw in draws])),
         "saved": saved,
     }
     reply["sentence"] = _sentence(reply)
 
 
 def _sentence(reply: BacktestReply) -> str:
-    """Return the outcome in words."""
+    """Return the outcome as a short text."""
     if not reply["topics"]:
         return "This scope had no topics in this period."
     archived = int(reply["draft"]["archived"])
     if not archived:
         return f"Of {reply['topics']:,} topics it would have archived none."
-    topics, draft, lot = reply["topics"], reply["draft"], reply["by_lot"]
+    topics, draft, random = reply["topics"], reply["draft"], reply["by_lot"]
     return (
         f"Of {topics:,} topics it would have archived {archived:,} ({archived / topics:.0%}), of which "
         f"{int(draft['used_afterwards']):,} were used afterwards; {int(draft['missed_retrievals']):,} of "
-        f"{reply['retrievals']:,} retrievals would have missed something. {draft['saved']:.0%} of the store would "
-        f"have been out of retrieval. With as many topics archived at random, {lot['used_afterwards']:,.0f} would have "
-        f"been used afterwards and {lot['missed_retrievals']:,.0f} retrievals would have missed something."
+        f"{reply['retrievals']:,} retrievals would have missed something. On average, {draft['saved']:.0%} of the "
+        f"topics would have been archived. With as many topics archived at random, {random['used_afterwards']:,.0f} "
+        f"would have been used afterwards and {random['missed_retrievals']:,.0f} retrievals would have missed "
+        "something."
     )
 
 
-class _Tally:
-    """Counts the uses of topics that have left retrieval. ``gone`` is an array that the replay changes."""
+class _Misses:
+    """Counts the uses of archived and released topics. ``gone`` marks these topics; the replay changes this array."""
 
     def __init__(self, gone: Bools) -> None:
         self.gone = gone
@@ -188,29 +193,26 @@ class _Tally:
 
     @property
     def used(self) -> int:
-        """How many topics were retrieved, looked up or restored after they had left retrieval."""
+        """How many topics were retrieved, looked up or restored after they had been archived."""
         return int(self.asked.sum())
 
-    def count(self, places: Ints, what: Ints, access: Ints) -> None:
-        gone = self.gone[places] & (what != SALIENCE_SET)
-        self.asked[places[gone]] = True
+    def count(self, topics: Ints, what: Ints, access: Ints) -> None:
+        """Count the events of a period: the topic, the type and the access of each."""
+        gone = self.gone[topics] & (what != SALIENCE_SET)
+        self.asked[topics[gone]] = True
         # A lookup by id finds archived topics, so it misses nothing.
         self.missed += len(np.unique(access[gone & (what <= SHOWN)]))
 
 
-class _Lot:
-    """The random baseline: as many topics are archived, drawn from those that a run could have archived."""
+class _RandomDraw:
+    """One draw of the random baseline. It archives random topics among those that a run could archive."""
 
     def __init__(self, world: World, random: np.random.Generator) -> None:
         self.random = random
-        self.tally = _Tally(np.zeros(len(world.gone), dtype=np.bool_))
-        self.spared = world.topics.spared | world.topics.exempt | world.topics.pinned
+        self.misses = _Misses(np.zeros(len(world.gone), dtype=np.bool_))
+        self.protected = world.topics.excluded | world.topics.exempt | world.topics.pinned
 
     def archive(self, count: int, world: World, now: float) -> None:
-        left = np.flatnonzero(world.there(now) & ~self.tally.gone & ~self.spared)
+        left = np.flatnonzero(world.created_by(now) & ~self.misses.gone & ~self.protected)
         if count and len(left):
-            self.tally.gone[self.random.choice(left, size=min(count, len(left)), replace=False)] = True
-
-
-def _lots(world: World, seed: int) -> list[_Lot]:
-    return [_Lot(world, np.random.default_rng([seed, draw])) for draw in range(DRAWS)]
+            self.misses.gone[self.random.choice(left, size=min(count, len(left)), replace=False)] = True

@@ -1,9 +1,9 @@
-"""The census: how many topics share everything that forgetting looks at. One pass over Vitality, one small table back.
+"""The census: counts classes of topics that a run treats alike, in one pass over Vitality.
 
-What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
-whether it was left alone long enough. However many policies and times are asked about, there are few different such
-classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes
-of its own; all of them are counted by one statement.
+What a run does to a topic depends only on the rung, on protections, on the two thresholds between which the score lies,
+and on whether the topic was unused long enough. Even for several policies and times, there are few different
+combinations of these. So the database counts the topics of each combination, a class, and Python computes once per
+class what runs would do. Each partition has its own classes; one statement counts them all.
 """
 
 import datetime as dt
@@ -23,13 +23,14 @@ from memory.models import Rung
 from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset
 from memory.predicates.binding import Bound, scope_sql
 
-# The values of a class are packed into integers below this; values that do not fit go into the next integer.
+# The values of a class are packed into integers below this number. Values that do not fit are put into another integer.
 _PACKED_BELOW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """One policy at one time. ``rests`` is whether runs skip the partition."""
+    """One policy at one time. ``exempt`` are the exempt scopes within the partition. ``rests`` means that runs skip the
+    whole partition."""
 
     judge: Judge
     exempt: tuple[str, ...]
@@ -38,8 +39,8 @@ class PolicyView:
 
 @dataclass(frozen=True, slots=True)
 class TopicClass:
-    """A class of topics: their rung, whether they are in retrieval (``live``), the rung to which a run would move them
-    under each view (``targets``), their bin in the histogram, and their number."""
+    """A class of topics: their rung, whether they are live, the rung to which a run would move them under each view
+    (``targets``), their bin in the histogram, and their number."""
 
     rung: int
     live: bool
@@ -50,39 +51,41 @@ class TopicClass:
 
 @dataclass(frozen=True, slots=True)
 class CensusPart:
-    """One partition of a census with the views of its topics."""
+    """One partition of a census, and the views under which its topics are evaluated."""
 
     partition: PolicyPartition
     views: Sequence[PolicyView]
 
 
 class _Columns:
-    """The expressions that define a class, without repetition, each with its number of possible values."""
+    """The different expressions that define a class, each with its number of possible values."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.sizes: list[int] = []
 
-    def place(self, text: str, size: int) -> int:
+    def add(self, text: str, size: int) -> int:
+        """Add an expression unless it is there already. Return its index."""
         if text not in self.texts:
             self.texts.append(text)
             self.sizes.append(size)
         return self.texts.index(text)
 
     def packed(self) -> tuple[list[str], list[list[int]]]:
-        """Return SQL for integers that pack the values of the expressions, and which expressions each integer holds."""
+        """Return (SQL of integers into which the values of the expressions are packed, the indexes of the expressions
+        in each integer)."""
         numbers: list[str] = []
-        held: list[list[int]] = []
+        contents: list[list[int]] = []
         factor = _PACKED_BELOW
         for at, (text, size) in enumerate(zip(self.texts, self.sizes, strict=True)):
             if factor * size >= _PACKED_BELOW:
                 numbers.append("0::int8")
-                held.append([])
+                contents.append([])
                 factor = 1
             numbers[-1] += f" + {factor}::int8 * ({text})"
-            held[-1].append(at)
+            contents[-1].append(at)
             factor *= size
-        return numbers, held
+        return numbers, contents
 
 
 class _Key:
@@ -94,7 +97,7 @@ class _Key:
 
     def add(self, bounds: Sequence[float]) -> None:
         for bound in bounds:
-            # The bound itself is neither below nor above, so it is a class of its own.
+            # A value equal to the bound is neither below nor above it, so it is a class of its own.
             self.edges |= {bound, math.nextafter(bound, math.inf)}
 
     def sql(self) -> str:
@@ -119,13 +122,13 @@ def census_take(
 ) -> list[TopicClass]:
     """Return the classes of the topics in the partitions of ``parts``, including archived topics. One query.
 
-    All parts have the same number of views. ``edges`` are the edges of the histogram, in scores by the first view.
-    ``subset`` restricts the topics that are counted.
+    All parts must have the same number of views. ``edges`` are the edges of the histogram, as scores under the first
+    view. ``subset`` restricts the topics that are counted.
     """
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
     statement = " UNION ALL ".join(
-        count.sql(place, width=width, bound=bound, subset=subset) for place, count in enumerate(counts)
+        count.sql(number, width=width, bound=bound, subset=subset) for number, count in enumerate(counts)
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, bound.values)
@@ -139,59 +142,61 @@ class _Count:
     def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
         self.partition, views = part.partition, part.views
         self.columns = columns = _Columns()
-        self.rung_at = columns.place("v.rung", 4)
-        self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
+        self.rung_at = columns.add("v.rung", 4)
+        self.live_at = columns.add("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
         keys: dict[str, _Key] = {}
         for view in views:
             keys.setdefault(view.judge.key(), _Key(view.judge.key())).add(list(_thetas(view.judge)))
         first = views[0].judge
         keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
-        key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
+        key_at = {text: columns.add(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
         gates: dict[str, dict[str, dt.datetime]] = {}
         for view in views:
             judge = view.judge
             if judge.unused_since is not None:
                 gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.unused_moment
-        gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
+        gate_at = {use: columns.add(*_gate_sql(use, moments)) for use, moments in gates.items()}
         self.readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
-        self.numbers, self.held = columns.packed()
+        self.numbers, self.contents = columns.packed()
         self.bin_at = key_at[first.key()]
-        self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
+        scores = [first.score_of(middle) for middle in keys[first.key()].representatives()]
+        self.bins = [sum(edge <= score for edge in edges[1:-1]) for score in scores]
 
-    def sql(self, place: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
-        """Return the SELECT: ``place``, ``width`` integers that hold the class, and the number of topics."""
+    def sql(self, part: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
+        """Return the SELECT. Its columns are the number of the part, ``width`` integers that encode the class, and the
+        number of topics."""
         join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
         names = [f"k{at}" for at in range(len(self.numbers))]
         named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
         named += ["0::int8"] * (width - len(names))
-        # The table sets `n_distinct` of keys and times to a small number. Otherwise the planner would expect one class
-        # per topic and sort instead of counting in parallel.
+        # The table sets ``n_distinct`` of keys and times to a small number. Otherwise PostgreSQL would expect one class
+        # per topic, and sort instead of counting in parallel.
         return f"""
-            SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
+            SELECT {part}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
             WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.partition.within_sql("v.scope_id", bound.bind)}
                   AND {subset.sql("v", bound.bind)}
             GROUP BY {", ".join(names)}"""
 
     def read(self, numbers: Sequence[Any], count: int) -> TopicClass:
         """Return the class that a row of the result describes."""
-        values = _unpack(numbers, self.held, self.columns.sizes)
+        values = _unpack(numbers, self.contents, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
         return TopicClass(rung, live, targets, self.bins[values[self.bin_at]], count)
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
-    """Return the expression for how many of these times lie before the last use, and its number of values.
+    """Return (an expression for how many of these times lie before the last use, the number of its values).
 
-    One expression covers all times: for a topic long unused, the first comparison decides.
+    The times are compared in order, so for most topics that are long unused the first comparison decides.
     """
     ordered = sorted(moments, key=moments.__getitem__)
-    cases = " ".join(f"WHEN {last_use} {moment} THEN {place}" for place, moment in enumerate(ordered))
+    cases = " ".join(f"WHEN {last_use} {moment} THEN {number}" for number, moment in enumerate(ordered))
     return f"CASE {cases} ELSE {len(ordered)} END", len(ordered) + 1
 
 
 class _Reader:
-    """Decides from the values of a class to which rung one view would move its topics."""
+    """Computes from the values of a class to which rung a run would move its topics under one view."""
 
     def __init__(
         self,
@@ -207,25 +212,26 @@ class _Reader:
         rules = judge.rules()
         self.needs_topic = rules.needs_topic
         self.key_at = key_at[judge.key()]
-        # A key equal to a threshold is neither below nor above it. Converting it back to a score could round it.
+        # Converting the key of a threshold back to a score could round it, so these scores are looked up.
         exact = _thetas(judge)
         scores = np.array(
             [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
         )[:, None, None]
         pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
-        spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
-        self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
+        protected = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
+        self.protected_at = columns.add(f"CASE WHEN {' OR '.join(protected)} THEN 1 ELSE 0 END", 2)
         self.gate_at: int | None = None
-        self.gate_place = 0
+        self.gate_number = 0
         if judge.unused_since is not None:
             moments = gates[judge.last_use]
             self.gate_at = gate_at[judge.last_use]
-            self.gate_place = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
-        held = judge.held()
-        self.needs_topic = self.needs_topic or held.needs_topic
-        self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
-        self.rule_at = columns.place(rules.rule_rung_direct, RELEASED + 1) if rules else None
-        # The ladder for all classes at once: by place of the key, rung, and whether the topic is unused.
+            self.gate_number = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
+        kept = judge.kept()
+        self.needs_topic = self.needs_topic or kept.needs_topic
+        self.kept_at = columns.add(kept.rung, int(Rung.ARCHIVED)) if kept.rung != "0" else None
+        self.rule_at = columns.add(rules.rule_rung_direct, RELEASED + 1) if rules else None
+        # The rungs by the thresholds, for all classes at once. The axes are the class of the key, the present rung, and
+        # whether the topic was unused long enough.
         self.ladder = rung_target(
             np.arange(len(Rung))[None, :, None],
             scores,
@@ -235,16 +241,14 @@ class _Reader:
         )
 
     def target(self, values: Sequence[int], rung: int) -> int:
-        if self.rests or values[self.spared_at]:
+        if self.rests or values[self.protected_at]:
             return rung
-        by_ladder = int(self.ladder[values[self.key_at], rung, int(self._unused(values))])
-        # Released topics leave retrieval like archived ones and are counted with them.
+        unused = self.gate_at is None or values[self.gate_at] <= self.gate_number
+        by_ladder = int(self.ladder[values[self.key_at], rung, int(unused)])
+        # Released topics are counted as archived.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
-        held = 0 if self.held_at is None else min(rung, values[self.held_at])
-        return max(by_ladder, by_rule, held)
-
-    def _unused(self, values: Sequence[int]) -> bool:
-        return self.gate_at is None or values[self.gate_at] <= self.gate_place
+        kept = 0 if self.kept_at is None else min(rung, values[self.kept_at])
+        return max(by_ladder, by_rule, kept)
 
 
 def _thetas(judge: Judge) -> dict[float, float]:
@@ -255,14 +259,9 @@ def _thetas(judge: Judge) -> dict[float, float]:
     return {judge.bound(theta): theta for theta in thetas}
 
 
-def _unpack(numbers: Sequence[Any], held: list[list[int]], sizes: list[int]) -> list[int]:
+def _unpack(numbers: Sequence[Any], contents: list[list[int]], sizes: list[int]) -> list[int]:
     values = [0] * len(sizes)
-    for number, places in zip(numbers, held, strict=True):
-        for at in places:
+    for number, packed in zip(numbers, contents, strict=True):
+        for at in packed:
             number, values[at] = divmod(int(number), sizes[at])
     return values
-
-
-def _bin_of(score: float, edges: Sequence[float]) -> int:
-    inner = edges[1:-1]
-    return sum(edge <= score for edge in inner)

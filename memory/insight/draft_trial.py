@@ -1,4 +1,5 @@
-"""The preview of a draft for people: what a run would do under it, compared with now, and which topics are affected."""
+"""The preview of a draft for the console and commands: what a run under the draft would do, compared with a run under
+the policies in force, and which topics would be affected."""
 
 import datetime as dt
 import itertools
@@ -14,10 +15,10 @@ from memory.policy.partition import ALL_TOPICS, TopicSubset
 from memory.policy.read import diff_rows
 from memory.policy.snapshot import Policies, SetPolicy
 
-# The preview is of a manual run, as a dry run is, so the soft limit does not apply and both show the same.
+# Previews and dry runs both show a manual run, so they agree. The soft limit does not apply to manual runs.
 EVENT = "manual"
 CLIMB = "climb"
-# The words of each step: the verb for a run, the verb for a draft, and the words after the number.
+# The words for each step: the verb with "a run would", the verb with "the draft", and the word after the topics.
 _WORDS = {
     "archive": ("archive", "archives", ""),
     "detach": ("detach", "detaches", ""),
@@ -30,8 +31,8 @@ AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung",
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """The counts of one step, today and for each projection. The step ``CLIMB`` counts topics that move back up to any
-    rung, so its ``rung`` is empty."""
+    """The counts of one step, today and for each projection. The step ``CLIMB`` counts the topics that move back up to
+    any rung, so its ``rung`` is empty."""
 
     step: str
     rung: str
@@ -44,15 +45,15 @@ class StepLine:
 
     @property
     def difference(self) -> int:
-        """How many more topics than now; negative for fewer."""
+        """How many more topics the draft moves than the policies in force; negative for fewer."""
         return self.draft - self.now
 
 
 @dataclass(frozen=True, slots=True)
 class DraftPreview:
-    """The preview of a draft for one scope. ``newly`` counts the topics that the draft moves differently than now;
-    ``affected`` are the first of them, and ``more`` is whether there are others. ``diff`` is the diff of the new
-    version."""
+    """The preview of a draft for one scope. ``newly`` counts the topics on which only the draft acts, or acts in
+    another way. ``affected`` are the first of these, and ``more`` says whether there are others. ``diff`` is the diff
+    of the new version, ``other_diff`` that of the other draft."""
 
     scope: str
     found: WhatIf
@@ -66,7 +67,7 @@ class DraftPreview:
 
     @property
     def bins(self) -> list[dict[str, Any]]:
-        """The bins of the histogram that hold a topic: from, to, and the counts of the rungs in order."""
+        """The bins of the histogram that contain topics: from, to, and the counts of the rungs in order."""
         histogram = self.found.histogram
         counts = zip(*(histogram.rungs[rung.label] for rung in Rung), strict=True)
         spans = itertools.pairwise(histogram.edges)
@@ -102,9 +103,9 @@ def draft_preview(
     subset: TopicSubset = ALL_TOPICS,
     limit: int = 10,
 ) -> DraftPreview:
-    """Return the preview of ``draft`` in ``scope``, a canonical path, compared with the policies in force. Two
-    statements. ``other`` is a second draft for comparison."""
-    # A linear scale ends near the thresholds: scores far above them would leave no room for those around them.
+    """Return the preview of ``draft`` in ``scope``, a canonical path, compared with the policies in force. ``other`` is
+    a second draft for comparison. Two statements."""
+    # A linear scale ends not far above the thresholds. Otherwise the scores around them would share a few bins.
     highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
     found = whatif(
         scope,
@@ -146,8 +147,8 @@ def affected_list(
     cursor: str | None = None,
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
-    statement. Raises ``ValueRefused`` for a foreign cursor."""
+    """Return the topics on which a run would act only under ``draft``, or in another way, lowest score first, and the
+    cursor of the next page. One statement. Raises ``ValueRefused`` for a foreign cursor."""
     rows, following = affected_page(
         scope,
         present=present,
@@ -165,7 +166,7 @@ def affected_list(
 def affected_total(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, subset: TopicSubset = ALL_TOPICS, at_most: int
 ) -> int:
-    """Return the number of topics of ``affected_list``, but at most ``at_most`` + 1. One statement."""
+    """Return the number of topics of ``affected_list``, at most ``at_most`` + 1. One statement."""
     return affected_count(
         scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, subset=subset, at_most=at_most
     )
@@ -224,15 +225,15 @@ def _line(name: str, rung: str, step: StepCounts, other: int, later: list[dict[s
 
 
 def _listed(counts: Sequence[tuple[str, int]], *, compared: bool = False) -> str:
-    """Return steps with their counts as a list in words; ``compared`` counts are differences."""
+    """Return steps with their counts as a list in words. With ``compared``, the counts are differences."""
     parts = []
-    for place, (step, count) in enumerate(counts):
+    for index, (step, count) in enumerate(counts):
         of_run, of_draft, after = _WORDS[step]
         number = f"{abs(count):,}"
         if compared:
             number += " more" if count > 0 else " fewer"
         # Only the first part has the noun.
-        noun = "" if place else " topic" if abs(count) == 1 else " topics"
+        noun = "" if index else " topic" if abs(count) == 1 else " topics"
         parts.append(f"{of_draft if compared else of_run} {number}{noun}{after}")
     *others, last = parts
     return f"{', '.join(others)} and {last}" if others else last

@@ -20,9 +20,9 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -> Any:
-    """Return whether a predicate holds, as a boolean or an array of booleans, by ``answer`` for each comparison.
+    """Return whether a predicate is true, as a boolean or an array of booleans. ``answer`` evaluates each comparison.
 
-    Raises ``TypeError`` for search words, which rules do not have.
+    Raises ``TypeError`` for search words, which rules cannot contain.
     """
     match predicate:
         case AllOf(parts):
@@ -37,7 +37,7 @@ def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -
 
 
 def value_compare(comparison: Comparison, found: Any) -> Any:
-    """Return whether a comparison of a number, a boolean or a rung holds for ``found``, a value or an array."""
+    """Return whether a comparison of a number, a boolean or a rung is true for ``found``, a value or an array."""
     if comparison.field == "rung":
         among = np.isin(found, [RUNGS.index(word) for word in value_words(comparison)])
         return among if comparison.op in ("is", "in") else ~among

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-# Each part ends at its first row.
+# Each part stops at its first row.
 _STEPS_SQL = """
 SELECT EXISTS (SELECT 1 FROM memory_topic),
        NOT EXISTS (SELECT 1 FROM memory_topicvector WHERE embedding IS NULL),
@@ -17,8 +17,8 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Whether there are topics and all have their vectors, whether a key was used, and whether there was a query and a
-    dry run; and the ``prefix`` of the oldest key of an agent, if there is one."""
+    """Which steps have been taken: there are topics, all have vectors (``embedded``), a key was used, there was a query
+    (``recall``) and a dry run. ``prefix`` is the prefix of the oldest agent key that is not revoked, or None."""
 
     topics: bool
     embedded: bool
@@ -29,7 +29,7 @@ class FirstSteps:
 
     @property
     def done(self) -> bool:
-        """Whether the list of first steps has served its purpose."""
+        """Whether the list of first steps is no longer needed."""
         return self.recall and self.dry_run
 
 

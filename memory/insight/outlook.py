@@ -1,7 +1,7 @@
-"""Outlook: what a run would do to one topic at a given time, and which retrieval would have kept the topic.
+"""What a run would do to one topic at a given time, and which retrieval would have kept the topic.
 
-``verdict`` computes in Python, for one topic, what the candidate query of a run computes in SQL. It is used for
-explanations only. ``tests/insight/test_why_outlook.py`` compares the two. Times are epochs in seconds.
+``verdict`` computes in Python, for one topic, what the candidate query of a run computes in SQL. Only explanations use
+this module. ``tests/insight/test_why_outlook.py`` compares the two. Times are epochs in seconds.
 """
 
 import dataclasses
@@ -21,20 +21,22 @@ from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import Comparison, comparisons, takes_time, value_words
 
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
-# Stands for released, in place of a rung.
+# The value for "released" where a rung is expected.
 BEYOND = ARCHIVED + 1
 # Changes further away than this, in seconds, count as never.
 HORIZON = 200 * 365 * SECONDS_PER_DAY
-# Strict comparisons become true just after their turning point. They are evaluated this many seconds later.
+# A strict comparison becomes true just after the time of equality, so verdicts are also computed this many seconds
+# later.
 _AFTER = 0.001
 _TEXTS = ("title", "summary", "text", "field")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds.
+    """One topic as a run sees it.
 
-    ``texts`` holds the results of ``comparisons_of_texts``, which the database evaluates.
+    ``half_life``, in seconds, is that of the stored row. ``texts`` are the results of ``comparisons_of_texts``, which
+    the database evaluates.
     """
 
     presence: TopicUsage
@@ -49,9 +51,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The rung to which a run would move a topic, and the rule that decides, None if a threshold does.
+    """The rung to which a run would move a topic, and the rule that decides; None if a threshold decides.
 
-    ``may_compact``: it would be compacted instead if enough others were near; whether they are is not known here.
+    ``may_compact`` means that the run would compact the topic instead if there are enough similar topics. Whether there
+    are is not computed.
     """
 
     rung: int
@@ -61,14 +64,14 @@ class RunVerdict:
     may_compact: bool = False
 
     @property
-    def gone(self) -> bool:
-        """Whether it would leave retrieval."""
+    def leaves(self) -> bool:
+        """Whether queries would no longer find the topic."""
         return self.released or self.rung == ARCHIVED
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedMove:
-    """When a run would move a topic to ``rung``; None for never, if nothing uses or changes it."""
+    """When a run would move a topic to ``rung`` if nothing uses or changes the topic. ``at`` is None for never."""
 
     rung: int
     at: float | None
@@ -76,7 +79,7 @@ class PredictedMove:
 
 
 def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Yield the comparisons of the rules with the title or the summary of a topic."""
+    """Yield the comparisons of the rules with a text of a topic: its title, its summary or its fields."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field in _TEXTS:
@@ -99,7 +102,7 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
 
 
 def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
-    """Return the score at ``now``, which is compared with the thresholds."""
+    """Return the score at ``now``, the number that is compared with the thresholds."""
     knobs = policy.knobs
     value = score(
         subject.presence,
@@ -113,7 +116,7 @@ def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
 
 
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
-    """Return what a run at ``now``, started by ``event``, would do to the topic, as the candidate query does."""
+    """Return what a run at ``now`` for ``event`` would do to the topic. Equals the result of the candidate query."""
     knobs = policy.knobs
     value = score_of(subject, policy, now=now)
     stays = RunVerdict(subject.rung, False, value)
@@ -138,24 +141,24 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
-    target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
-    # As in ``compacts_sql``, except that it does not know whether the topic is a compacted one.
-    spared = chosen is None or by_rule < ARCHIVED or takes_time(condition_parse(chosen.condition))
+    target = max(int(ladder), by_rule, min(subject.rung, _rung_kept(subject, policy, value, now, event)))
+    # As in ``compacts_sql``, except that topics made by compaction are not recognized.
+    not_at_once = chosen is None or by_rule < ARCHIVED or takes_time(condition_parse(chosen.condition))
     wanted = compacts or (knobs.compact and ARCHIVED in (ladder, by_rule))
     return RunVerdict(
         target,
         False,
         value,
         chosen if by_rule >= ladder and target != subject.rung else None,
-        subject.rung < ARCHIVED and spared and wanted,
+        subject.rung < ARCHIVED and not_at_once and wanted,
     )
 
 
 def _rules_apply(
     subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str
 ) -> tuple[Rule | None, bool, bool]:
-    """Return the first matching rule with a rung action, whether the topic is pinned after all rules, and whether a
-    rule compacts it."""
+    """Return (rule, pinned, compacts): the first matching rule that moves topics, whether the topic is pinned after all
+    rules, and whether a rule compacts the topic."""
     categories, chosen, pinned, compacts = subject.categories, None, None, False
     for rule in policy.rules.on(event):
         if not _holds(rule, subject, policy, categories, value, now):
@@ -170,8 +173,8 @@ def _rules_apply(
     return chosen, subject.pinned if pinned is None else pinned, compacts
 
 
-def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
-    """Return the lowest rung that rules for other events keep the topic on, 0 for none."""
+def _rung_kept(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
+    """Return the lowest rung on which rules for other events keep the topic, 0 for none."""
     answering = policy.rules.on(event)
     return max(
         (
@@ -189,7 +192,7 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
 def _holds(
     rule: Rule, subject: Subject, policy: EffectivePolicy, categories: frozenset[str], value: float, now: float
 ) -> bool:
-    """Return whether a topic with these categories and this score meets the condition of a rule."""
+    """Return whether a topic with these categories and with the score ``value`` meets the condition of a rule."""
     presence = subject.presence
 
     def answer(comparison: Comparison) -> Any:
@@ -230,7 +233,7 @@ def _seconds(since: float, now: float) -> float:
 
 
 def salience_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
-    """Return the effective salience of a topic at ``now``, if nothing has used it since it was read."""
+    """Return the effective salience of a topic at ``now`` if nothing uses the topic until then."""
     presence = subject.presence
     found = salience_effective(
         presence.salience,
@@ -243,27 +246,27 @@ def salience_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> flo
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
-    """Return when runs would move the topic further down if nothing uses it and every day from ``now`` on counts,
-    without the rungs that it would skip.
+    """Return when scheduled runs would move the topic to each lower rung if nothing uses it and every day from ``now``
+    on counts. Rungs that the topic would skip are left out.
 
-    The verdict can change only at a few times: when the score passes a threshold, when the topic has been unused long
-    enough, and when a comparison of a rule with age, idle time or score changes. The verdict is computed at each of
-    them and just after it.
+    The result of a run can change only at a few times: when the score passes a threshold, when the topic has been
+    unused long enough, and when a comparison of a rule changes its result. The function computes the result of a run at
+    each of these times and just after it.
     """
     policy = policy.projected(dt.datetime.fromtimestamp(now, dt.UTC))
-    moments = sorted({moment for moment in _turns(subject, policy, now) if now <= moment < now + HORIZON})
+    moments = sorted({moment for moment in _change_times(subject, policy, now) if now <= moment < now + HORIZON})
     found, reached = [], subject.rung
     for moment in moments:
         for late in (0.0, _AFTER):
-            judged = verdict(subject, policy, now=moment + late)
-            rung = BEYOND if judged.released else judged.rung
+            result = verdict(subject, policy, now=moment + late)
+            rung = BEYOND if result.released else result.rung
             if rung > reached:
-                found.append(PredictedMove(rung, moment, judged.rule))
+                found.append(PredictedMove(rung, moment, result.rule))
                 reached = rung
     return found + [PredictedMove(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
 
 
-def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:
+def _change_times(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:
     knobs, presence = policy.knobs, subject.presence
     used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
     yield now
@@ -288,7 +291,7 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
 def _falls_below(subject: Subject, policy: EffectivePolicy, theta: float, now: float) -> Iterable[float]:
     knobs, presence = policy.knobs, subject.presence
     if knobs.strategy == "half_life" and theta > 0 and presence.salience > 0:
-        # Salience passes theta at fade - H * log2(theta): the key of a salience of s / theta.
+        # The salience s falls to theta at fade - H * log2(theta). This is the fade key of a salience of s / theta.
         since = presence.reinforced_at + float(policy.time.skipped(presence.idle_before, now))
         yield fade_key(presence.salience / theta, reinforced_at=since, half_life=knobs.half_life)
     elif knobs.strategy != "half_life":
@@ -296,7 +299,8 @@ def _falls_below(subject: Subject, policy: EffectivePolicy, theta: float, now: f
 
 
 def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
-    """Yield the time, to a millisecond, at which ``value``, which never rises, falls below ``theta``, if ever."""
+    """Yield the time, to a millisecond, at which ``value`` falls below ``theta``; nothing if that never happens.
+    ``value`` must not rise."""
     if value(now) < theta or value(now + HORIZON) >= theta:
         return
     low, high = now, now + HORIZON
@@ -329,17 +333,18 @@ def retrieved(subject: Subject, policy: EffectivePolicy, *, at: float, cap: floa
 
 
 def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
-    """Return the earliest time at which one retrieval would have kept the topic from the run at ``run_at``, or None.
+    """Return the earliest time at which one more retrieval would have kept the run at ``run_at`` from removing the
+    topic, or None if no retrieval would have.
 
-    A later retrieval helps more than an earlier one, because the score at the run is higher and the idle time shorter.
-    So every later time up to the run would have sufficed too. The time is found by bisection to the microsecond, not
-    before the last use of the topic.
+    A later retrieval helps more than an earlier one, because it leaves a higher score and a shorter idle time. Every
+    time from the returned one up to the run would therefore have sufficed. Times before the last use of the topic are
+    not considered. The search is a bisection to the microsecond.
     """
     presence = subject.presence
 
     def kept(at: float) -> bool:
         used = retrieved(subject, policy, at=at, cap=cap)
-        return not verdict(used, policy, now=run_at, event=event).gone
+        return not verdict(used, policy, now=run_at, event=event).leaves
 
     earliest = float(max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0))
     if earliest > run_at or not kept(run_at):

@@ -1,4 +1,4 @@
-"""The effect of a policy change before it is saved: its diff, the values in force after it, and the topics it moves."""
+"""The effect of a policy change before it is saved: its diff, the new values in force, and the topics it would move."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ from memory.policy.snapshot import Policies, SetPolicy
 class Effect:
     """The effect of a change. ``diff`` is the diff of the next version, ``in_force`` that of the values in force.
 
-    ``moments`` are today, in 30 and in 90 days, each with a line for every rung that a run moves topics to.
-    ``archived_more`` is how many more topics than now a run would archive today; negative for fewer.
+    ``moments`` are today, in 30 days and in 90 days, each with a line for every rung to which a run moves topics.
+    ``archived_more`` is how many more topics a run today would archive because of the change; negative for fewer.
     """
 
     scope: str
@@ -50,7 +50,7 @@ def policy_effect(
 
 
 def rollback_effect(scope: str, *, to: int, now: dt.datetime) -> Effect:
-    """Return the effect of rolling back to version ``to``. Like ``policy_effect``, with one additional statement."""
+    """Return the effect of rolling back to version ``to``, as ``policy_effect`` does. One additional statement."""
     scope = scope_normalize(scope)
     target = version_find(scope, number=to)
     return policy_effect(scope, preset=target.preset, values=target.values, rules=target.rules, now=now)

@@ -1,4 +1,4 @@
-"""Recalls: the queries in the access log, each with what it returned then and what became of that. Read-only."""
+"""Recalls: the queries in the access log, each with the topics that it returned and their present state. Read-only."""
 
 import datetime as dt
 import math
@@ -25,14 +25,15 @@ from memory.predicates.binding import path_q
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_TOP_K, QueryRequest
 
-# A query is folded within a minute, and the run that it sets off is planned in the next.
+# The longest time between the counting of a query and the planning of the run that answers it. Usually both happen
+# within two minutes.
 SETS_OFF_WITHIN = dt.timedelta(minutes=10)
 # The event of runs that answer queries.
 AFTER_QUERY = "query_complete"
-# Topics that a repeated query returns, unless the recorded one returned more.
+# The least number of topics for which a query is repeated.
 TOP_K = 8
 
-# What is known now of topics that a recall is about. Topics that a purge has erased have no row.
+# The present state of topics. Purged topics have no row.
 _TOPICS_SQL = f"""
 SELECT t.id, t.title, s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
        CASE WHEN t.rung = {Rung.ARCHIVED:d} THEN greatest(
@@ -42,18 +43,44 @@ SELECT t.id, t.title, s.path, t.rung, t.created_at, t.updated_at, t.released_at,
        ) END
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)
 """
-# The partitions of the topics that were returned decide where the run is.
+# A query causes runs in the partitions of the topics that it returned.
 _TOUCHES_SQL = """
 EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_topic t ON t.id = x.id
         JOIN memory_scope s ON s.id = t.scope_id
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
 """
 
+# The newest query before each run that set it off, if one can be found among those of the last hour.
+_BEHIND_SQL = f"""
+SELECT r.id, a.id, a.query, a.actor
+FROM memory_forgetrun r CROSS JOIN LATERAL (
+    SELECT l.id, l.query, l.actor FROM memory_accesslog l
+    WHERE l.kind = 'query' AND l.at > r.created_at - interval '1 hour' AND l.at <= r.created_at
+      AND l.folded_at > r.created_at - interval '{SETS_OFF_WITHIN.total_seconds():.0f} seconds'
+      AND l.folded_at <= r.created_at
+      AND EXISTS (SELECT 1 FROM unnest(l.topic_ids) AS x (id) JOIN memory_topic t ON t.id = x.id
+                  JOIN memory_scope s ON s.id = t.scope_id
+                  WHERE r.scope = '/' OR s.path = r.scope OR starts_with(s.path, r.scope || '/'))
+    ORDER BY l.at DESC, l.id DESC LIMIT 1
+) a
+WHERE r.id = ANY(%(runs)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallBehind:
+    """The query that set off a run, and the label of its caller."""
+
+    recall_id: int
+    query: str
+    actor: str
+
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
-    """Which recalls a list shows; None means all. ``scope`` is canonical and includes what lies below it; ``actor`` may
-    be named without ``user:`` and ``key:``; ``text`` occurs in the question; ``run`` was set off by them."""
+    """Which recalls a list shows; None means all. ``scope`` is canonical and includes the scopes below it. ``actor``
+    may be given without ``user:`` or ``key:``. ``text`` must occur in the question. ``run`` selects the recalls that
+    may have caused this run."""
 
     scope: str = ROOT
     actor: str | None = None
@@ -66,10 +93,10 @@ class RecallFilter:
 def recalls_list(
     filters: RecallFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return recalls, newest first, and the cursor of the next page. Three statements, two of them for the labels of
-    keys and accounts, and those of the filter: two for ``actor``, one for ``run``.
+    """Return recalls, newest first, and the cursor of the next page. Three statements, two more with ``actor``, one
+    more with ``run``.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     found = _recalls(filters, principal).order_by("-at", "-id")
     if cursor is not None:
@@ -81,9 +108,22 @@ def recalls_list(
     return [_recall_as_dict(row, names) for row in rows[:limit]], following
 
 
+def recalls_behind(runs: Iterable[ForgetRun]) -> dict[uuid.UUID, RecallBehind]:
+    """Return, for those of ``runs`` that answer queries, the newest query before it that set it off, by the id of the
+    run. No statement if no run answers queries, else at most three."""
+    wanted = [run.pk for run in runs if run.event == AFTER_QUERY]
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND_SQL, {"runs": wanted})
+        rows = cursor.fetchall()
+    names = caller_labels(actor for *_rest, actor in rows)
+    return {run_id: RecallBehind(access_id, query, names.get(actor, actor)) for run_id, access_id, query, actor in rows}
+
+
 def recalls_count(filters: RecallFilter, *, principal: Principal, at_most: int) -> int:
-    """Return how many recalls there are, ``at_most`` + 1 if there are more than that. One query, and those of the
-    filter."""
+    """Return the number of recalls, at most ``at_most`` + 1. One query, two more with ``actor``, one more with
+    ``run``."""
     return _recalls(filters, principal)[: at_most + 1].count()
 
 
@@ -101,13 +141,13 @@ def _recalls(filters: RecallFilter, principal: Principal) -> QuerySet[AccessLog]
         run = ForgetRun.objects.filter(pk=filters.run, event=AFTER_QUERY).first()
         if run is None:
             return found.none()
-        places = [run.scope, run.scope, f"{run.scope}/"]
-        touches = RawSQL(_TOUCHES_SQL, places, output_field=BooleanField())  # noqa: S611 (the text is constant)
+        parameters = [run.scope, run.scope, f"{run.scope}/"]
+        touches = RawSQL(_TOUCHES_SQL, parameters, output_field=BooleanField())  # noqa: S611 (the text is constant)
         found = found.filter(
             touches,
             folded_at__gt=run.created_at - SETS_OFF_WITHIN,
             folded_at__lte=run.created_at,
-            # Older ones wake nobody; the log has an index by this time only.
+            # Older queries cause no run. The condition lets PostgreSQL use the only index of the log by time.
             at__gt=run.created_at - dt.timedelta(days=1),
         )
     return found
@@ -123,7 +163,7 @@ def _recall_as_dict(row: AccessLog, names: Mapping[str, str]) -> dict[str, Any]:
         "query": row.query,
         "returned": len(row.topic_ids),
         "relevance": best,
-        # Below this relevance a topic counts as none of an answer, so it is not reinforced.
+        # Topics below the least relevance are not reinforced.
         "irrelevant": best is not None and best < row.min_relevance,
         "tokens": row.tokens,
         "milliseconds": row.milliseconds,
@@ -131,10 +171,11 @@ def _recall_as_dict(row: AccessLog, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again: bool = False) -> dict[str, Any]:
-    """Return one recall: the question, what it returned, what its limits cut, what the shadow search found archived,
-    and the run after it; with ``again``, what it would return at ``now``, which reinforces nothing.
+    """Return one recall: the question, the returned topics, the topics that its limits cut, the archived topics that
+    the shadow search found, and the run after it. With ``again``, also what the question would return at ``now``;
+    asking again reinforces nothing.
 
-    At most eight queries, and those of a query if it is asked ``again``. Raises ``NotVisible``.
+    At most eight queries, and with ``again`` those of a query. Raises ``NotVisible``.
     """
     row = AccessLog.objects.filter(path_q(principal.scope), pk=access_id, kind=AccessLog.Kind.QUERY).first()
     if row is None:
@@ -142,14 +183,14 @@ def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again:
     now_returned = _asked_again(row, principal, now) if again and row.query.strip() else None
     shadow = list(ShadowHit.objects.filter(access_id=access_id).order_by("rank"))
     topics = _topics({*row.topic_ids, *row.cut_ids, *(hit.topic_id for hit in shadow), *(now_returned or {})}, row)
-    then = {topic_id: place for place, topic_id in enumerate(row.topic_ids, start=1)}
+    place_then = {topic_id: place for place, topic_id in enumerate(row.topic_ids, start=1)}
     returned = []
-    for place, topic_id in enumerate(row.topic_ids):
-        relevance = row.relevances[place] if row.relevances else None
+    for index, topic_id in enumerate(row.topic_ids):
+        relevance = row.relevances[index] if row.relevances else None
         share = reinforcement_share(math.nan if relevance is None else relevance, min_relevance=row.min_relevance)
         measured = {
-            "place": place + 1,
-            "score": row.scores[place] if row.scores else None,
+            "place": index + 1,
+            "score": row.scores[index] if row.scores else None,
             "relevance": relevance,
             "share": float(share),
             "bump": row.bump * float(share),
@@ -164,16 +205,17 @@ def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again:
         "waiting": row.folded_at is None,
         "counted": bool(row.counted),
         "least": row.min_relevance,
-        # A purge empties the hash of each row that it takes something out of.
+        # A purge empties the hash of each row from which it removes anything.
         "erased": not row.query_hash,
         "run": _run_after(row, topics),
         "now": now_returned
-        and [topics[topic_id] | found | {"place_then": then.get(topic_id)} for topic_id, found in now_returned.items()],
+        and [topics[each] | found | {"place_then": place_then.get(each)} for each, found in now_returned.items()],
     }
 
 
 def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict[uuid.UUID, dict[str, Any]]:
-    """Return what the question finds now, best first. If a limit has cut the answer, as many topics as then."""
+    """Return what the question finds now, best first. If a limit cut the recorded answer, the new answer has the same
+    number of topics."""
     most = len(row.topic_ids) if row.cut_ids else max(TOP_K, len(row.topic_ids))
     request = QueryRequest(q=row.query, scope=row.scope, top_k=min(max(most, 1), MAX_TOP_K), depth=0)
     found = query_answer(request, principal=principal, now=now, record=False).body["candidates"]
@@ -215,9 +257,9 @@ def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
 
 
 def _shadow_state(row: AccessLog) -> str:
-    """Return whether the shadow search has repeated a query: ``waiting``, ``left_out`` (not in the sample), ``done``.
+    """Return whether the shadow search has repeated a query: ``waiting``, ``left_out`` (not in the sample) or ``done``.
 
-    The share of the sample is the present one: a query that was in the sample then may be called left out.
+    The present share of the sample is used. After a change of the share, the result may be wrong for older queries.
     """
     if not row.query.strip():
         return "left_out"
@@ -228,12 +270,13 @@ def _shadow_state(row: AccessLog) -> str:
 
 
 def _run_after(row: AccessLog, topics: Mapping[uuid.UUID, Mapping[str, Any]]) -> ForgetRun | None:
-    """Return the first run after a query over one of the topics that this one returned, soon after it was counted."""
+    """Return the first run that answers queries, was planned soon after this query was counted, and covers one of the
+    returned topics."""
     if row.folded_at is None:
         return None
     runs = ForgetRun.objects.filter(
         event=AFTER_QUERY, created_at__gte=row.folded_at, created_at__lt=row.folded_at + SETS_OFF_WITHIN
     )
-    places = {topics[topic_id].get("scope", ROOT) for topic_id in row.topic_ids}
-    over = (run for run in runs.order_by("created_at", "id") if any(scope_within(place, run.scope) for place in places))
+    scopes = {topics[topic_id].get("scope", ROOT) for topic_id in row.topic_ids}
+    over = (run for run in runs.order_by("created_at", "id") if any(scope_within(scope, run.scope) for scope in scopes))
     return next(over, None)

@@ -1,7 +1,7 @@
-"""Regret: archived topics that were needed afterwards, per policy version and per rung they came from.
+"""Regret: archived topics that were needed afterwards, by policy version and by the rung before archiving.
 
-An archiving counts as regretted if, before the topic is restored or archived again, it is looked up by its id, restored
-by a person, or found by the shadow search. docs/regret.md has the definitions.
+An archiving is regretted if the topic was then looked up by its id, restored by a person or found by the shadow search.
+Only what happened before the topic was restored or archived again counts. docs/regret.md has the definitions.
 """
 
 import datetime as dt
@@ -21,13 +21,13 @@ from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, 
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
-# The time over which regret is watched.
+# The period of ``regret_recent``.
 RECENT_DAYS = 30
 SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
 # An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
-# restores that were undone do not count. Manual changes are in both journals; they are read from the audit, which has
-# all of them.
+# restores that were undone do not count. Manual changes are in both journals; they are read from the audit events,
+# because these are complete.
 _REGRETS_SQL = """
 WITH archivings AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
@@ -109,7 +109,7 @@ JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.sc
 
 
 class RegrettedTopic(RegretTopic):
-    """An archiving that was regretted, and when it was so last."""
+    """An archiving that was regretted, and the time of its latest signal."""
 
     regretted_at: dt.datetime
 
@@ -123,10 +123,11 @@ def regret_report(
     until: dt.datetime | None = None,
     limit: int = 50,
 ) -> RegretReply:
-    """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and the topics.
+    """Return how many archivings at or below ``scope`` were regretted, by policy version and by rung, and the topics.
 
     ``since`` and ``until`` select archivings by their time; signals count until ``now``. At most ``limit`` topics are
-    listed, those with the latest signal first. Three queries. Raises ``NotVisible`` for a scope outside the caller's.
+    listed, those with the latest signal first. Three queries. Raises ``NotVisible`` for a scope outside the caller's
+    scope.
     """
     chosen = principal.scope_chosen(scope)
     bound = Bound()
@@ -176,7 +177,7 @@ def regret_report(
 
 @dataclass(frozen=True, slots=True)
 class RegretDay:
-    """The topics that runs archived on one day in UTC, and how many of them were needed afterwards."""
+    """How many topics runs archived on one day in UTC, and how many of these were needed afterwards."""
 
     day: dt.date
     archived: int = 0
@@ -186,8 +187,8 @@ class RegretDay:
 def regret_days(*, days: int, principal: Principal, now: dt.datetime, scope: str = ROOT) -> list[RegretDay]:
     """Return the last ``days`` days in UTC, earliest first, including today and days without archivings.
 
-    Only archivings by runs count, because they measure the policy. One query over the archivings of these days. Raises
-    ``NotVisible`` for a scope outside the caller's.
+    Only archivings by runs count, because the figures measure the policy. One query over the archivings of these days.
+    Raises ``NotVisible`` for a scope outside the caller's scope.
     """
     bound = Bound()
     every = utc_days(days, now=now)
@@ -199,8 +200,8 @@ def regret_days(*, days: int, principal: Principal, now: dt.datetime, scope: str
 
 
 def regret_recent(*, now: dt.datetime) -> tuple[int, int]:
-    """Return how many topics runs archived in the whole store in the last 30 days, and how many of these were needed
-    afterwards. One query over the archivings of these days."""
+    """Return (archived, regretted): how many topics runs archived in the whole store in the last 30 days, and how many
+    of these were needed afterwards. One query over the archivings of these days."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=day_begin(utc_days(RECENT_DAYS, now=now)[0]), until=now)
     with connection.cursor() as cursor:
@@ -222,9 +223,9 @@ def regretted_list(
 ) -> tuple[list[RegrettedTopic], str | None]:
     """Return the regretted archivings, those with the latest signal first, and the cursor of the next page.
 
-    A topic that was regretted twice is listed twice, as ``regret_report`` counts it. ``by`` selects archivings by runs
-    or by hand. One query over the archivings of
-    the period. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    A topic with two regretted archivings is listed twice. ``by`` selects the archivings by runs or the manual ones. One
+    query over the archivings of the period. Raises ``NotVisible`` for a scope outside the caller's scope,
+    ``ValueRefused`` for a foreign cursor.
     """
     bound, after = Bound(), "true"
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
@@ -249,7 +250,7 @@ def regretted_count(
     until: dt.datetime | None = None,
     by: Source | None = None,
 ) -> int:
-    """Return the number of regretted archivings, but at most ``at_most`` + 1. One query."""
+    """Return the number of regretted archivings, at most ``at_most`` + 1. One query."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
     with connection.cursor() as ask:
@@ -260,7 +261,7 @@ def regretted_count(
 def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopic]:
     """Return the regretted archivings of one topic with their signals, newest first. One query.
 
-    It does not check whether the principal may see the topic.
+    The function does not check whether the caller may see the topic.
     """
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
@@ -271,7 +272,7 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopi
 
 def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> RegretCounts:
     """Return how many archivings of one run were regretted until ``now``, by signal. One query over the journal of the
-    topics that the run archived. It does not check whether the principal may see the run."""
+    topics that the run archived. The function does not check whether the caller may see the run."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
     with connection.cursor() as cursor:

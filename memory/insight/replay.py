@@ -1,6 +1,6 @@
 """Replay: simulates uses and runs on arrays of topics. No database, nothing is written.
 
-A backtest simulates hundreds of runs over all topics of a store, so the formulas work on arrays.
+A backtest simulates hundreds of runs over all topics of a store, so all topics are computed at once in arrays.
 ``tests/insight/test_backtest_agrees.py`` compares the results with real runs. Times are epochs in seconds.
 """
 
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# The types of events.
+# The types of events: a use that reinforces, a use that does not, a lookup by id, and a salience set by a person.
 REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
 
 # Fields of conditions whose values change during a replay.
@@ -34,7 +34,7 @@ _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pin
 
 
 def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Yield the comparisons of the rules with fields that a replay does not change: kind, scope, texts and others."""
+    """Yield the comparisons of the rules with fields that a replay does not change, such as kind, scope and texts."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field not in _MOVING_FIELDS:
@@ -43,9 +43,11 @@ def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 @dataclass(slots=True)
 class Topics:
-    """What a replay does not change, one entry per topic. Runs never consider ``spared`` topics.
+    """What a replay does not change, one entry per topic.
 
-    ``used`` is the time of the first use of each topic: its arrival.
+    Runs never look at ``excluded`` topics and never move ``exempt`` ones. ``used`` is the time at which the salience
+    starts to fade: the creation of the topic, or the time that the ingest gave. ``fixed`` are the results of the
+    comparisons of ``comparisons_fixed``.
     """
 
     created: Floats
@@ -53,7 +55,7 @@ class Topics:
     used: Floats
     kind_weight: Floats
     pinned: Bools
-    spared: Bools
+    excluded: Bools
     exempt: Bools
     partition: Ints
     fixed: dict[Comparison, Bools] = field(default_factory=dict)
@@ -61,7 +63,8 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The knobs of one partition, its rules for scheduled runs, the scope of its soft limit, and its time."""
+    """What governs one partition: the knobs, the rules for scheduled runs, the scope of the soft limit, and the
+    time."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
@@ -71,7 +74,8 @@ class Ruling:
 
 @dataclass(slots=True)
 class RunEffect:
-    """What one simulated run did: the indexes of the topics that left retrieval, and the numbers of other changes."""
+    """What one simulated run did: the indexes of the archived and released topics, and how many topics had each
+    change."""
 
     gone: Ints
     released: int = 0
@@ -81,7 +85,7 @@ class RunEffect:
 
 
 class World:
-    """The state of all topics during a replay. ``use`` and ``run`` must be called in order of time."""
+    """The state of all topics during a replay. ``events_apply`` and ``run`` must be called in order of time."""
 
     def __init__(self, topics: Topics, rulings: Sequence[Ruling]) -> None:
         self.topics, self.rulings = topics, rulings
@@ -100,41 +104,43 @@ class World:
         caps = np.array([ruling.knobs.field_salience_max for ruling in rulings], dtype=np.float64)
         self.cap = caps[topics.partition] if count else np.zeros(0)
 
-    def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
-        """Apply events to topics, in order of time; ``value`` is the bump, or the salience that was set.
+    def events_apply(self, ids: Ints, at: Floats, what: Ints, value: Floats) -> None:
+        """Apply the events of a period. Each event is given by the index of its topic, its time, its type and its
+        value: the bump of a use, or the salience that was set.
 
-        Topics that have left retrieval stay unchanged. The result equals that of ``salience_reinforced``.
+        Archived and released topics stay unchanged. The result equals that of ``salience_reinforced``.
         """
-        reached = ~self.gone[places] & ((what == REINFORCED) | (what == SALIENCE_SET))
-        places, at, what, value = places[reached], at[reached], what[reached], value[reached]
-        for part in _one_by_one(places, at):
-            self._use_once(places[part], at[part], what[part] == SALIENCE_SET, value[part])
+        reached = ~self.gone[ids] & ((what == REINFORCED) | (what == SALIENCE_SET))
+        ids, at, what, value = ids[reached], at[reached], what[reached], value[reached]
+        for part in _one_per_topic(ids, at):
+            self._events_apply_once(ids[part], at[part], what[part] == SALIENCE_SET, value[part])
 
-    def _idle(self, places: Ints, at: Floats) -> Floats:
-        """Return the seconds before ``at`` that do not count for each topic."""
-        found = np.zeros(len(places))
+    def _idle(self, ids: Ints, at: Floats) -> Floats:
+        """Return, for each topic, the seconds before ``at`` that do not count."""
+        found = np.zeros(len(ids))
         for number, ruling in enumerate(self.rulings):
             if not ruling.time.wall:
-                here = self.topics.partition[places] == number
+                here = self.topics.partition[ids] == number
                 found[here] = ruling.time.idle(at[here])
         return found
 
-    def _use_once(self, places: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
-        idle, before = self._idle(places, at), self.reinforced[places]
+    def _events_apply_once(self, ids: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
+        """Apply at most one event to each topic."""
+        idle, before = self._idle(ids, at), self.reinforced[ids]
         salience, _since = reinforced(
-            self.salience[places],
-            reinforced_at=before - self.idle_before[places],
-            half_life=self.half_life[places],
-            ceiling=np.maximum(self.cap[places], self.salience[places]),
+            self.salience[ids],
+            reinforced_at=before - self.idle_before[ids],
+            half_life=self.half_life[ids],
+            ceiling=np.maximum(self.cap[ids], self.salience[ids]),
             at=at - idle,
             bump=value,
         )
-        self.salience[places] = np.where(is_set, value, salience)
-        self.reinforced[places] = np.where(is_set, at, np.maximum(at, before))
-        self.idle_before[places] = np.where(is_set | (at > before), idle, self.idle_before[places])
-        self.retrievals[places] += ~is_set
-        self.used[places] = np.where(
-            is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
+        self.salience[ids] = np.where(is_set, value, salience)
+        self.reinforced[ids] = np.where(is_set, at, np.maximum(at, before))
+        self.idle_before[ids] = np.where(is_set | (at > before), idle, self.idle_before[ids])
+        self.retrievals[ids] += ~is_set
+        self.used[ids] = np.where(
+            is_set, self.used[ids], np.where(self.retrievals[ids] == 1, at, np.maximum(self.used[ids], at))
         )
 
     def presence(self, ids: Ints) -> TopicUsage:
@@ -149,18 +155,18 @@ class World:
             idle_before=self.idle_before[ids],
         )
 
-    def there(self, now: float) -> Bools:
-        """Return which topics existed by ``now``, whether or not they have left retrieval since."""
-        there: Bools = self.topics.created <= now
-        return there
+    def created_by(self, now: float) -> Bools:
+        """Return which topics had been created by ``now``, including archived and released ones."""
+        created: Bools = self.topics.created <= now
+        return created
 
     def run(self, now: float, *, most: int) -> RunEffect:
-        """Judge every topic as a scheduled run does and move it; at most ``most``, lowest score first.
+        """Move topics as a scheduled run at ``now`` does: at most ``most``, those with the lowest scores.
 
-        Partitions below their soft limit are left alone; of a limit that is set above the replayed scope, only the
-        topics of that scope are counted.
+        Partitions below their soft limit are skipped. A limit that is set above the replayed scope counts only the
+        topics of the replayed scope.
         """
-        live = np.bincount(self.topics.partition[self.there(now) & ~self.gone], minlength=len(self.rulings))
+        live = np.bincount(self.topics.partition[self.created_by(now) & ~self.gone], minlength=len(self.rulings))
         counts: dict[str, int] = {}
         for ruling, count in zip(self.rulings, live, strict=True):
             counts[ruling.limit_scope] = counts.get(ruling.limit_scope, 0) + int(count)
@@ -177,7 +183,7 @@ class World:
             ids, targets, released, pins = ids[first], targets[first], released[first], pins[first]
         before = self.rung[ids]
         archived = (targets == ARCHIVED) & (before < ARCHIVED)
-        acted = RunEffect(
+        effect = RunEffect(
             gone=ids[archived | released],
             released=int(released.sum()),
             summarized=int(((targets == SUMMARIZED) & (before < SUMMARIZED)).sum()),
@@ -185,13 +191,14 @@ class World:
             restored=int((targets < before).sum()),
         )
         self.rung[ids], self.pinned[ids] = targets, pins
-        self.gone[acted.gone] = True
-        return acted
+        self.gone[effect.gone] = True
+        return effect
 
     def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
-        """Return the topics that a run would change: indexes, scores, target rungs, released or not, pinned or not."""
+        """Return the topics of one partition that a run would change, as arrays: indexes, scores, target rungs, whether
+        each is released, and whether each is pinned afterwards."""
         topics = self.topics
-        ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.spared & (topics.created <= now))
+        ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.excluded & (topics.created <= now))
         presence, knobs = self.presence(ids), ruling.knobs
         skipped = ruling.time.skipped(presence.idle_before, now)
         scores = score(
@@ -203,13 +210,13 @@ class World:
             skipped=skipped,
         )
         rung, pinned = self.rung[ids], self.pinned[ids].copy()
-        standing = np.zeros(len(ids), dtype=np.int8)
+        rule_rung = np.zeros(len(ids), dtype=np.int8)
         pin_seen = np.zeros(len(ids), dtype=np.bool_)
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
             holds = self._holds(rule, ids, scores, skipped, now)
             if rule.action in RUNG_ACTIONS:
-                standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
+                rule_rung = np.where(holds & (rule_rung == 0), np.int8(RULE_RUNG[rule.action]), rule_rung)
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
                 pin_seen |= holds
@@ -218,7 +225,7 @@ class World:
                 categorized |= holds & ~added[ids]
                 added[ids[holds]] = True
         protected = pinned | topics.exempt[ids]
-        released = (standing == RELEASED) & ~protected
+        released = (rule_rung == RELEASED) & ~protected
         unused = archive_gate(
             presence, strategy=knobs.strategy, prune_after=knobs.prune_after, now=now, skipped=skipped
         )
@@ -229,16 +236,16 @@ class World:
             theta_summary=knobs.summarize_below,
             theta_detach=knobs.detach_below,
         )
-        targets = np.maximum(ladder, np.where(released, 0, standing))
+        targets = np.maximum(ladder, np.where(released, 0, rule_rung))
         targets = np.where(protected | released, rung, targets).astype(np.int8)
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
 
     def _holds(self, rule: Rule, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
-        held: Bools = predicate_holds(
+        holds: Bools = predicate_holds(
             condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, skipped, now)
         )
-        return held
+        return holds
 
     def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
         match comparison.field:
@@ -271,13 +278,13 @@ class World:
         return holds
 
 
-def _one_by_one(places: Ints, at: Floats) -> Iterator[Ints]:
-    """Yield the indexes of the first event of each place, then of the second, and so on."""
-    if not len(places):
+def _one_per_topic(ids: Ints, at: Floats) -> Iterator[Ints]:
+    """Yield the indexes of the first event of each topic, then of the second event of each topic, and so on."""
+    if not len(ids):
         return
-    order = np.lexsort((at, places))
-    ordered = places[order]
+    order = np.lexsort((at, ids))
+    ordered = ids[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
-    by_turn = order[np.argsort(turn, kind="stable")]
-    yield from np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
+    number = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
+    by_number = order[np.argsort(number, kind="stable")]
+    yield from np.split(by_number, np.cumsum(np.bincount(number))[:-1])

@@ -25,13 +25,12 @@ from memory.models.expressions import reinforcement_share_sql
 from memory.policy.partition import PolicyPartition
 from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
-from memory.predicates.tree import Comparison
 
-# Rows of the log that are fetched, and held in memory, at once.
+# The number of rows of the log that are fetched at once.
 CHUNK = 20_000
 
 _TOPICS_SQL = """
-SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {spared}, extract(epoch from v.created_at)::float8,
+SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {excluded}, extract(epoch from v.created_at)::float8,
        v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1),
        extract(epoch from coalesce((born.after->>'used_at')::timestamptz, v.created_at))::float8{fixed}
 FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
@@ -61,17 +60,17 @@ ORDER BY 1, 4
 def topics_load(
     partitions: Sequence[PolicyPartition], rulings: Sequence[Ruling], *, end: dt.datetime
 ) -> tuple[Ints, Topics]:
-    """Return the hashes of the ids in order, and the topics in the same order. One query, read in parts.
+    """Return (the sorted hashes of the ids, the topics in the same order). One query, read in parts.
 
-    The hashes have 64 bits: the chance that two of a million topics share one is one in thirty million.
+    The hashes have 64 bits: the probability that two of a million topics have the same hash is one in thirty million.
     """
     bound = Bound()
     asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
-    fixed = "".join(f", ({_fixed_sql(comparison, bound)}) IS TRUE" for comparison in asked)
+    fixed = "".join(f", ({predicate_sql(each, now='now()', bind=bound.bind).sql}) IS TRUE" for each in asked)
     selects = [
         _TOPICS_SQL.format(
             partition=number,
-            spared=_spared_sql(partition, bound),
+            excluded=_excluded_sql(partition, bound),
             fixed=fixed,
             end=bound.bind(end),
             exempt=f"v.kind = ANY({bound.bind(list(partition.policy.knobs.exempt_kinds))}::text[])",
@@ -94,7 +93,7 @@ def topics_load(
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
     columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
     order = np.argsort(columns[0], kind="stable")
-    keys, partition_at, spared, created, pinned, kinds, exempt, salience, used, *answers = (
+    keys, partition_at, excluded, created, pinned, kinds, exempt, salience, used, *answers = (
         column[order] for column in columns
     )
     weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
@@ -104,7 +103,7 @@ def topics_load(
         used=used,
         kind_weight=weights,
         pinned=pinned,
-        spared=spared,
+        excluded=excluded,
         exempt=exempt,
         partition=partition_at,
         fixed=dict(zip(asked, answers, strict=True)),
@@ -112,8 +111,8 @@ def topics_load(
     return keys, topics
 
 
-def _spared_sql(partition: PolicyPartition, bound: Bound) -> str:
-    """Return the condition that the scope of a topic is exempt from forgetting."""
+def _excluded_sql(partition: PolicyPartition, bound: Bound) -> str:
+    """Return the condition that runs never look at a topic, because its scope is exempt or the mode is off."""
     exempt = partition.policy.knobs.exempt_scopes
     if partition.policy.knobs.mode == "off" or any(scope_within(partition.path, path) for path in exempt):
         return "true"
@@ -121,14 +120,10 @@ def _spared_sql(partition: PolicyPartition, bound: Bound) -> str:
     return " OR ".join(parts) or "false"
 
 
-def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
-    return predicate_sql(comparison, now="now()", bind=bound.bind).sql
-
-
 class Events:
     """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``.
 
-    Retrievals reinforce as by ``knobs``, whatever policy was in force when they were logged.
+    Retrievals reinforce as ``knobs`` define, whatever policy was in force when they were logged.
     """
 
     def __init__(self, keys: Ints, scope: str, *, knobs: Knobs, end: dt.datetime) -> None:
@@ -151,7 +146,7 @@ class Events:
         self._waiting: list[Any] | None = None
 
     def until(self, moment: float) -> Iterator[tuple[Ints, Floats, Ints, Ints, Floats]]:
-        """Yield the events before ``moment`` that no call has yielded yet: places, at, what, access, value."""
+        """Yield the next events before ``moment`` as arrays: topics, times, types, ids of accesses, values."""
         while True:
             chunk = self._waiting if self._waiting is not None else next(self._chunks, None)
             if chunk is None:
@@ -159,17 +154,18 @@ class Events:
             cut = int(np.searchsorted(chunk[0], moment, side="left"))
             self._waiting = [column[cut:] for column in chunk] if cut < len(chunk[0]) else None
             if cut:
-                yield self._placed([column[:cut] for column in chunk])
+                yield self._of_topics([column[:cut] for column in chunk])
             if self._waiting is not None:
                 return
 
-    def _placed(self, chunk: list[Any]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
+    def _of_topics(self, chunk: list[Any]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
+        """Return the events of the replayed topics, with the index of each topic instead of its hash."""
         at, keys, what, access, value = chunk
-        places = np.searchsorted(self.keys, keys)
-        known = places < len(self.keys)
-        known[known] = self.keys[places[known]] == keys[known]
+        topics = np.searchsorted(self.keys, keys)
+        known = topics < len(self.keys)
+        known[known] = self.keys[topics[known]] == keys[known]
         value = np.where(what == REINFORCED, self.bump * value, value)
-        return places[known], at[known], what[known], access[known], value[known]
+        return topics[known], at[known], what[known], access[known], value[known]
 
     def close(self) -> None:
         """Close the cursor."""
@@ -177,7 +173,7 @@ class Events:
 
 
 def _whole(chunks: Any) -> Any:
-    """Yield the chunks of the log, cut so that no retrieval is divided between two chunks."""
+    """Yield the rows in other chunks, so that no access is divided between two chunks."""
     carry: list[Any] | None = None
     for chunk in chunks:
         if carry is not None:
@@ -192,7 +188,8 @@ def _whole(chunks: Any) -> Any:
 
 
 def _chunks(sql: str, parameters: dict[str, Any], types: Sequence[Any]) -> Any:
-    """Yield the rows of a statement as lists of columns, ``CHUNK`` rows at a time; one empty chunk for no rows."""
+    """Yield the rows of a statement as lists of columns, ``CHUNK`` rows at a time. Without rows, yield one empty
+    chunk."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(sql, parameters)
         first = True

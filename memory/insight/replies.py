@@ -1,4 +1,4 @@
-"""What insight returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+"""The replies of insight with their members, which are also in the OpenAPI document."""
 
 import datetime as dt
 from typing import Annotated, Literal, NotRequired
@@ -87,7 +87,7 @@ class WhyNext(TypedDict):
     """The rung after the next run, and the later steps."""
 
     now: Annotated[str | None, doc("A rung, or released; null for a topic that runs skip.")]
-    may_compact: Annotated[bool, doc("Whether it would be compacted instead, if enough due topics are near.")]
+    may_compact: Annotated[bool, doc("Whether it would be compacted instead if enough due topics are similar.")]
     steps: list[WhyStep]
     gate: Annotated[str, doc("Why scheduled runs skip the topic at present: a pause, a soft limit; or empty.")]
 

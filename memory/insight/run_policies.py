@@ -1,4 +1,4 @@
-"""The policies that a run was planned under, read back from their versions."""
+"""The policies under which a run was planned, read from their versions."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from memory.policy.snapshot import Policies
 
 
 def policies_of_run(versions: Mapping[str, int], *, present: Policies) -> Policies:
-    """Return the policies in these versions, by path, as a run stores them. One query, none without versions.
+    """Return the policies in the ``versions`` that a run stores, by path. One query; none without versions.
 
-    Defaults from the environment are not stored with a run, so the present ones are used; so are the idle days.
+    A run does not store the defaults from the environment or the idle days, so the present ones are used.
     """
     condition = Q()
     for path, number in versions.items():

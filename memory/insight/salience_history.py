@@ -24,13 +24,14 @@ from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy
 
 FORECAST_DAYS = 90
-# The newest uses and salience events that are replayed. The time before them is shown as an estimate.
+# The most uses, and the most salience events of each journal, that are replayed; the newest ones. Earlier salience is
+# an estimate.
 MOST_USES = 5000
 MOST_TURNS = 500
-# Points of the curve, and of the forecast.
+# The number of points of the curve and of the forecast.
 POINTS, POINTS_AHEAD = 400, 90
 
-# Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
+# Scans the index by time backwards from the last use. The limit ends the scan when all counted uses are found.
 _SHARE = share_of_topic_sql("a", "%(id)s::uuid")
 _USES_SQL = f"""
 SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump * {_SHARE} FROM memory_accesslog a
@@ -55,12 +56,14 @@ ORDER BY at DESC, id DESC LIMIT %(most)s
 
 
 def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return the curve of a topic's salience, its turning points, the thresholds and the forecast, as plain values.
+    """Return the curve of a topic's salience, the events that changed it, the thresholds and the forecast, as plain
+    values.
 
-    ``points`` and ``ahead`` are ``(time, salience, score)``; the last of ``points`` is the stored value at ``now``.
-    ``score`` is what the strategy in force compares with the thresholds; under ``half_life`` it is the salience.
-    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved, one more if rules
-    compare texts. The query for the uses scans the access log backwards from the last use. Raises ``NotVisible``.
+    ``points`` and ``ahead`` are lists of (time, salience, score). The last of ``points`` is the stored value at
+    ``now``. ``score`` is the number that the strategy in force compares with the thresholds; under ``half_life`` it is
+    the salience. Before ``exact_since`` the curve is an estimate. Five queries, six after a policy was saved, one more
+    if rules compare texts. The query for the uses scans the access log backwards from the last use. Raises
+    ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
@@ -69,7 +72,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         turns = _turns_load(cursor, topic_id, policy.time)
     knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
-    turns = [_known(turn, knobs.archive_attenuation, unknown) for turn in turns]
+    turns = [_completed(turn, knobs.archive_attenuation, unknown) for turn in turns]
     replay = _replay(row, turns, uses, policy, now)
     until = now.timestamp()
     points = [
@@ -84,7 +87,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         "strategy": knobs.strategy,
         "clock": knobs.clock,
         "half_life": row.half_life,
-        # One curve is enough where both are the same.
+        # If both curves are the same, only one is drawn.
         "score_differs": knobs.strategy != "half_life" or knobs.half_life != row.half_life,
         "policy": policy.at,
         "version": policy.version,
@@ -97,7 +100,17 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         else _utc(replay.exact_since),
         "uses": len(uses),
         "uses_unknown": unknown,
-        "turns": [_turn_as_dict(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
+        "turns": [
+            {
+                "at": _utc(step.turn.at),
+                "what": step.turn.what,
+                "note": step.turn.note,
+                "before": step.before,
+                "after": step.state.at(step.turn.at, replay.half_life, replay.time),
+            }
+            for step in replay.steps
+            if step.turn
+        ],
         "ahead": [] if gone else _ahead(subject, ahead, until, marks),
         "marks": marks,
         "protected": [] if gone else protected,
@@ -121,7 +134,7 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -
 
 
 def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
-    """Return the salience events by runs and by people, from both journals. Two queries."""
+    """Return the salience events of runs and of manual changes, from both journals. Two queries."""
     cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_TURNS})
     turns: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
@@ -130,7 +143,7 @@ def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime)
             turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was), time))
     by_run = {turn.at for turn in turns}
     cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_TURNS})
-    # If both journals have an entry for a change, that of the runs holds more.
+    # If both journals have an entry for a change, the entry of the run is used, because it has more details.
     return turns + [
         turn
         for at, action, was, became in cursor.fetchall()
@@ -145,7 +158,8 @@ def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any],
         return SalienceEvent(at, what, note=action)
     before, after = (_state(each["salience"], _epoch(each["reinforced_at"]), time) for each in (was, became))
     if before.since > at:
-        # The clock of the writer was ahead of that of the run, so only the ratio of the two values is reliable.
+        # The clock of the process that wrote the salience was ahead of the clock of the run. Only the ratio of the two
+        # values is reliable.
         return SalienceEvent(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
     return SalienceEvent(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
 
@@ -158,7 +172,7 @@ def _by_hand(
     at: float, action: str, was: dict[str, Any], became: dict[str, Any], time: PartitionTime
 ) -> Iterable[SalienceEvent]:
     since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
-    # The clock of the writer was ahead of this one, so the value before the change is not usable.
+    # The value before the change is unknown, or cannot be used because the clock of its writer was ahead.
     before = _state(was["salience"], since, time) if since <= at else None
     match action:
         case "ingest_new_topic":
@@ -174,9 +188,9 @@ def _by_hand(
             yield SalienceEvent(at, "seen", before=before, note=action)
 
 
-def _known(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
-    """Return ``turn`` with the factor of the present policy if the journal has none, and with the number of uses
-    reduced to those that are replayed. The next entry of the journal confirms or corrects the factor."""
+def _completed(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
+    """Return ``turn`` with the factor of the present policy if the journal has none; the next entry of the journal
+    confirms or corrects this factor. The number of uses is reduced to those that are replayed."""
     return dataclasses.replace(
         turn,
         factor=attenuation if math.isnan(turn.factor) else turn.factor,
@@ -203,9 +217,10 @@ def _replay(
 
 
 def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
-    """Return the times of the curve, each with whether it is the side before a step: a step has two equal times."""
+    """Return the times of the curve, each with whether it means the moment before a step. The time of a step occurs
+    twice: for the value before and for the value after the step."""
     times = curve_times(replay, until=until, most=POINTS)
-    return [(at, place + 1 < len(times) and times[place + 1] == at and place > 0) for place, at in enumerate(times)]
+    return [(at, index + 1 < len(times) and times[index + 1] == at and index > 0) for index, at in enumerate(times)]
 
 
 def _values_at(
@@ -225,7 +240,7 @@ def _values_at(
 
 
 def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[str, Any]]:
-    """Return when runs would move the topic down from now on if nothing uses it."""
+    """Return when runs would move the topic down if nothing uses it."""
     return [
         {
             "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
@@ -244,22 +259,12 @@ def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[s
 def _ahead(
     subject: Subject, policy: EffectivePolicy, now: float, marks: list[dict[str, Any]]
 ) -> list[tuple[dt.datetime, float, float]]:
-    """Return the forecast, at most until the topic would be archived or released."""
+    """Return the forecast until the topic would be archived or released, at most ``FORECAST_DAYS``."""
     end = now + FORECAST_DAYS * SECONDS_PER_DAY
     ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
     end = min([end, *ends])
-    times = [now + (end - now) * place / POINTS_AHEAD for place in range(POINTS_AHEAD + 1)]
+    times = [now + (end - now) * step / POINTS_AHEAD for step in range(POINTS_AHEAD + 1)]
     return [(_utc(at), salience_of(subject, policy, now=at), score_of(subject, policy, now=at)) for at in times]
-
-
-def _turn_as_dict(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
-    return {
-        "at": _utc(turn.at),
-        "what": turn.what,
-        "note": turn.note,
-        "before": worth,
-        "after": state.at(turn.at, replay.half_life, replay.time),
-    }
 
 
 def _epoch(text: str) -> float:

@@ -1,11 +1,10 @@
 """Replay of the salience of one topic from its recorded uses and salience events. Pure Python.
 
-Uses and events are applied in the order in which the store applied them. Where the journal holds the stored value, the
-replay is compared with it and continues from it. The replay is exact from the last difference on. Times are epochs in
-seconds.
+Uses and events are applied in the order in which the store applied them. Where the journal has the stored value, this
+value is compared with the replay; if they differ, the replay continues from the stored value and is exact from there.
+Times are epochs in seconds.
 
-The present half-life and clock are used for the whole past, as everywhere (docs/decisions.md, "A half-life holds for
-the past too").
+The present half-life and clock are used for the whole past (docs/decisions.md, "A half-life holds for the past too").
 """
 
 import bisect
@@ -17,7 +16,7 @@ from typing import Literal
 from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.formulas.salience import Reinforcement, salience_effective, salience_reinforced
 
-# Two computations of the same salience differ by no more than this, from rounding.
+# The largest difference that rounding causes between two computations of the same salience.
 TOLERANCE = 1e-6
 
 What = Literal["created", "set", "archived", "restored", "moved", "undone", "seen"]
@@ -25,7 +24,7 @@ What = Literal["created", "set", "archived", "restored", "moved", "undone", "see
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A salience, the time from which it fades, and the idle seconds of the partition before that."""
+    """A salience, the time from which it fades, and the idle seconds of the partition before that time."""
 
     salience: float
     since: float
@@ -50,11 +49,11 @@ class CountedUse:
 
 @dataclass(frozen=True, slots=True)
 class SalienceEvent:
-    """A change of salience other than by use, or a time at which the journal holds the salience.
+    """A change of salience other than by use, or a time at which the journal has the salience.
 
-    ``before`` and ``after`` are the values of the journal, None if it has none. Without ``after``, the salience is
-    multiplied by ``factor``; a restore divides by it and gives at least ``least``. ``uses`` is the number of uses that
-    had been applied by then, if the journal has it.
+    ``before`` and ``after`` are the values in the journal, or None. Without ``after``, the salience is multiplied by
+    ``factor``; a restore divides it by ``factor`` and raises it to at least ``least``. ``uses`` is the number of uses
+    that had been applied by then, or None if the journal does not have it.
     """
 
     at: float
@@ -69,10 +68,10 @@ class SalienceEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """The state from ``at`` on, after ``uses`` uses; ``worth`` is the effective salience just before."""
+    """The state from ``at`` on, after ``uses`` uses. ``before`` is the effective salience just before the step."""
 
     at: float
-    worth: float
+    before: float
     state: State
     uses: int
     last_use: float | None
@@ -81,7 +80,7 @@ class ReplayStep:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The steps in order of time; the first is the creation. From ``exact_since`` on, nothing is estimated."""
+    """The steps in order of time, beginning with the creation. From ``exact_since`` on, nothing is estimated."""
 
     steps: list[ReplayStep]
     exact_since: float
@@ -89,13 +88,9 @@ class Replay:
     time: PartitionTime = EVERY_DAY
 
     def step_at(self, at: float) -> ReplayStep:
-        """Return the step in effect at ``at``; the first step for an earlier time."""
-        place = bisect.bisect_right(self.steps, at, key=lambda step: step.at)
-        return self.steps[max(0, place - 1)]
-
-    def worth_at(self, at: float) -> float:
-        """Return the effective salience at ``at``."""
-        return self.step_at(at).state.at(at, self.half_life, self.time)
+        """Return the last step at or before ``at``, or the first step if there is none."""
+        index = bisect.bisect_right(self.steps, at, key=lambda step: step.at)
+        return self.steps[max(0, index - 1)]
 
 
 def salience_replay(
@@ -109,9 +104,9 @@ def salience_replay(
     now: float,
     time: PartitionTime = EVERY_DAY,
 ) -> Replay:
-    """Return the salience of the topic from its creation (whose ``after`` is known) until ``now``.
+    """Return the salience of the topic from its creation until ``now``.
 
-    The last step is exactly ``stored``. The time grows as n log n with the number of uses and events.
+    The last step agrees with ``stored``. The running time grows as n log n with the number of uses and events.
     """
     start = created.after or State(1.0, created.at, float(time.idle(created.at)))
     steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
@@ -119,7 +114,7 @@ def salience_replay(
     for at, event in _in_order(turns, uses):
         if at > now:
             break
-        worth = state.at(at, half_life, time)
+        before = state.at(at, half_life, time)
         if isinstance(event, CountedUse):
             salience, _since = salience_reinforced(
                 state.salience,
@@ -132,14 +127,14 @@ def salience_replay(
             since, idle = (event.at, float(time.idle(event.at))) if later else (state.since, state.idle_before)
             state, count = State(salience, since, idle), count + 1
             last = event.at if last is None else max(last, event.at)
-            steps.append(ReplayStep(at, worth, state, count, last))
+            steps.append(ReplayStep(at, before, state, count, last))
             continue
-        if event.before is not None and not _alike(event.before.at(at, half_life, time), worth):
+        if event.before is not None and not _alike(event.before.at(at, half_life, time), before):
             state, exact_since = event.before, at
-        state = _turned(state, event, half_life, time)
-        steps.append(ReplayStep(at, worth, state, count, last, event))
+        state = _event_apply(state, event, half_life, time)
+        steps.append(ReplayStep(at, before, state, count, last, event))
     if not _alike(state.at(now, half_life, time), stored.at(now, half_life, time)):
-        # The stored value is known, so the replay ends with it even if the events do not explain it.
+        # The replay ends with the stored value, even if the events do not explain this value.
         at = min(now, max(stored.since, steps[-1].at))
         exact_since = at
         steps.append(
@@ -149,15 +144,15 @@ def salience_replay(
 
 
 def curve_times(replay: Replay, *, until: float, most: int) -> list[float]:
-    """Return the times at which to draw the curve, in order: evenly spread, on both sides of each step, and where the
-    time of the partition stops and goes on.
+    """Return the times at which to draw the curve, in order: evenly spread times, the steps, and the beginnings and
+    ends of idle time.
 
-    The time of a step occurs twice, so that it is drawn as a jump. With more than ``most`` steps, only events other
-    than uses are drawn as jumps.
+    The time of a step occurs twice, so that the step is drawn as a jump. If there are more than ``most`` steps, uses
+    are not drawn as jumps.
     """
     first = replay.steps[0].at
     spread = max(until - first, 1.0)
-    times = [first + spread * place / most for place in range(most + 1)]
+    times = [first + spread * number / most for number in range(most + 1)]
     steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.turn is not None]
     for step in steps[:most]:
         times += [step.at, step.at]
@@ -171,8 +166,9 @@ def _in_order(
 ) -> list[tuple[float, SalienceEvent | CountedUse]]:
     """Return uses and events in the order in which the store applied them.
 
-    A use takes effect at its own time. If salience was written between the use and its application by the worker, the
-    use takes effect right after that write. The number of uses in the journal decides over the time of application.
+    A use takes effect at its own time, unless an event changed the salience between the use and its application by the
+    worker. Then the use takes effect right after that event. If the journal has the number of uses that had been
+    applied, this number decides and not the time.
     """
     written = sorted(turns, key=lambda turn: turn.at)
     times = [turn.at for turn in written]
@@ -184,13 +180,13 @@ def _in_order(
     return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]
 
 
-def _turned(state: State, turn: SalienceEvent, half_life: float, time: PartitionTime) -> State:
-    if turn.after is not None:
-        return turn.after
-    if turn.what == "restored":
-        worth = max(state.at(turn.at, half_life, time) / turn.factor, turn.least)
-        return State(worth, turn.at, float(time.idle(turn.at)))
-    return State(state.salience * turn.factor, state.since, state.idle_before)
+def _event_apply(state: State, event: SalienceEvent, half_life: float, time: PartitionTime) -> State:
+    if event.after is not None:
+        return event.after
+    if event.what == "restored":
+        salience = max(state.at(event.at, half_life, time) / event.factor, event.least)
+        return State(salience, event.at, float(time.idle(event.at)))
+    return State(state.salience * event.factor, state.since, state.idle_before)
 
 
 def _alike(one: float, other: float) -> bool:

@@ -1,7 +1,7 @@
-"""The tree of scopes, level by level: how large each scope is, how it grew and how often it was asked. Read-only.
+"""The tree of scopes, level by level: how large each scope is, how it grew and how often it was queried. Read-only.
 
-Nothing counts along: sizes are counted when they are asked for, by scope first, so that each path is compared once and
-not for each topic.
+No sizes are stored. They are counted by scope first and then by path, so that each path is compared once and not for
+each topic.
 """
 
 import datetime as dt
@@ -18,17 +18,16 @@ from memory.models import Rung
 from memory.predicates.binding import Bound, path_sql
 
 Sort = Literal["size", "name", "growth", "recalls"]
-SORTS: tuple[Sort, ...] = ("size", "name", "growth", "recalls")
 DAYS = 30
-# Agents that are named beside a scope.
+# The most agents that are named for a scope.
 NAMED = 2
 
-# ``child`` is the path one level below the parent; topics directly in the parent are a child with its path.
+# ``child`` is the path one level below the parent. For topics directly in the parent, it is the path of the parent.
 _CHILDREN_SQL = """
-WITH places AS MATERIALIZED (
+WITH scopes AS MATERIALIZED (
     SELECT id, path, {child_of_path} AS child FROM memory_scope WHERE {within}
 ), children AS (
-    SELECT child, count(*) FILTER (WHERE path <> child) AS below FROM places GROUP BY 1
+    SELECT child, count(*) FILTER (WHERE path <> child) AS below FROM scopes GROUP BY 1
 ), sizes AS (
     SELECT p.child, sum(v.times) FILTER (WHERE v.rung = 0) AS active, sum(v.times) AS live,
            sum(v.times) FILTER (WHERE v.rung = 1) AS summarized, sum(v.times) FILTER (WHERE v.rung = 2) AS detached,
@@ -36,7 +35,7 @@ WITH places AS MATERIALIZED (
     FROM (
         SELECT scope_id, rung, count(*) AS times, count(*) FILTER (WHERE last_retrieved_at >= %(since)s) AS used
         FROM memory_vitality WHERE live GROUP BY 1, 2
-    ) v JOIN places p ON p.id = v.scope_id GROUP BY 1
+    ) v JOIN scopes p ON p.id = v.scope_id GROUP BY 1
 ), changes AS (
     SELECT p.child, sum(c.change) AS growth FROM (
         SELECT scope_id, count(*) AS change FROM memory_topic WHERE created_at >= %(since)s GROUP BY 1
@@ -44,7 +43,7 @@ WITH places AS MATERIALIZED (
         SELECT v.scope_id, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int)
         FROM memory_forgetaction a JOIN memory_vitality v ON v.topic_id = a.topic_id
         WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL GROUP BY 1
-    ) c JOIN places p ON p.id = c.scope_id GROUP BY 1
+    ) c JOIN scopes p ON p.id = c.scope_id GROUP BY 1
 ), recalls AS (
     SELECT {child_of_scope} AS child, sum(times) AS recalls FROM (
         SELECT scope, count(*) AS times FROM memory_accesslog WHERE at >= %(since)s AND kind = 'query' GROUP BY 1
@@ -65,7 +64,7 @@ _COUNT_SQL = """
 SELECT count(*) FROM (SELECT DISTINCT {child_of_path} FROM memory_scope WHERE {within} LIMIT {most:d}) x
 """
 
-# Agents whose keys reach the whole of a scope, by name.
+# The agents with a key that covers a whole scope, by name.
 _WRITERS_SQL = """
 SELECT s.path, count(DISTINCT k.name), (array_agg(DISTINCT k.name))[:{named:d}]
 FROM unnest(%(paths)s::text[]) AS s (path)
@@ -78,9 +77,12 @@ GROUP BY 1
 
 @dataclass(frozen=True, slots=True)
 class ScopeFigures:
-    """A scope with all that lies below it: its live topics by rung; how many of them recalls have returned (``used``),
-    the change of their number and the recalls asked there within ``DAYS``; and how many scopes lie ``below``. ``share``
-    is its size beside the largest one of its level."""
+    """The figures of a scope, including the scopes below it.
+
+    ``rungs`` counts the live topics by rung, ``below`` the scopes below. For the last ``DAYS`` days, ``used`` counts
+    the live topics that queries returned, ``growth`` is the change of the number of live topics, and ``recalls`` counts
+    the queries. ``share`` is the size relative to the largest scope of the same level.
+    """
 
     path: str
     below: int
@@ -97,31 +99,31 @@ class ScopeFigures:
 
     @property
     def used_share(self) -> float | None:
-        """The share of the live topics that recalls have returned; None without any."""
+        """The share of the live topics that queries returned; None without live topics."""
         return self.used / self.live if self.live else None
 
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """How many agents have a key that may write in all of a scope, and the first of their names."""
+    """How many agents have a key that may write in the whole scope, and the first of their names."""
 
     count: int = 0
     names: tuple[str, ...] = ()
 
     @property
     def more(self) -> int:
-        """The number of those that are not named."""
+        """The number of agents that are not named."""
         return self.count - len(self.names)
 
 
 def scope_children(
     parent: str, *, sort: Sort, principal: Principal, now: dt.datetime, cursor: str | None, limit: int
 ) -> tuple[list[ScopeFigures], str | None]:
-    """Return the scopes one level below ``parent``, and ``parent`` itself if topics lie directly in it; and the cursor
-    of the next page. Largest first, or by ``sort``.
+    """Return the scopes one level below ``parent`` in the order of ``sort``, and the cursor of the next page. If topics
+    lie directly in ``parent``, it is one of the rows.
 
-    One query. It reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
-    2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    One query, which reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
+    2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     chosen = principal.scope_chosen(parent)
     bound, after = Bound(), "true"
@@ -146,7 +148,7 @@ def scope_children(
 
 
 def scope_children_count(parent: str, *, principal: Principal, at_most: int) -> int:
-    """Return the number of rows of ``scope_children``, but at most ``at_most`` + 1. One query."""
+    """Return the number of rows of ``scope_children``, at most ``at_most`` + 1. One query."""
     chosen = principal.scope_chosen(parent)
     bound = Bound()
     statement = _COUNT_SQL.format(
@@ -158,8 +160,9 @@ def scope_children_count(parent: str, *, principal: Principal, at_most: int) -> 
 
 
 def scope_writers(paths: Sequence[str], *, now: dt.datetime, without: Sequence[str] = ()) -> dict[str, Writers]:
-    """Return by path which agents may write in all of each scope, leaving out keys for the scopes ``without``. One
-    query, which compares every key with each path. It does not check whether the caller may see the scopes."""
+    """Return, by path, the agents that may write in the whole of each scope. Keys for the scopes ``without`` are left
+    out. One query, which compares every key with each path. The function does not check whether the caller may see the
+    scopes."""
     with connection.cursor() as database:
         given: dict[str, Any] = {"paths": list(paths), "now": now, "without": list(without)}
         database.execute(_WRITERS_SQL.format(named=NAMED), given)
@@ -168,7 +171,7 @@ def scope_writers(paths: Sequence[str], *, now: dt.datetime, without: Sequence[s
 
 
 def _child_sql(column: str, parent: str, bound: Bound) -> str:
-    """Return the path one level below ``parent`` in which the scope in ``column`` lies."""
+    """Return an expression for the path one level below ``parent`` that contains the scope in ``column``."""
     base = "" if parent == ROOT else parent
     whole, start = f"{bound.bind(parent)}::text", f"{bound.bind(base + '/')}::text"
     below = f"{start} || split_part({column}, '/', {base.count('/') + 2})"

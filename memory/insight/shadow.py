@@ -1,7 +1,7 @@
 """Shadow search: repeats a sample of past queries with archived topics included, to find what was missed.
 
-It writes one ShadowHit for each archived topic that would have been among the best answers: one of the signals of
-regret (``regret``). It changes no salience and writes nothing to the access log.
+The search writes a ShadowHit for each archived topic that would have been among the best answers. These hits are one of
+the signals of ``regret``. The search changes no salience and writes nothing to the access log.
 """
 
 import datetime as dt
@@ -29,12 +29,12 @@ SELECT %(name)s, id, 0 FROM memory_accesslog ORDER BY id DESC LIMIT 1
 ON CONFLICT (name) DO UPDATE SET position = greatest(memory_watermark.position, excluded.position)
 """
 
-# Rows that commit out of the order of their ids may be skipped, which is acceptable for a sample.
+# A row may be skipped if a row with a larger id was committed earlier. This is acceptable for a sample.
 _READ_LOG_SQL = """
 SELECT id, kind, at, scope, query, topic_ids FROM memory_accesslog WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
 """
 
-# A topic that was archived only after the query was not missed by it.
+# A query cannot have missed a topic that was archived only after the query.
 _INSERT_HITS_SQL = f"""
 INSERT INTO memory_shadowhit (access_id, topic_id, rank, similarity, at)
 SELECT %(access)s, d.topic_id, d.rank, d.similarity, %(at)s
@@ -53,15 +53,15 @@ ON CONFLICT DO NOTHING
 def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
     """Process the next ``limit`` rows of the access log, repeat the sampled queries, and return the number of rows.
 
-    The sample is ``shadow_share`` of the queries of a scope, chosen by a hash of the row id. Queries are repeated in
-    their scope, without their filters, which are not stored. One transaction with three statements, and four for each
-    sampled query. If nothing is archived, the log is skipped with two statements. Returns 0 while another process is
-    working. Raises ``EmbeddingFailed``. ``now`` is the time for the decay of ranks.
+    The sample is the share ``shadow_share`` of the queries of a scope, chosen by a hash of the row id. Queries are
+    repeated in their scope without filters, because the log does not store filters. ``now`` is the time for the decay
+    of ranks. One transaction with three statements, and four for each sampled query. If nothing is archived, the log is
+    skipped with two statements. Return 0 while another process is working. Raises ``EmbeddingFailed``.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ANY_ARCHIVED_SQL)
         if not cursor.fetchone()[0]:
-            # Queries that ran while nothing was archived cannot have missed anything, so they are skipped.
+            # While nothing is archived, no query can have missed anything, so the log is skipped.
             cursor.execute(_SKIP_LOG_SQL, {"name": WATERMARK})
             return 0
     Watermark.objects.get_or_create(name=WATERMARK)
@@ -78,7 +78,7 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
             if kind == "query" and query.strip() and access_sampled(access_id, policies.knobs(scope).shadow_share):
                 mark.taken += 1
                 found = _archived_among(query, scope, policies, now)
-                hits = {topic: place for topic, place in found.items() if topic not in returned}
+                hits = {topic: ranked for topic, ranked in found.items() if topic not in returned}
                 if hits:
                     parameters: dict[str, Any] = {
                         "access": access_id,
@@ -100,7 +100,7 @@ def access_sampled(access_id: int, share: float) -> bool:
 
 
 def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime) -> dict[uuid.UUID, tuple[int, float]]:
-    """Return the best answers, archived topics included, with their ranks and similarities. Two queries."""
+    """Return the best answers, including archived topics, with their ranks and similarities. Two queries."""
     knobs = policies.knobs(scope)
     embedder = embedder_get()
     filters = CandidateFilter(scope=scope, include_archived=True)

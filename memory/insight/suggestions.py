@@ -1,14 +1,30 @@
-"""Completions of scopes and kinds by their beginning. Read-only, for callers who see the whole store."""
+"""Completions of scopes and kinds by their beginning, for callers who see the whole store; topics and runs by title or
+id, for everybody. Read-only."""
 
+import re
+import uuid
+
+from django.conf import settings
 from django.db import connection
+from django.db.models import Q
 
+from memory.access.principal import Principal
 from memory.core.scopes import ROOT
+from memory.forgetting.manual_runs import BY_HAND, REVISE
+from memory.forgetting.run_text import EVENT_WORDS
+from memory.models import ForgetRun
+from memory.predicates.binding import Bound, path_q, path_sql
 
 MOST = 20
-# A text without a slash is also looked for within the paths of so many of the newest scopes.
+# Topics and runs are also looked for by their titles, kinds and scopes among so many of the newest.
+TOPICS_SEARCHED, RUNS_SEARCHED = 20_000, 500
+# Fewer characters of an id are no id.
+LEAST_OF_ID = 6
+LEAST_OF_WORD = 3
+# A text without a slash is also searched for inside the paths of this many of the newest scopes.
 SCOPES_SEARCHED = 20_000
 
-# Each step reads one entry of the index of paths and skips everything below the segment that continues the prefix.
+# Each step reads one entry of the index of paths, and skips all paths below the segment that completes the prefix.
 # ``chr(1)`` precedes every character of a path, and "0" is the character after "/".
 _SCOPES_SQL = """
 WITH RECURSIVE step (path) AS (
@@ -40,10 +56,71 @@ WITH RECURSIVE step (kind) AS (
 SELECT kind FROM step WHERE starts_with(kind, %(prefix)s) LIMIT %(most)s
 """
 
+# The index of words finds live topics, by the beginnings of words; archived ones are found among the newest.
+_TOPICS_SQL = """
+WITH found (id) AS (
+    (SELECT id FROM memory_topic WHERE id BETWEEN {first} AND {last} LIMIT {most})
+    UNION
+    (SELECT t.id FROM (
+        SELECT topic_id FROM memory_topicdocument
+        WHERE live AND document @@ to_tsquery({config}, {query}) LIMIT {searched}
+     ) d JOIN memory_topic t ON t.id = d.topic_id WHERE t.title ILIKE ALL ({patterns}) LIMIT {most})
+    UNION
+    (SELECT id FROM (SELECT id, title FROM memory_topic ORDER BY id DESC LIMIT {searched}) newest
+     WHERE title ILIKE ALL ({patterns}) LIMIT {most})
+)
+SELECT t.id, t.title, s.path FROM found JOIN memory_topic t USING (id) JOIN memory_scope s ON s.id = t.scope_id
+WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, length(t.title), t.id LIMIT {most}
+"""
+
+
+def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[uuid.UUID, str, str]]:
+    """Return topics whose id begins with ``text`` or whose title has its words, each with title and scope. One query,
+    which reads at most ``TOPICS_SEARCHED`` titles."""
+    bound = Bound()
+    # Shorter beginnings stand for too many words of the index.
+    words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
+    first, last = _ids(text)
+    statement = _TOPICS_SQL.format(
+        first=f"{bound.bind(str(first))}::uuid",
+        last=f"{bound.bind(str(last))}::uuid",
+        config=f"{bound.bind(settings.MEMSTATE_TEXT_SEARCH_CONFIG)}::text::regconfig",
+        query=bound.bind(" & ".join(f"'{word}':*" for word in words)),
+        patterns=f"{bound.bind([f'%{_escaped(word)}%' for word in text.split()])}::text[]",
+        within=path_sql("s.path", principal.scope, bound.bind),
+        most=int(most),
+        searched=TOPICS_SEARCHED,
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, bound.values)
+        return [(topic_id, title, path) for topic_id, title, path in cursor.fetchall()]
+
+
+def runs_suggested(text: str, *, principal: Principal, most: int) -> list[ForgetRun]:
+    """Return runs whose id begins with ``text``, or that have it in their kind or scope, newest first. One query."""
+    events = [event for event, words in EVENT_WORDS.items() if text.casefold() in words.casefold()]
+    newest = ForgetRun.objects.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")[:RUNS_SEARCHED]
+    alike = Q(pk__in=newest.values("pk")) & (Q(event__in=events) | Q(scope__icontains=text))
+    found = ForgetRun.objects.filter(path_q(principal.scope), Q(pk__range=_ids(text)) | alike)
+    return list(found.order_by("-created_at", "-id")[:most])
+
+
+def _ids(text: str) -> tuple[uuid.UUID, uuid.UUID]:
+    """Return the first and the last id that begin with ``text``; an id that nothing has if it is the beginning of no
+    id."""
+    digits = text.replace("-", "").lower()
+    if not LEAST_OF_ID <= len(digits) <= 32 or not re.fullmatch("[0-9a-f]+", digits):
+        return uuid.UUID(int=0), uuid.UUID(int=0)
+    return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+
+
+def _escaped(word: str) -> str:
+    return re.sub(r"([\\%_])", r"\\\1", word)
+
 
 def scopes_suggested(text: str, *, most: int = MOST) -> list[str]:
-    """Return scopes that begin with ``text``, each up to the segment after it: ``/u`` gives ``/user``, ``/user`` gives
-    ``/user/alice``. A ``text`` without a slash is also found within paths. At most two queries; the first reads two
+    """Return scopes that begin with ``text``, completed by one segment: ``/u`` gives ``/user``, ``/user`` gives
+    ``/user/alice``. A ``text`` without a slash is also found inside paths. At most two queries; the first reads two
     entries of an index per result."""
     prefix = text if text.startswith(ROOT) else ROOT + text
     # A segment with a scope of its own takes two steps.

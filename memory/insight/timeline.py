@@ -1,4 +1,4 @@
-"""The history of the texts of a topic and its fields, each version with its difference to the one before."""
+"""The history of the texts of a topic and its fields, each version with its difference to the version before."""
 
 import datetime as dt
 import json
@@ -12,10 +12,10 @@ from memory.access.principal import Principal
 from memory.core.differences import Piece, pieces_shorten, words_differ
 from memory.recall.lookup import field_history, topic_detail
 
-# The number of newest revisions of each field, and of edits of the topic, that come with the topic.
+# How many revisions of each field, and how many edits of the topic, ``topic_timeline`` returns.
 NEWEST, MOST_EDITS = 3, 100
 
-# The newest revisions of each field, and one more, for the difference of the oldest of them.
+# The newest revisions of each field, and one more to compute the difference of the oldest one shown.
 _REVISIONS_SQL = """
 SELECT f.id, r.seq, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.actor,
        r.seq <= f.cold_through
@@ -26,7 +26,7 @@ WHERE f.topic_id = %(id)s
 ORDER BY f.id, r.seq DESC
 """
 
-# An edit has no reason. The audit entry of the same transaction has it, with the time of the request.
+# The reason of an edit is stored in the audit event of the same transaction, which has the time of the request.
 _EDITS_SQL = """
 SELECT e.at, e.actor, e.before, (
     SELECT a.reason FROM memory_auditevent a
@@ -74,29 +74,26 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
 def field_timeline(
     topic_id: uuid.UUID, name: str, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return all revisions of a field, newest first, each with its difference to the one before, and the cursor of the
-    next page. Two queries.
-
-    Raises as ``field_history`` does.
-    """
-    # One more than the page, for the difference of its oldest revision.
+    """Return the revisions of a field, newest first, each with its difference to the revision before, and the cursor of
+    the next page. Two queries. Raises as ``field_history`` does."""
+    # One more than the page has, to compute the difference of its oldest revision.
     page = field_history(topic_id, name, principal=principal, cursor=cursor, limit=limit + 1, now=now)
     revisions = differences_add(page["items"])
     return revisions[:limit], str(revisions[limit - 1]["seq"]) if len(revisions) > limit else None
 
 
 def differences_add(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return revisions, newest first, each with its ``difference`` to the one before; None for the first revision."""
+    """Return revisions, newest first, each with its ``difference`` to the revision before; None for the oldest."""
     items = []
-    for place, revision in enumerate(revisions):
-        older = revisions[place + 1] if place + 1 < len(revisions) else None
+    for index, revision in enumerate(revisions):
+        older = revisions[index + 1] if index + 1 < len(revisions) else None
         items.append({**revision, "difference": None if older is None else _differ(older["value"], revision["value"])})
     return items
 
 
 def _edits_as_dicts(topic: dict[str, Any], edits: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return edits, newest first. An edit stores the values before it; the values after it are those that the next edit
-    stores, or the present ones of the topic."""
+    """Return edits, newest first, each with its differences. An edit stores the values before it. The values after it
+    are stored by the next edit of the same member, or are the present values of the topic."""
     later = {
         "title": topic["title"],
         "summary": topic["summary"],

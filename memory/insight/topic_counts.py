@@ -8,7 +8,7 @@ from memory.core.scopes import ROOT
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
-# Live topics are counted in the narrow table; for topics out of retrieval, the topic has the state.
+# Live topics are counted in Vitality, which is narrow. Of other topics, only the topic shows which state they have.
 _COUNTS_SQL = """
 SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live AND {within_v} GROUP BY 1
 UNION ALL
@@ -22,7 +22,7 @@ WHERE v.pinned AND t.merged_into_id IS NULL AND t.released_at IS NULL AND {withi
 
 @dataclass(frozen=True, slots=True)
 class TopicCounts:
-    """The number of topics on each rung, by its label; the number of pinned ones; and the number of released topics."""
+    """The number of topics on each rung, by the label of the rung, and the numbers of pinned and of released topics."""
 
     rungs: dict[str, int] = field(default_factory=dict)
     pinned: int = 0
@@ -40,8 +40,8 @@ class TopicCounts:
 
 
 def topic_counts(scope: str = ROOT) -> TopicCounts:
-    """Return the number of topics in each state at or below ``scope``. One query, which reads the narrow table once. It
-    does not check whether the caller may see the scope."""
+    """Return the number of topics in each state at or below ``scope``. One query. The function does not check whether
+    the caller may see the scope."""
     bound = Bound()
     statement = _COUNTS_SQL.format(
         archived=Rung.ARCHIVED,

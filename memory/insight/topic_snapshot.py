@@ -58,7 +58,7 @@ class TopicSnapshot:
         return self.released_at is not None or self.merged_into is not None
 
     def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
-        """Return the topic as input for ``outlook``; ``texts`` is the result of ``texts_match``."""
+        """Return the topic as input for ``outlook``. ``texts`` is the result of ``texts_match``."""
         last = self.last_retrieved_at
         return Subject(
             presence=TopicUsage(
@@ -80,7 +80,7 @@ class TopicSnapshot:
         )
 
     def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
-        """Return the topic with ``state``, the state before a run, from its journal."""
+        """Return the topic in an earlier state. ``state`` is a state from the journal of a run."""
         kept = ("rung", "pinned", "salience", "idle_before", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
         return dataclasses.replace(
@@ -101,7 +101,8 @@ def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Princi
 
 
 def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
-    """Return the results of all comparisons of ``rules`` with the texts of a topic. One query, none without any."""
+    """Return the results of all comparisons of ``rules`` with texts of a topic. One query; none if there are no such
+    comparisons."""
     asked = list(dict.fromkeys(comparisons_of_texts(rules)))
     if not asked:
         return {}

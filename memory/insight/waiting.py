@@ -16,7 +16,7 @@ SELECT (SELECT count(*) FROM memory_forgetrun WHERE status = 'held'),
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many runs are held, pairs of duplicates undecided, and jobs failed within a day."""
+    """How many runs are held, how many pairs of duplicates are undecided, and how many jobs failed within a day."""
 
     runs: int
     duplicates: int

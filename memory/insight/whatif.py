@@ -1,7 +1,7 @@
 """What-if: what a draft of a policy would forget, now and later, compared with the policy in force. Nothing is written.
 
-One pass over Vitality counts classes of equal topics (``census``). For each class the result under both policies at
-every time is computed with the thresholds of a run. The list of topics comes from the candidate query of runs.
+One pass over Vitality counts classes of equal topics (``census``). For each class, the module computes what runs under
+both policies would do at every time. The list of topics comes from the candidate query of runs.
 """
 
 import datetime as dt
@@ -29,7 +29,7 @@ from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 
 BINS = 64
-# The lowest score with a bin of its own on a logarithmic scale.
+# The end of the first bin of a logarithmic scale, which begins at 0.
 LEAST_SHOWN = 1e-4
 PROJECTIONS = (dt.timedelta(days=30), dt.timedelta(days=90))
 MOST_PROJECTIONS = 12
@@ -38,7 +38,8 @@ STEPS = {"summarize": int(Rung.SUMMARIZED), "detach": int(Rung.DETACHED), "archi
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Scores of the topics of a scope under the draft. ``edges`` has one more than each list of ``rungs``."""
+    """The scores of the topics of a scope under the draft: the number of topics per rung in each bin. Bin n lies
+    between the edges n and n + 1."""
 
     edges: list[float]
     rungs: dict[str, list[int]]
@@ -46,8 +47,8 @@ class Histogram:
 
 @dataclass(slots=True)
 class StepCounts:
-    """How many topics a run would move to one rung, or back up: under the policy in force (``now``), under the draft,
-    only under the draft (``gained``), and only under the policy in force (``lost``)."""
+    """How many topics a run would move to one rung, or back up: under the policy in force (``now``), under the
+    ``draft``, only under the draft (``gained``), and only under the policy in force (``lost``)."""
 
     now: int = 0
     draft: int = 0
@@ -57,8 +58,9 @@ class StepCounts:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a run at ``at`` would do if nothing is used until then and every day counts; ``climbs`` is how many topics
-    it would move back up under the policy in force, the draft and the other draft."""
+    """What a run at ``at`` would do if nothing is used until then and every day counts: how many topics it would move
+    to each rung under the policy in force (``now``), the ``draft`` and the ``other`` draft. ``climbs`` are the topics
+    that it would move back up."""
 
     at: dt.datetime
     now: dict[str, int]
@@ -69,10 +71,13 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The counts for a draft. ``standing`` is the present number of topics on each rung; ``other`` holds the steps
-    under the other draft. ``climbs`` counts topics that move back up to any rung, ``other_climbs`` those under the
-    other draft. ``newly`` counts topics that the draft moves differently than now; rule actions other than moves do
-    not count."""
+    """The counts for a draft.
+
+    ``steps`` counts the topics that a run would move to each lower rung, ``climbs`` those that it would move back up.
+    ``other`` and ``other_climbs`` are the same for the other draft. ``standing`` is the present number of topics on
+    each rung. ``newly`` counts the topics that the draft moves and the policy in force does not move in the same way;
+    rule actions other than moves do not count.
+    """
 
     active: int
     steps: dict[str, StepCounts]
@@ -86,7 +91,7 @@ class WhatIf:
 
 
 def histogram_edges(*, scale: str, highest: float) -> list[float]:
-    """Return the edges of ``BINS`` bins from 0 to ``highest``; the first bin of a log scale ends at ``LEAST_SHOWN``.
+    """Return the edges of ``BINS`` bins from 0 to ``highest``. The first bin of a log scale ends at ``LEAST_SHOWN``.
 
     Raises ``ValueRefused`` for a scale other than ``linear`` and ``log``.
     """
@@ -95,7 +100,7 @@ def histogram_edges(*, scale: str, highest: float) -> list[float]:
     if scale == "log":
         step = math.log(highest / LEAST_SHOWN) / (BINS - 1)
         return [0.0] + [LEAST_SHOWN * math.exp(step * place) for place in range(BINS)]
-    raise ValueRefused(f"scale must be linear or log, not {scale!r}.", code=ProblemCode.UNKNOWN_CHOICE)
+    raise ValueRefused(f"`scale` must be linear or log, not {scale!r}.", code=ProblemCode.UNKNOWN_CHOICE)
 
 
 def whatif(
@@ -113,32 +118,32 @@ def whatif(
 ) -> WhatIf:
     """Return what runs under ``draft`` would do in ``scope``, compared with runs under ``present``. One query.
 
-    ``at`` holds the times of the projections, by default in 30 and in 90 days. The counts are of topics that a run
-    would move to a rung, without those already there. The histogram includes archived topics. ``other`` is a second
-    draft for ``scope``; ``subset`` restricts the topics. ``highest`` is the end of the histogram, by default the
-    highest possible score; its last bin includes higher scores. Raises ``ValueRefused`` for too many times or an
+    ``at`` are the times of the projections, by default in 30 and in 90 days. The counts are of topics that a run would
+    move, without topics that are already on the rung. The histogram includes archived topics. ``other`` is a second
+    draft for ``scope``. ``subset`` restricts the topics. ``highest`` is the end of the histogram, by default the
+    highest possible score; the last bin includes higher scores. Raises ``ValueRefused`` for too many times or an
     unknown scale.
     """
     moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
     if len(moments) > MOST_PROJECTIONS:
         raise ValueRefused(
-            f"at holds {len(moments)} times; the limit is {MOST_PROJECTIONS}.", code=ProblemCode.TOO_MANY_MOMENTS
+            f"`at` has {len(moments)} times; the limit is {MOST_PROJECTIONS}.", code=ProblemCode.TOO_MANY_MOMENTS
         )
     knobs = draft.knobs(scope)
-    # The other two strategies score on a scale that ends at 1.
+    # The scores of the other two strategies end at 1.
     possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
     edges = histogram_edges(scale=scale, highest=possible if highest is None else min(highest, possible))
     bound = Bound()
-    # At each time: the draft, the policy in force, and the other draft. Without another draft, the draft again: a
-    # repeated view costs nothing, because equal expressions are computed once.
-    beside = (draft, present, other or draft)
+    # Each time has three views. Without another draft, the draft is the third view too; this costs nothing, because
+    # equal expressions are computed once.
+    compared = (draft, present, other or draft)
     parts = [
         CensusPart(
             partition,
             [
                 _view(policies, partition, scope, moment, now=now, event=event, bound=bound)
                 for moment in (now, *moments)
-                for policies in beside
+                for policies in compared
             ],
         )
         for partition in partitions_of(draft, scope, forgetting=False)
@@ -172,7 +177,7 @@ def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[
     later = [Projection(moment, _steps_empty(), _steps_empty(), _steps_empty()) for moment in moments]
     bins = {rung.label: [0] * BINS for rung in Rung}
     standing = {rung.label: 0 for rung in Rung}
-    beside = _steps_empty()
+    other_steps = _steps_empty()
     climbs = StepCounts()
     active = newly = other_climbs = 0
     for each in classes:
@@ -185,18 +190,18 @@ def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[
         for name, rung in STEPS.items():
             draft, now, other = (target == rung > each.rung for target in each.targets[:3])
             _step_count(steps[name], each.count, now=now, draft=draft)
-            beside[name] += each.count * other
+            other_steps[name] += each.count * other
         draft, now, other = (target < each.rung for target in each.targets[:3])
         _step_count(climbs, each.count, now=now, draft=draft)
         other_climbs += each.count * other
-        for place, projection in enumerate(later, start=1):
-            targets = each.targets[3 * place : 3 * place + 3]
+        for number, projection in enumerate(later, start=1):
+            targets = each.targets[3 * number : 3 * number + 3]
             for target, policy in zip(targets, ("draft", "now", "other"), strict=True):
                 if target > each.rung:
                     getattr(projection, policy)[_NAMES[target]] += each.count
                 elif target < each.rung:
                     projection.climbs[policy] += each.count
-    return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
+    return WhatIf(active, steps, later, Histogram(edges, bins), standing, other_steps, newly, climbs, other_climbs)
 
 
 def _step_count(step: StepCounts, count: int, *, now: bool, draft: bool) -> None:
@@ -207,7 +212,7 @@ def _step_count(step: StepCounts, count: int, *, now: bool, draft: bool) -> None
 
 
 def _moved_otherwise(rung: int, draft: int, present: int) -> bool:
-    """Return whether the draft moves a topic in a way in which the policy in force does not."""
+    """Return whether the draft moves a topic and the policy in force does not move it in the same way."""
     return draft != present if draft > rung else draft < rung <= present
 
 
@@ -220,7 +225,8 @@ def _steps_empty() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """One topic that a run under the draft would change; ``new`` if the policy in force would not do so."""
+    """One topic that a run under the draft would change. ``new`` means that the policy in force would not act in the
+    same way."""
 
     topic_id: uuid.UUID
     title: str
@@ -235,7 +241,7 @@ class Affected:
 
     @property
     def why(self) -> dict[str, Any]:
-        """The rule or threshold that selects the topic, with score and policy."""
+        """The rule or the threshold that selects the topic, with the score and the policy."""
         reasons: dict[str, Any] = json.loads(self.why_json)
         return reasons
 
@@ -254,8 +260,8 @@ def affected_page(
 ) -> tuple[list[Affected], str | None]:
     """Return topics that a run under ``draft`` would change, lowest score first, and the cursor of the next page.
 
-    Two queries: the candidate query of the draft, and that of the policy in force for the topics of the page; with
-    ``only_new`` it is one query. Raises ``ValueRefused`` for a foreign cursor.
+    Two queries: the candidate query of the draft, and that of the policy in force for the topics of the page. With
+    ``only_new`` a single query. Raises ``ValueRefused`` for a foreign cursor.
     """
     bound = Bound()
     text, conditions = _affected_sql(
@@ -301,7 +307,7 @@ def affected_count(
     subset: TopicSubset = ALL_TOPICS,
     at_most: int | None = None,
 ) -> int:
-    """Return the number of topics of ``affected_page``, but at most ``at_most`` + 1. One query."""
+    """Return the number of topics of ``affected_page``, at most ``at_most`` + 1. One query."""
     bound = Bound()
     text, conditions = _affected_sql(
         scope, present, draft, event=event, now=now, only_new=only_new, subset=subset, bound=bound
@@ -325,15 +331,15 @@ def _affected_sql(
     subset: TopicSubset,
     bound: Bound,
 ) -> tuple[str, list[str]]:
-    """Return the candidate query of the draft, and the conditions for its rows ``c``."""
-    # The index is built on the half-lives and clocks in force, so it serves only drafts that do not change them.
+    """Return the candidate query of the draft, and conditions on its rows ``c``."""
+    # The index contains fade keys for the half-lives and clocks in force. A draft that changes these cannot use it.
     trusted = all(node.knobs.keys == present.knobs(node.scope).keys for node in draft.nodes(scope))
     candidates = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
     if not only_new:
         return candidates.text, []
-    beside = candidates_sql(present, scope, event=event, now=now, bound=bound, subset=subset)
+    in_force = candidates_sql(present, scope, event=event, now=now, bound=bound, subset=subset)
     return candidates.text, [
-        f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
+        f"NOT EXISTS (SELECT 1 FROM ({in_force.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
     ]
 
 

@@ -34,11 +34,12 @@ from memory.models.identities import uuid_sql
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
 
-# The newest entries of a history, and the last uses, that a card holds.
+# The most entries of the history, and the most uses, that a card has; the newest ones.
 MOST_EVENTS = 100
 MOST_USES = 20
 
-# Planned actions count only for held runs: those of dry runs are never applied. Manual changes come from the audit.
+# Planned actions are shown only for held runs, because dry runs are mostly not applied. Manual changes are read from
+# the audit events.
 _ACTIONS_SQL = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
        a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions,
@@ -62,7 +63,7 @@ WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
 ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
-# Scans the index by time backwards from the last use. The limit ends the scan once all known uses are found.
+# Scans the index by time backwards from the last use. The limit ends the scan when all counted uses are found.
 _USES_SQL = f"""
 SELECT at, actor, scope, query FROM memory_accesslog a
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
@@ -100,8 +101,8 @@ class _Action(NamedTuple):
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
     """Return the why-card of a topic as plain values, and the same as ``sentences``.
 
-    At most eleven queries, independent of the history. Names and texts from outside the caller's scope are left out:
-    the actors of runs and queries of wider scopes, and the reasons of policies of wider scopes. Raises ``NotVisible``.
+    At most eleven queries, independent of the history. The card leaves out the actors of runs and queries over wider
+    scopes than the caller's, and the reasons of policies of wider scopes. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)
@@ -168,7 +169,7 @@ def _next(
     """Return what the next run would do, and when later runs would move the topic down if nothing uses it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "may_compact": False, "steps": [], "gate": ""}
-    judged = verdict(subject, policy, now=now.timestamp())
+    result = verdict(subject, policy, now=now.timestamp())
     protected = protections(subject, policy)
     steps: list[WhyStep] = []
     for step in steps_ahead(subject, policy, now=now.timestamp()):
@@ -184,13 +185,13 @@ def _next(
                 "never_because": _never(protected, policy) if step.at is None else "",
             }
         )
-    # The number of topics is shown only to callers who may see all of them.
+    # The sentence of the gate contains a number of topics, so only callers who may see all of these get it.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     reasons = [f"Forgetting is paused in {path}." for path in paused_scopes(now) if scope_within(row.scope, path)]
     reasons += [gate.sentence] if gate.closed or policy.at in gate.without else []
     return {
-        "now": "released" if judged.released else Rung(judged.rung).label,
-        "may_compact": judged.may_compact,
+        "now": "released" if result.released else Rung(result.rung).label,
+        "may_compact": result.may_compact,
         "steps": steps,
         "gate": " ".join(reasons),
     }
@@ -274,9 +275,10 @@ def _use_as_dict(at: dt.datetime, actor: str, scope: str, query: str, principal:
 
 
 def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies) -> WhyRescue | None:
-    """Return whether one more retrieval would have kept the topic from being archived by its last run, or None.
+    """Return whether one more retrieval would have kept the last run from archiving the topic. None if no run archived
+    it.
 
-    It uses the policies of that run: one query, and one more if their rules compare texts.
+    Uses the policies of that run. One query, and one more if their rules compare texts.
     """
     if row.rung != Rung.ARCHIVED or row.is_gone:
         return None

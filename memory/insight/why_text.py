@@ -14,9 +14,9 @@ _EVENTS = {
 
 
 def why_sentences(card: WhyReply) -> list[str]:
-    """Return a why-card as sentences: state, reason, uses, what comes next, and what would have kept the topic."""
+    """Return a why-card as sentences: state, reason, uses, next steps, and what would have kept the topic."""
     sentences = [_standing(card["standing"])]
-    last = next((entry for entry in card["history"] if _moved(entry)), None)
+    last = next((entry for entry in card["history"] if entry_moved(entry)), None)
     if last is not None:
         sentences.append(_entry(last))
     sentences.append(_uses(card["reinforced"]))
@@ -43,23 +43,26 @@ def _standing(standing: WhyStanding) -> str:
         if standing["version"]
         else ("the defaults")
     )
-    return f"It is {standing['rung']}; its score is {_score(standing['score'])} ({standing['strategy']}, by {policy})."
+    return (
+        f"It is {standing['rung']}; its score is {score_text(standing['score'])} ({standing['strategy']}, by {policy})."
+    )
 
 
-def _score(score: float) -> str:
+def score_text(score: float) -> str:
     """Return a score as the console writes it."""
     return f"{score:.3g}" if not 0 < score < 0.0001 else "less than 0.0001"
 
 
-def _moved(entry: WhyEvent) -> bool:
+def entry_moved(entry: WhyEvent) -> bool:
+    """Return whether an event of a history changed the state of the topic."""
     return entry["what"] not in ("created", "salience set", "undone") and entry["state"] in ("applied", "conflict")
 
 
 def _entry(entry: WhyEvent) -> str:
     when, who = time_text(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
     if entry["by"] == "hand":
-        because = f": {entry['reason']}" if entry["reason"] else ""
-        return f"It was {entry['what']}{who} on {when}{because}."
+        reason = f": {entry['reason']}" if entry["reason"] else ""
+        return f"It was {entry['what']}{who} on {when}{reason}."
     if entry["what"] == "compacted":
         why, verb = "", f"made from {entry['sources'] or 0:,} topics"
     else:
@@ -68,7 +71,7 @@ def _entry(entry: WhyEvent) -> str:
         why = f", by rule {entry['rule']!r}"
     elif entry["threshold"] and entry["what"] not in ("compacted", "folded"):
         side = "above" if entry["what"] == "restored" else "below"
-        score = _score(entry["score"] or 0.0)
+        score = score_text(entry["score"] or 0.0)
         why = f", because its score of {score} was {side} {entry['threshold']} ({entry['theta']:g})"
     under = f", under version {entry['version']} of the policy of {entry['policy']}" if entry["version"] else ""
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
@@ -99,7 +102,7 @@ def _next(card: WhyReply) -> list[str]:
     if ahead["now"] != card["standing"]["rung"]:
         verbs.append("release it" if ahead["now"] == "released" else f"make it {ahead['now']}")
     if ahead["may_compact"]:
-        verbs.append("compact it with near topics if there are enough")
+        verbs.append("compact it with similar topics if there are enough")
     if verbs:
         sentences.append(f"{'Otherwise the' if ahead['gate'] else 'The'} next run would {', or '.join(verbs)}.")
     for step in ahead["steps"]:

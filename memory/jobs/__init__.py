@@ -1,1 +1,1 @@
-"""Background jobs: what all resumable ones share (``resumable``), the tasks of the worker, schedules and retry."""
+"""Background jobs: the base of resumable jobs (``resumable``), the tasks of the worker, schedules and retry."""

@@ -1,4 +1,4 @@
-"""What every resumable job shares: start, step, failure, cancel, stalled check, list and audit event.
+"""Functions for all resumable jobs: start, step, failure, cancel, stalled check, list and audit event.
 
 A step is one transaction that stores its result together with the progress of the job. So a killed worker loses only
 its current step and repeats none, and two workers on one job store each step once.
@@ -26,7 +26,7 @@ from memory.predicates.binding import path_q
 
 AnyJob = TypeVar("AnyJob", bound=Job)
 Status = Job.Status
-# A job without progress for this long has lost its worker.
+# After this long without progress, the worker of a job is considered dead.
 STALLED_AFTER = dt.timedelta(minutes=3)
 MOST_STALLED = 20
 
@@ -36,7 +36,7 @@ class JobFailed(Exception):
 
 
 class StepTaken(Exception):
-    """Raised by a step: another process stored it, or the job has ended."""
+    """Raised by a step: another process has stored this step, or the job has ended."""
 
 
 def job_new(model: type[AnyJob], /, *, principal: Principal, now: dt.datetime, **columns: Any) -> AnyJob:
@@ -86,12 +86,12 @@ def jobs_list(
 
 
 def jobs_count(model: type[Job], *, principal: Principal, at_most: int) -> int:
-    """Return how many jobs the caller may see; counting stops one after ``at_most``. One query."""
+    """Return the number of jobs that the caller may see, but at most ``at_most`` + 1. One query."""
     return jobs_visible(model, principal)[: at_most + 1].count()
 
 
 def job_cancel(model: type[AnyJob], job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> AnyJob:
-    """Stop a job; what it has stored stays. Its worker notices before it stores the next step.
+    """Stop a job. What it has stored stays. Its worker checks for this before it stores the next step.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the job has ended.
     """
@@ -114,8 +114,8 @@ def job_lock(model: type[AnyJob], job_id: uuid.UUID) -> AnyJob:
 
 
 def job_finish(job: Job, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None) -> None:
-    """Save the final status of a locked job; if it was working, write an audit event. Two queries, and those of
-    ``occurrence_note`` if it failed."""
+    """Save the final status of a locked job. If the job was working, write an audit event. Two queries, and those of
+    ``occurrence_note`` if the job failed."""
     working = job.status == Status.WORKING
     job.status, job.finished_at, job.failure = status, now, failure
     job.prepare_finish()
@@ -148,7 +148,7 @@ def job_audit(job: Job, action: str, *, now: dt.datetime, actor: str | None = No
 
 
 def job_at_work(model: type[AnyJob], job_id: uuid.UUID) -> AnyJob:
-    """Return a job for its next step. One query. Raises ``StepTaken`` unless it is working."""
+    """Return a job for its next step. One query. Raises ``StepTaken`` unless the job is working."""
     job = model._default_manager.get(pk=job_id)
     if job.status != Status.WORKING:
         raise StepTaken
@@ -156,9 +156,9 @@ def job_at_work(model: type[AnyJob], job_id: uuid.UUID) -> AnyJob:
 
 
 def job_hold(job: AnyJob) -> AnyJob:
-    """Return ``job`` as it is now, locked until the transaction ends, to store the step that begins where ``job`` is.
+    """Read ``job`` again, locked until the transaction ends, to store its current step.
 
-    One query. Raises ``StepTaken`` if its status or its position has changed.
+    One query. Raises ``StepTaken`` if the status or the position has changed since ``job`` was read.
     """
     held = job_lock(type(job), job.pk)
     if (held.status, held.position) != (job.status, job.position):
@@ -167,8 +167,8 @@ def job_hold(job: AnyJob) -> AnyJob:
 
 
 def job_principal(job: Job, *, now: dt.datetime) -> Principal:
-    """Return the principal in whose name a job writes. At most two queries. Raises ``JobFailed`` if it may no longer
-    write."""
+    """Return the principal in whose name a job writes. At most two queries. Raises ``JobFailed`` if the principal may
+    no longer write."""
     writer = job_writer(job, now=now)
     if writer is None:
         raise JobFailed(owner_lost_access(job.actor))
@@ -188,11 +188,11 @@ def job_step(
     gives_up: Callable[[Any, str], bool] = _without_progress,
     cause: Callable[[Exception], str] = failure_sentence,
 ) -> bool:
-    """Do one step, and return whether there is more to do, as ``step`` returns it.
+    """Do one step, and return the result of ``step``: whether more steps remain.
 
-    An unexpected exception is stored as ``failure`` and raised again. The step is retried at the next call, until
-    ``gives_up`` returns True: by default, if it fails in the same way again without progress. ``cause`` describes the
-    exception.
+    An unexpected exception is stored as ``failure`` and raised again. The next call retries the step, until
+    ``gives_up`` returns True. By default, this is when the step fails a second time in the same way without progress.
+    ``cause`` describes the exception.
     """
     try:
         return step()
@@ -226,7 +226,7 @@ def job_work(
 ) -> AnyJob:
     """Do steps until the job is done or ``seconds`` have passed, enqueue the remainder, and return the job.
 
-    Safe to call from several processes at once, and again after a kill at any time. Raises as ``job_step``.
+    Safe to call from several processes at once, and again after a kill at any time. Raises like ``job_step``.
     """
     until = time.monotonic() + seconds
     more = True
@@ -238,9 +238,12 @@ def job_work(
 
 
 def jobs_take(model: type[Job], which: Q, *, most: int, now: dt.datetime) -> list[uuid.UUID]:
-    """Return at most ``most`` jobs at work for which ``which`` holds, those first that moved longest ago, and mark them
-    as enqueued. ``which`` must not hold for a job that is marked: then each is enqueued once, however long the queue
-    is. Jobs that another transaction holds are skipped. Two queries, one if there is none."""
+    """Mark at most ``most`` working jobs that meet ``which`` as enqueued and return them, those without progress for
+    the longest time first.
+
+    ``which`` must be false for a marked job, so that each is enqueued once, however long the queue is. Jobs that
+    another transaction has locked are skipped. Two queries, one if there is none.
+    """
     with transaction.atomic():
         rows = model._default_manager.filter(which, status__in=model.AT_WORK).order_by("moved_at")
         found = list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)[:most])
@@ -252,7 +255,7 @@ def jobs_take(model: type[Job], which: Q, *, most: int, now: dt.datetime) -> lis
 def jobs_stalled(
     model: type[Job], *, now: dt.datetime, due: Q | None = None, most: int = MOST_STALLED
 ) -> list[uuid.UUID]:
-    """Return jobs that have lost their worker, and those that are ``due``, marked as enqueued: each is returned once in
+    """Return jobs whose worker died, and jobs that are ``due``, and mark them as enqueued. Each is returned once in
     ``STALLED_AFTER``. Two queries."""
     lost = now - STALLED_AFTER
     stalled = Q(moved_at__lt=lost) & Q(**{f"{model.enqueued_column}__lt": lost})

@@ -26,15 +26,15 @@ from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
 from memory.stores.queue import job_is_here, queued_here, schedules_here
 
-# A second click soon follows the first, so the job of the first is among the last in the queue.
+# Two clicks soon follow each other, so the job of the first is among the last entries of the queue.
 LAST_QUEUED = 100
 
 
 def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
     """Enqueue the job of a schedule now, in addition to its times, and return its title. Five queries.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` for a job that waits in the queue already, and for the run
-    of a policy whose mode is off: it would do nothing.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the job already waits in the queue, or if it is the run
+    of a policy with the mode off, which would do nothing.
     """
     with transaction.atomic():
         row = _schedule_lock(schedule_id, principal)
@@ -55,20 +55,21 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
 def schedule_pause(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
     """Pause a schedule until it is resumed; restarts do not resume it. Three queries. Returns its title.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it rests already or follows a policy.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the schedule is paused already or follows a policy.
     """
     return _paused_set(schedule_id, NEVER, "schedule_paused", principal=principal, reason=reason, now=now)
 
 
 def schedule_resume(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Resume a schedule from now on. Three queries. Raises as ``schedule_pause`` does."""
+    """Resume a schedule from now on. Three queries. Raises like ``schedule_pause``."""
     return _paused_set(schedule_id, FOR_EVER, "schedule_resumed", principal=principal, reason=reason, now=now)
 
 
 def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, reason: str, now: dt.datetime) -> str:
     """Set the minutes between two runs of a schedule. Three queries.
 
-    Raises ``ValueRefused`` out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it follows a policy.
+    Raises ``ValueRefused`` out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the schedule follows a
+    policy.
     """
     with transaction.atomic():
         row = _own_schedule_lock(schedule_id, principal)
@@ -86,20 +87,20 @@ def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, rea
 
 
 def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Enqueue a failed job again, and return its title. The failure stays on record. Four queries.
+    """Enqueue a failed job again, and return its title. The failure stays listed. Four queries.
 
-    Raises ``NotAllowed``, ``NotVisible`` for a job that did not fail or is not one of MemState's, and ``Conflict`` for
-    one that waits in the queue already.
+    Raises ``NotAllowed``; ``NotVisible`` for a job that did not fail or is not one of MemState's; ``Conflict`` for a
+    job that already waits in the queue.
     """
     principal.require("operator")
     with transaction.atomic():
-        # The second of two clicks waits for the first.
+        # If there are two clicks, the second waits for the first.
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
         if row is None or row.func not in TASKS or not job_is_here(row.kwargs):
             raise NotVisible(
                 "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
             )
-        # Optional arguments such as the turn of a study are left out: that turn was already taken.
+        # Optional arguments are omitted, such as the turn of a study: this turn was used by the failed attempt.
         args = tuple(row.args or ())[: TASKS[row.func].needs]
         _queued_refuse(row.func, args, now)
         task = async_task(row.func, *args, group=row.group)
@@ -116,7 +117,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
 
 
 def _queued_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
-    # A running job has its lock in the future. It may have passed what the new one is for, so it does not count.
+    # A running job has a lock in the future. It does not count, because it may be past the work of the new job.
     for job in queued_here().filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
@@ -145,7 +146,7 @@ def _paused_set(
 
 def _schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
     principal.require("operator")
-    # The scheduler locks the row before it reads it and writes all of it, so no change is lost.
+    # No change is lost, because the scheduler also locks the row before it reads and writes it.
     row = schedules_here().select_for_update().filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()

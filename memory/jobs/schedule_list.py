@@ -1,13 +1,16 @@
 """Schedules, queue and worker for pages. Read only."""
 
+import dataclasses
 import datetime as dt
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Min, Q
+from django.db.models import Case, Count, Min, Q, When
 from django_q.models import Failure, Schedule, Task
 
 from memory.core.cursors import cursor_make, cursor_parse
+from memory.core.scopes import scope_within
+from memory.forgetting.pause import paused_scopes
 from memory.forgetting.run_list import runs_scheduled_last
 from memory.forgetting.run_text import run_sentence
 from memory.health import Finding, worker_check
@@ -21,13 +24,12 @@ from memory.jobs.schedule_rows import (
 )
 from memory.jobs.tasks import TASKS, TaskKind
 from memory.models import WakeUp
-from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
+from memory.policy.effective import policies_current
 from memory.policy.schedules import FUNCTION
 from memory.stores.queue import job_is_here, queued_here, schedules_here
 
-NEXT_TIMES = 3
-# Listed entries of the queue. Counts are of all entries.
+# The number of listed entries of the queue. Counts include all entries.
 LISTED = 20
 FAILURES_LISTED = 10
 # The store of a job is no column.
@@ -37,24 +39,27 @@ FAILURES_WITHIN = dt.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule. ``scope`` is that of the policy it follows, None if it follows none."""
+    """One schedule. ``scope`` is that of the policy it follows, and ``mode`` its mode in lists; None if it follows
+    none. ``braked``: forgetting is paused there, so that its runs do nothing."""
 
     id: int
     title: str
     what: str
     often: str
     scope: str | None
+    mode: str | None
     minutes: int | None
     paused: bool
+    braked: bool
     overdue: bool
-    times: list[dt.datetime]
+    next: dt.datetime | None
     last: dict[str, Any] | None
     most_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Waiting and running jobs. ``first`` are the next jobs, ``happened`` the events that wait for the reasoner."""
+    """Waiting and running jobs. ``first`` lists the next jobs, ``happened`` the events that wait for the reasoner."""
 
     worker: Finding
     waiting: int
@@ -67,14 +72,14 @@ class QueueStatus:
 
 
 def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleSummary]:
-    """Return the schedules that follow no policy, each with its next times and its last run. Two queries."""
+    """Return the schedules that follow no policy, each with its next time and its last run. Two queries."""
     rows = list(schedules_here().exclude(func=FUNCTION).order_by("id")[:LISTED])
     last = _tasks_last([row.task for row in rows if row.task])
     return [_summary(row, last.get(row.task), now) for row in rows]
 
 
 def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleSummary], str | None]:
-    """Return the schedules of policies by scope, and the cursor of the next page. Three queries.
+    """Return the schedules of policies by scope, and the cursor of the next page. Five queries.
 
     Raises ``ValueRefused`` for an invalid cursor.
     """
@@ -84,6 +89,19 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
         rows = rows.filter(args__gt=after)
     found = list(rows[: limit + 1])
     shown = found[:limit]
+    return _with_runs(shown, now), cursor_make(shown[-1].args) if len(found) > limit else None
+
+
+def schedules_soonest(*, now: dt.datetime, most: int) -> tuple[list[ScheduleSummary], bool]:
+    """Return the schedules of policies whose next time comes first, paused ones last, and whether there are more than
+    ``most``. Five queries."""
+    rows = schedules_here().filter(func=FUNCTION)
+    found = list(rows.order_by(Case(When(repeats=NEVER, then=1), default=0), "next_run", "args")[: most + 1])
+    return _with_runs(found[:most], now), len(found) > most
+
+
+def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]:
+    policies, braked = policies_current(), paused_scopes(now)
     runs = runs_scheduled_last([schedule_scope(row) for row in shown])
     failed = {
         task: said for task, said in _tasks_last([row.task for row in shown if row.task]).items() if not said["good"]
@@ -95,13 +113,20 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
         failure = failed.get(row.task)
         if failure is not None and (last is None or failure["at"] > last["at"]):
             last = failure
-        told.append(_summary(row, last, now))
-    return told, cursor_make(shown[-1].args) if len(found) > limit else None
+        scope = schedule_scope(row)
+        told.append(
+            dataclasses.replace(
+                _summary(row, last, now),
+                mode=policies.knobs(scope).mode,
+                braked=any(scope_within(scope, path) for path in braked),
+            )
+        )
+    return told
 
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
-    # A running job has its lock in the future, and so has one that waits for a retry.
+    # A running job has a lock in the future, and so does a job that waits for a retry.
     due = queued_here().filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None
@@ -158,10 +183,12 @@ def _summary(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> Sc
         what=TASKS[row.func].what if row.func in TASKS else "",
         often=_often(row),
         scope=schedule_scope(row) or None,
+        mode=None,
         minutes=row.minutes,
         paused=paused,
+        braked=False,
         overdue=not paused and row.next_run is not None and row.next_run < now - dt.timedelta(minutes=1),
-        times=[] if paused else _times(row, now),
+        next=None if paused or row.next_run is None else max(row.next_run, now),
         last=last,
         most_minutes=minutes_at_most(row),
     )
@@ -173,19 +200,6 @@ def _often(row: Schedule) -> str:
     if row.schedule_type == Schedule.MINUTES:
         return minutes_words(row.minutes or 1)
     return str(row.get_schedule_type_display()).lower()
-
-
-def _times(row: Schedule, now: dt.datetime) -> list[dt.datetime]:
-    if row.next_run is None:
-        return []
-    times = [max(row.next_run, now)]
-    if row.schedule_type == Schedule.CRON:
-        while len(times) < NEXT_TIMES:
-            times.append(cron_next(row.cron, now=times[-1]))
-    elif row.schedule_type == Schedule.MINUTES:
-        every = dt.timedelta(minutes=row.minutes or 1)
-        times += [times[0] + place * every for place in range(1, NEXT_TIMES)]
-    return times
 
 
 def _tasks_last(ids: list[str]) -> dict[str, dict[str, Any]]:

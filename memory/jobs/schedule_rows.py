@@ -11,7 +11,7 @@ from memory.jobs.tasks import TASKS
 from memory.policy.schedules import FUNCTION
 
 MOST_MINUTES = 24 * 60
-# With longer gaps, the health check would report the worker as missing.
+# With longer intervals, the health check would report the worker as missing.
 MOST_MINUTES_UPKEEP = 2
 UPKEEP = "memory.jobs.tasks.upkeep"
 # Values of ``Schedule.repeats``: repeat without end, or paused.
@@ -20,7 +20,7 @@ FOR_EVER, NEVER = -1, 0
 
 def schedule_args(row: Schedule) -> tuple[Any, ...]:
     """Return the arguments of a schedule's job."""
-    # As the scheduler reads them: a Python literal.
+    # The scheduler stores them as a Python literal.
     read = ast.literal_eval(row.args) if row.args else ()
     return read if isinstance(read, tuple) else (read,)
 
@@ -36,7 +36,7 @@ def schedule_title(row: Schedule) -> str:
 
 
 def minutes_at_most(row: Schedule) -> int:
-    """Return the most minutes between two runs of a schedule."""
+    """Return the largest allowed number of minutes between two runs of a schedule."""
     return MOST_MINUTES_UPKEEP if row.func == UPKEEP else MOST_MINUTES
 
 

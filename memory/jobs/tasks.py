@@ -66,17 +66,17 @@ from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
 
-# A task stops between two steps after this long, well before the time-out of the cluster, and enqueues itself again if
-# more is left.
+# After this long, a task stops between two steps and enqueues itself again if steps remain. This is well below the
+# time-out of the cluster.
 TURN_SECONDS = 60.0
 
-# The share of a turn for the search for duplicates. The remainder waits for the next turn.
+# The share of a turn for the search for duplicates. The rest of the search waits for the next turn.
 REVISE_SECONDS = 20.0
 
-# As `manage.py demo` makes it.
+# The same demo as that of `manage.py demo`.
 DEMO_TOPICS, DEMO_SEED = 2000, 7
 
-# The demo is loaded into an empty store, whose queue is short.
+# Enough to find the job of the demo: it is loaded into an empty store, whose queue is short.
 MOST_QUEUED = 50
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
@@ -84,16 +84,17 @@ RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 # Stores without upkeep for so long have nothing for the shadow search, or for tidying.
 SHADOW_RECENT, TIDY_RECENT = dt.timedelta(hours=1), KEPT + dt.timedelta(days=1)
 
-# Queries read in one transaction of the shadow search; by default it repeats a few of them.
+# The number of queries that one transaction of the shadow search reads. By default, it repeats few of them.
 SHADOW_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class TaskKind:
-    """A task of the worker: its dotted name, title, description, and the minutes between scheduled runs; 0 for none.
+    """A task of the worker: dotted name, title, description (``what``) and minutes between scheduled runs (0 for none).
 
-    ``needs`` is the number of required arguments, which a retry repeats. A task that continues resumable jobs names
-    their ``model``, and ``stalled`` returns and marks those to enqueue again. ``turn`` returns a second argument.
+    ``needs`` is the number of required arguments, which a retry repeats. For a task that continues resumable jobs,
+    ``model`` is their class, ``stalled`` marks and returns the jobs to enqueue again, and ``turn`` returns the second
+    argument of the task, if it has one.
     """
 
     name: str
@@ -114,7 +115,7 @@ class TaskKind:
         self.enqueue(str(row_id), *([self.turn(row_id)] if self.turn is not None else []))
 
 
-# Every task by the name under which the queue knows it. Pages, schedules, retry and the stalled check are made from it.
+# Every task by its name in the queue. Pages, schedules, retry and the stalled check use this table.
 TASKS: dict[str, TaskKind] = {}
 Work = TypeVar("Work", bound=Callable[..., object])
 
@@ -128,7 +129,7 @@ def task(
     stalled: Callable[..., list[uuid.UUID]] | None = None,
     turn: Callable[[uuid.UUID], int] | None = None,
 ) -> Callable[[Work], Work]:
-    """Register a function as a task. ``stalled`` is by default the check that all jobs share."""
+    """Register a function as a task. The default of ``stalled`` is the check that all jobs share."""
     if model is not None and stalled is None:
         stalled = partial(jobs_stalled, model)
 
@@ -152,12 +153,12 @@ def _kind(work: Callable[..., object]) -> TaskKind:
 
 
 def _titles() -> dict[str, str]:
-    """Return the titles of the tasks whose failure is an event. Runs and resumable jobs say so themselves, after
-    retries."""
+    """Return the titles of the tasks whose failures the watch reports. Runs and resumable jobs report their own
+    failures, after retries."""
     return {kind.name: kind.title for kind in TASKS.values() if kind.model is None and kind.name != RUN_CONTINUE}
 
 
-# Requests enqueue upkeep themselves; the schedule is for what a killed process left.
+# Requests enqueue upkeep themselves; the schedule does the work that a killed process left.
 @task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
     """Save the heartbeat of the worker, then do the deferred work of requests in the store. Runs on request, and each
@@ -170,7 +171,7 @@ def upkeep() -> dict[str, int]:
     if store_current() == MAIN:
         WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": began})
         _enqueue_in(stores_waiting(now=began), upkeep)
-    # First, so that a failure further down is noticed by the next upkeep.
+    # This comes first, so that the next upkeep notices a failure of the steps below.
     worker_look(titles=_titles(), now=timezone.now())
     if deliveries_due(now=timezone.now()):
         notify_enqueue()
@@ -179,7 +180,7 @@ def upkeep() -> dict[str, int]:
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
-        # Before the runs, whose index needs the half-life of every row.
+        # This comes before the runs, which need rows with the current half-life.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
     }
     for name, work in steps.items():
@@ -190,9 +191,9 @@ def upkeep() -> dict[str, int]:
         done["embedded"] += given
         if time.monotonic() >= until:
             break
-    # After the vectors, by which topics are compared.
+    # This comes after the embedding, because topics are compared by vectors.
     done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
-    # Again, for what the runs have archived.
+    # Again, because the runs above have archived topics.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
     for kind in TASKS.values():
@@ -234,7 +235,7 @@ def _enqueue_in(stores: Iterable[str], work: Callable[..., object]) -> None:
 def forget_scheduled(scope: str) -> str | None:
     """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
-    # A daily search finds pairs that upkeep has missed, such as those compared with too few topics.
+    # A daily search finds pairs that upkeep has missed, for example because a topic was compared with too few others.
     duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
     if run is None:
         return None
@@ -255,7 +256,7 @@ run_enqueue: Enqueue = _kind(run_continue).enqueue_id
 
 @task("Search for duplicates", "Compares new topics with the stored ones.")
 def duplicates_search(scope: str) -> int:
-    """Compare what was written in ``scope`` since the last search, for one turn; return the number of pairs found."""
+    """Compare the topics written in ``scope`` since the last search, for one turn. Return the number of pairs found."""
     until, found = time.monotonic() + TURN_SECONDS, 0
     while time.monotonic() < until and (step := duplicates_find(scope, now=timezone.now())):
         found += step
@@ -279,8 +280,8 @@ extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
 
 @task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
 def study_continue(job_id: str, turn: int | None = None) -> str:
-    """Continue a study for one turn, enqueue the next one that waits, and return the status. Of queue entries with the
-    same ``turn``, only the first counts."""
+    """Continue a study for one turn, enqueue the next waiting study, and return the status. If several queue entries
+    have the same ``turn``, only the first has an effect."""
     job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
     return job.status
 
@@ -288,13 +289,13 @@ def study_continue(job_id: str, turn: int | None = None) -> str:
 study_enqueue: Enqueue = _kind(study_continue).enqueue_id
 
 
-@task("Import", "Checks a file, or imports what is left of it.", model=ImportJob)
+@task("Import", "Checks a file, or imports the rest of it.", model=ImportJob)
 def import_continue(job_id: str) -> str:
     """Check a file, or continue its import for one turn and enqueue the remainder. Upkeep embeds the imported topics.
     Returns the status."""
     job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
     if job.status == job.Status.DONE:
-        # A purge does not reach the file, and its content is stored now.
+        # The content is stored now, and a purge would not reach the file.
         upload_discard(job.file)
         upkeep_request()
     return job.status
@@ -303,9 +304,9 @@ def import_continue(job_id: str) -> str:
 import_enqueue: Enqueue = _kind(import_continue).enqueue_id
 
 
-@task("Verification of erasures", "Searches every table for what was purged.", model=ErasureCheck)
+@task("Verification of erasures", "Searches every table for purged text.", model=ErasureCheck)
 def erasure_check_continue(job_id: str) -> str:
-    """Continue a verification for one turn, and enqueue the remainder. Returns its status."""
+    """Continue a verification for one turn, and enqueue the remainder. Returns the status."""
     job = erasure_check_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=erasure_check_enqueue)
     return job.status
 
@@ -333,7 +334,7 @@ def shadow() -> int:
 
 @task("Notifications", "Sends waiting messages to webhooks and mail addresses.")
 def notify() -> int:
-    """Send what waits in the outbox for one turn, and return the number of attempts."""
+    """Send messages of the outbox for one turn, and return the number of attempts."""
     return deliveries_send(seconds=TURN_SECONDS)
 
 
@@ -344,10 +345,10 @@ def notify_enqueue() -> None:
 
 @task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
 def tidy() -> int:
-    """Remove expired idempotency records, which are receipts and not memories, and return how many.
+    """Remove expired idempotency records, and return their number.
 
-    Also repairs rows with an outdated half-life, which writers leave that work while it changes, removes files that no
-    import needs, and closes messages to the assistant whose process was lost.
+    Also repairs rows with an outdated half-life, which writers may leave while a half-life changes, removes files that
+    no import needs, and closes messages to the assistant whose process died.
     """
     if store_current() == MAIN:
         _enqueue_in(stores_recent(TIDY_RECENT, now=timezone.now()), tidy)
@@ -360,8 +361,8 @@ def tidy() -> int:
 
 
 def schedules_ensure() -> None:
-    """Create missing schedules, keep those that an operator has changed, and remove those whose task does not exist. A
-    query each."""
+    """Create missing schedules, keep changes by operators, and remove schedules whose task does not exist. One query
+    per schedule."""
     Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=TASKS).delete()
     for kind in TASKS.values():
         if kind.minutes:
@@ -380,7 +381,8 @@ def schedules_ensure() -> None:
 
 
 def _next_runs_cap(*, now: dt.datetime) -> None:
-    """Bring forward what a clock that was ahead has put too far into the future. One query, two if there is any."""
+    """Move schedules to an earlier time if a wrong clock has put them too far into the future. One query, two if there
+    is one."""
     late = []
     kinds = (Schedule.CRON, Schedule.MINUTES)
     for schedule in Schedule.objects.filter(func__in=TASKS, next_run__gt=now, schedule_type__in=kinds):
@@ -388,7 +390,7 @@ def _next_runs_cap(*, now: dt.datetime) -> None:
             try:
                 latest = cron_next(schedule.cron, now=now)
             except ValueRefused:
-                # A cron line from the admin that never fires must not keep the store from starting.
+                # Django's admin accepts a cron line that never fires. It must not prevent the start of the store.
                 continue
         else:
             latest = now + dt.timedelta(minutes=schedule.minutes or 0)
@@ -400,9 +402,9 @@ def _next_runs_cap(*, now: dt.datetime) -> None:
 
 @task("Demo", "Loads the demo data into an empty store.")
 def demo_load() -> int:
-    """Load half a year of an assistant's memory, unless the store has topics; returns the number of topics."""
+    """Load half a year of an assistant's memory, unless the store has topics. Return the number of loaded topics."""
     if Topic.objects.exists():
-        # Another request was first, or an attempt that was ended after the topics were written.
+        # Either another request was faster, or an earlier attempt was killed after it had written the topics.
         return 0
     now = timezone.now()
     story = story_build(now=now, seed=DEMO_SEED, topics=DEMO_TOPICS)
@@ -416,8 +418,10 @@ def demo_enqueue() -> None:
 
 
 def demo_progress() -> tuple[int, int] | None:
-    """Return how many topics of the demo have their vector, which takes most of its time, and how many there will be;
-    None if it is neither queued nor at work. One query on the queue, two while it is there."""
+    """Return (embedded, total): how many topics of the demo have a vector, and how many there will be.
+
+    Embedding takes most of the time of the load. Returns None if the load neither waits nor runs. One query, two while
+    it waits or runs."""
     name = _kind(demo_load).name
     if not any(job.task.get("func") == name for job in queued_here().order_by("id")[:MOST_QUEUED]):
         return None
@@ -470,7 +474,8 @@ class _UpkeepThread:
             except DatabaseError as problem:
                 logger.warning("upkeep_request_failed", problem=str(problem))
             finally:
-                # The next request may be hours away, and a process of an agent has no pool of connections.
+                # Closed, because the next request may come hours later, and a process of an agent has no pool of
+                # connections.
                 connection.close()
             time.sleep(self.EVERY_SECONDS)
 
@@ -479,5 +484,5 @@ _upkeep_thread = _UpkeepThread()
 
 
 def upkeep_nudge() -> None:
-    """Request upkeep within about a second, for what was just retrieved or written. No query."""
+    """Request upkeep within about a second, after a retrieval or a write. No query."""
     _upkeep_thread.request()

@@ -1,4 +1,4 @@
-"""Looks for what targets are notified of and no transaction writes: failed jobs, a stopped worker, regret."""
+"""Finds events of notifications that no transaction reports: failed jobs, a stopped worker, regret."""
 
 import datetime as dt
 import threading
@@ -22,16 +22,17 @@ from memory.stores.queue import job_is_here
 logger = structlog.get_logger(__name__)
 
 WATCH_SECONDS = 60.0
-# Of fewer archivings, the share says little.
+# With fewer archivings, the share means little.
 LEAST_ARCHIVED = 20
-# Regret is over below this part of the value, so that a share near it does not notify again and again.
+# Regret is over below this part of the limit, so that a share close to the limit does not notify again and again.
 OVER_BELOW = 0.8
 _WORKER = "worker"
 
 
 def worker_look(*, titles: Mapping[str, str], now: dt.datetime) -> None:
-    """Begin and end what the worker sees each minute: failed jobs of ``titles``, held runs that no longer wait, and its
-    own absence. One query without targets, else at most seven, and four for each that begins or ends."""
+    """Begin and end the events that the worker checks each minute: failures of the jobs in ``titles``, held runs, and
+    its own absence. Runs one query if there are no targets, otherwise at most seven and four for each event that begins
+    or ends."""
     wanted = {event for target in NotificationTarget.objects.filter(enabled=True) for event in target.events}
     if not wanted:
         return
@@ -54,14 +55,15 @@ def _held_end(now: dt.datetime) -> None:
 
 
 def _jobs_look(titles: Mapping[str, str], now: dt.datetime) -> None:
-    """Compare the last attempt of each job with what is open: a job that fails every minute is one occurrence."""
+    """Compare the last attempt of each job with the open occurrences. A job that fails every minute is one
+    occurrence."""
     tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
     tasks = tasks.order_by("func", "args", "kwargs", "-stopped").distinct("func", "args", "kwargs")
     last = {_subject(task): task for task in tasks if job_is_here(task.kwargs)}
     opened = occurrences_open("job_failed")
     for subject, task in last.items():
         if not task.success and subject not in opened:
-            # Without the error, which may quote texts of the store.
+            # The message omits the error, which may contain texts of the store.
             text, scope = f"The job {titles[task.func]} failed.", str((task.args or ("/",))[0])
             occurrence_begin("job_failed", subject, text=text, page="/schedules/", scope=scope, now=now)
     well = {each: last[each] for each in opened & last.keys() if last[each].success}
@@ -75,8 +77,8 @@ def _subject(task: Task) -> str:
 
 
 def regret_look(*, now: dt.datetime) -> None:
-    """Compare the regret of the last days with the value of each target. One query without such a target, else two, and
-    three for each that begins or ends."""
+    """Compare the regret of the last days with the limit of each target. Runs one query if no target has a limit,
+    otherwise two and three for each event that begins or ends."""
     targets = list(NotificationTarget.objects.filter(enabled=True, regret_above__isnull=False))
     if not targets:
         return
@@ -111,7 +113,7 @@ def web_look(*, now: dt.datetime) -> bool:
 
 
 def web_watch_start() -> None:
-    """Look for the worker once a minute, in a thread of this web process, which ends with it."""
+    """Check the worker once a minute, in a daemon thread of this web process."""
     threading.Thread(target=_web_watch, name="worker-watch", daemon=True).start()
 
 

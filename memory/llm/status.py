@@ -26,41 +26,17 @@ class Sent(NamedTuple):
 
 # All purposes of requests to the model.
 SENT: dict[Purpose, Sent] = {
-    "summary": Sent(
-        "The older values of a field with their dates, and the summary before them",
-        "a run summarizes or detaches a topic",
-        "the sentences with the most different words are kept",
-    ),
-    "facts": Sent(
-        "The text to extract from, a few thousand characters at a time",
-        "facts are extracted from a text",
-        "rules divide the text into sentences and clauses",
-    ),
+    "summary": Sent("older values of a field and their summary", "a run summarizes a topic", "main sentences are kept"),
+    "facts": Sent("the text, in parts", "facts are extracted from a text", "rules split the text"),
     "refine": Sent(
-        "The words of the request, and the beginnings of up to 40 texts that it may mean",
-        "a release or purge is requested in the user's own words",
-        "the list stays as it was found",
+        "the request and the beginnings of up to 40 candidates", "a release or purge is put in words", "no change"
     ),
     "supersede": Sent(
-        "The old fact, the new fact, and the beginnings of up to 40 texts that may state the old one",
-        "a new fact replaces an old one",
-        "attribute and subject of the facts decide",
+        "both facts and the beginnings of up to 40 candidates", "a fact replaces another", "rules decide"
     ),
-    "intent": Sent(
-        "The last messages of a conversation with the assistant, shortened if they are long",
-        "a message to the assistant does not state its intent",
-        "a rule treats messages without a clear command as questions",
-    ),
-    "chat": Sent(
-        "The conversation, and the topics that the model requests: titles, values, links and ids",
-        "a user writes to the assistant",
-        "the assistant is not available",
-    ),
-    "study": Sent(
-        "A long text, a few thousand characters at a time, then the topics made from it and similar topics",
-        "a user gives the assistant a long text to remember",
-        "the assistant is not available",
-    ),
+    "intent": Sent("the last messages, shortened", "a message may be a question or a fact", "it counts as a question"),
+    "chat": Sent("the conversation and what the model looks up", "someone writes to the assistant", "no assistant"),
+    "study": Sent("the text, in parts, and similar topics", "the assistant studies a long text", "no assistant"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The base class of the commands that work on the store, and the error of one that cannot do what was requested."""
+"""The base class of the commands that use the store, and the error of a refused command."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from memory.stores.current import store_or_none, store_use
 
 
 class StoreCommand(BaseCommand):
-    """A command on the store. A database without tables gets a sentence instead of a traceback."""
+    """A command on the store. If the database has no tables, it prints a sentence instead of a traceback."""
 
-    # They import all routes and pages, which takes a second; `manage.py check` runs them.
+    # System checks import all routes and pages, which takes a second. `manage.py check` runs them.
     requires_system_checks = ()
 
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:

@@ -1,4 +1,4 @@
-"""Topics as resources: ``memstate://topics/{topic_id}``, and a list of the newest, page by page."""
+"""Topics as resources: ``memstate://topics/{topic_id}``, and pages of the newest topics."""
 
 import datetime as dt
 import json
@@ -24,8 +24,8 @@ _SHORT = 300
 def resources_page(
     cursor: str | None, *, principal: Principal, now: dt.datetime
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of the topics in the scope of the key, newest first, as members of resources, and the cursor of the
-    next page. One query.
+    """Return (resources, cursor of the next page): a page of the topics in the scope of the key, newest first. One
+    query.
 
     Archived topics are not listed. Raises ``ValueRefused`` for an invalid cursor.
     """
@@ -36,7 +36,7 @@ def resources_page(
 def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     """Return one topic as JSON text, like the tool ``topic``. Five queries.
 
-    Raises ``NotVisible`` for a URI without a topic that this key sees.
+    Raises ``NotVisible`` if the URI names no topic that this key can see.
     """
     if not uri.startswith(PREFIX):
         raise NotVisible(

@@ -1,4 +1,4 @@
-"""The output schemas of the tools. The toolbox makes the values."""
+"""The output schemas of the tools. ``memory.agents.tools`` creates the values."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class QueryResult(_Result):
 
 
 class TopicResult(Found):
-    """One topic, whole."""
+    """One topic with all its members."""
 
     scope: str
     stands: str = Field(description="active, summarized, detached or archived.")
@@ -48,7 +48,7 @@ class TopicResult(Found):
 
 
 class Revision(_Result):
-    """A value that a field had."""
+    """One value of a field over time."""
 
     recorded_at: str
     why_changed: str | None = None
@@ -95,7 +95,7 @@ class Listed(_Result):
 
 
 class ForgetResult(_Result):
-    """A list of topics to forget, or what was done with it."""
+    """A list of topics to forget, or the result of its execution."""
 
     forgotten: bool = Field(description="False for a list: nothing was done yet.")
     count: int

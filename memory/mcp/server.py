@@ -1,4 +1,4 @@
-"""The MCP server for the SDK: the answer to each request of the protocol, for any transport.
+"""The MCP server for the SDK: answers each request of the protocol, for any transport.
 
 The SDK runs in an event loop and the store in threads. ``Work`` runs a function of the store in a thread, as the caller
 of one key. No state is kept between requests.
@@ -27,7 +27,7 @@ from memory.mcp.tools import NoSuchTool, tool_call, tools_make
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
-# Adding a link twice has no further effect; every other writing tool writes again.
+# A second call with the same link has no effect. All other writing tools write again.
 _IDEMPOTENT = frozenset({"link"})
 
 INSTRUCTIONS = """A memory that lasts from one conversation to the next. Ask it with query before you say that
@@ -41,7 +41,7 @@ class Work(Protocol):
     """Runs a function of the store in a thread, with the caller of the request as its argument."""
 
     def __call__(self, function: Callable[[Principal], T], /) -> Awaitable[T]:
-        """Return what ``function`` returns; raise what it raises, and what is wrong with the caller's key."""
+        """Return the result of ``function``. Raises its errors, and those of the caller's key."""
         ...
 
 
@@ -53,7 +53,7 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
         return types.ListToolsResult(tools=[_tool_as_protocol(tool) for tool in tools])
 
     async def call_tool(_ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        # As text, so that the checks of every other entry point apply.
+        # Passed as text, so that the same checks apply as to any other request.
         arguments = json.dumps(params.arguments or {})
         try:
             called = await _done(
@@ -94,7 +94,7 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
         version="1",
         description="A memory that forgets on purpose.",
         instructions=" ".join(INSTRUCTIONS.split()),
-        # No tool uses headers, so the SDK need not list the tools for each call.
+        # No tool uses headers, so the SDK does not have to list the tools for each call.
         get_tool_input_schema=lambda _name: None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -105,7 +105,7 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
 
 
 class _Refused(MCPError):
-    """A refusal of the store as a protocol error, for requests whose result cannot state one."""
+    """A refusal of the store as a protocol error, for requests whose result has no member for errors."""
 
 
 async def _done(work: Work, function: Callable[[Principal], T]) -> T:
@@ -122,7 +122,7 @@ async def _done(work: Work, function: Callable[[Principal], T]) -> T:
 
 @functools.cache
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    # Cached, because it takes a millisecond.
+    # Cached, because building the schema takes a millisecond.
     return model.model_json_schema()
 
 
@@ -148,7 +148,7 @@ def _tool_as_protocol(tool: Tool[Any]) -> types.Tool:
 def _result(value: dict[str, Any], *, ok: bool) -> types.CallToolResult:
     text = json.dumps(value, ensure_ascii=False) if ok else str(value["error"])
     content: list[types.ContentBlock] = [types.TextContent(text=text)]
-    # Only a successful result has the announced schema.
+    # An error does not have the announced schema.
     if ok:
         return types.CallToolResult(content=content, structured_content=value)
     code = {"code": value["code"]} if "code" in value else None

@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout: one client, one key, for as long as the client keeps the pipe open."""
+"""MCP over stdin and stdout: one client with one key, until the client closes the pipe."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from memory.core.callbacks import Clock
 from memory.mcp.server import Work, server_make
 
 T = TypeVar("T")
-# Most concurrent requests of the client; others wait.
+# The largest number of concurrent requests; further requests wait.
 THREADS = 8
 
 
@@ -42,10 +42,10 @@ def _work_make(secret: str, *, clock: Clock) -> Work:
                 request_count(principal, now=now)
                 return function(principal)
             finally:
-                # A client may be idle for hours, and threads end.
+                # Closed, because a client may be idle for hours, and threads end.
                 connections.close_all()
 
-        # A cancelled request keeps its place until its thread has ended, so that a client cannot exceed the limit.
+        # A cancelled request counts until its thread has ended, so that a client cannot exceed the limit.
         return await anyio.to_thread.run_sync(run, limiter=limiter)
 
     return work

@@ -1,4 +1,4 @@
-"""The tools of the toolbox for one key, extract, and forget for keys that may: which there are, what a call does."""
+"""The tools for a key: those of ``memory.agents.tools``, ``extract``, and ``forget`` for keys that may forget."""
 
 import datetime as dt
 import uuid
@@ -23,9 +23,9 @@ from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemReply
 from memory.jobs import tasks
 
-# The provenance of values; the journal records the key.
+# The provenance of written values. The journal records the key.
 PROVENANCE = "mcp"
-# Topics of a list to forget that are shown to the model.
+# The number of topics of a list to forget that the model sees.
 _MOST_LISTED = 50
 
 
@@ -61,7 +61,7 @@ class ForgetArguments(Arguments):
 
 
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
-    """Return the tools that this key may call, reading tools first. No query."""
+    """Return the tools that this key may call, the reading tools first. No query."""
     reading = reading_tools(principal, clock=clock)
     if not principal.covers("agent"):
         return [*reading, _facts_tool(principal, clock)]
@@ -70,10 +70,10 @@ def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
 
 
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
-    """Call a tool with arguments as JSON text, and return its result. Costs what the tool costs.
+    """Call a tool with arguments as JSON text, and return its result. Runs the queries of the tool.
 
-    Raises ``NotAllowed`` for a tool of other roles, ``NoSuchTool`` for an unknown name, and errors of the database and
-    the embedder.
+    Raises ``NotAllowed`` if the key may not call the tool, ``NoSuchTool`` for an unknown name, and errors of the
+    database and the embedder.
     """
     toolbox = Toolbox(tools_make(principal, clock=clock))
     if name not in toolbox.tools:

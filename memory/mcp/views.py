@@ -1,4 +1,4 @@
-"""/mcp: the key, the origin and the size of the body are checked before anything of the SDK sees the request."""
+"""/mcp: key, origin and size of the body are checked before the SDK gets the request."""
 
 import httpx2
 from asgiref.sync import async_to_sync, sync_to_async
@@ -15,7 +15,7 @@ from memory.api.problems import failure_of, not_stored, problem_response, refusa
 from memory.core.errors import MemoryProblem, NotAllowed
 from memory.core.problem_codes import ProblemCode
 
-# The headers that the protocol speaks of, besides its own (Mcp-...). No key reaches the SDK.
+# The headers that the protocol uses, in addition to Mcp-.... The SDK gets no other header, and so no key.
 _HEADERS = {"accept", "content-type"}
 
 
@@ -64,7 +64,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
 
 @async_to_sync
 async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Response:
-    """Return the answer of the SDK. Its calls to the store run in the thread that waits for the answer."""
+    """Return the answer of the SDK. The calls to the store run in this thread while it waits for the answer."""
     # Imported here, because the SDK takes a second and 25 MB to load, and most processes do not need it.
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -72,7 +72,7 @@ async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Res
 
     manager = StreamableHTTPSessionManager(
         server_make(lambda function: sync_to_async(function)(principal), clock=timezone.now),
-        # Without stream and session, any process can answer the next request, and no thread is held in between.
+        # Without streams and sessions, any process can answer the next request, and no thread waits in between.
         json_response=True,
         stateless=True,
         max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,

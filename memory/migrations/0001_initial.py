@@ -60,6 +60,7 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.indexes.GinIndex(fields=['categories'], name='topic_categories'),
                     models.Index(models.F('scope'), django.db.models.functions.text.MD5(django.db.models.functions.text.Lower('title')), name='topic_title'),
                     models.Index(fields=['kind'], name='topic_kind', opclasses=['varchar_pattern_ops']),
+                    models.Index(condition=models.Q(('released_at__isnull', False)), fields=['-released_at', '-id'], name='topic_released'),
                     models.Index(condition=models.Q(('merged_into__isnull', False)), fields=['merged_into'], name='topic_merged'),
                 ],
             },

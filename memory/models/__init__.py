@@ -1,6 +1,6 @@
-"""The tables, one file per noun. Models hold data and constraints only.
+"""The tables, one file per noun. Models contain only data and constraints.
 
-Functions that change them are in the packages that use them.
+Functions that change rows are in the packages that use the models.
 """
 
 from memory.models.access_log import AccessLog

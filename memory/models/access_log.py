@@ -1,11 +1,11 @@
-"""AccessLog: which topics each retrieval returned. Append-only except for the mark that a row was folded."""
+"""AccessLog: the topics that each retrieval returned. Append-only, except for the mark that a row was folded."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class AccessLog(models.Model):
-    """One retrieval. The worker folds it into Vitality and Field once; the row stays, for backtests and why-cards."""
+    """One retrieval. The worker folds it into Vitality and Field once. The row stays, for backtests and why-cards."""
 
     class Kind(models.TextChoices):
         """How the topics were read."""
@@ -41,12 +41,12 @@ class AccessLog(models.Model):
         indexes = [
             # The worker's list of rows to fold, oldest first.
             models.Index(fields=["id"], name="accesslog_unfolded", condition=models.Q(folded_at__isnull=True)),
-            # Whether a query repeats a recent one that counted.
+            # Finds whether a query repeats a recent one that counted.
             models.Index(
                 fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)
             ),
-            # Charts per day, backtest between two dates.
+            # Charts per day, and backtests between two dates.
             models.Index(fields=["at"], name="accesslog_at"),
-            # Regret counts look-ups of archived topics; most rows are queries.
+            # Regret counts lookups of archived topics. Most rows are queries.
             models.Index(fields=["at"], name="accesslog_lookups", condition=models.Q(kind="lookup")),
         ]

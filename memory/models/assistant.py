@@ -1,13 +1,13 @@
-"""Conversation, ConversationTurn, ConversationWrite: the messages to the assistant, and what it wrote for them."""
+"""Conversation, ConversationTurn, ConversationWrite: the messages to the assistant, and what the assistant wrote."""
 
 from django.db import models
 
 
 class Conversation(models.Model):
-    """A series of turns. Only the caller who began it can continue it, and all its writes can be undone at once."""
+    """A series of turns. Only the caller who began it can continue it. All its writes can be undone at once."""
 
     class Channel(models.TextChoices):
-        """Where it takes place."""
+        """The interface of the conversation."""
 
         API = "api"
         CONSOLE = "console"
@@ -36,13 +36,13 @@ class Conversation(models.Model):
 class ConversationTurn(models.Model):
     """A message and its processing: created with the message, updated with each call, closed with the reply.
 
-    A purge masks erased content in it, as in every journal, and empties it if it or an earlier turn of its conversation
-    read or wrote the topic.
+    A purge masks erased content in a turn, as in every journal. If the turn or an earlier one of its conversation has
+    read or written the topic, the purge empties the turn.
     """
 
     class Ended(models.TextChoices):
-        """How it ended: done, at a limit of rounds or time, by an error of the model, stopped by the caller, by an
-        internal error, or with the process."""
+        """How the turn ended: done, at a limit of rounds or time, by an error of the model, stopped by the caller, by
+        an internal error, or because the process died."""
 
         WORKING = "working"
         DONE = "done"
@@ -84,13 +84,13 @@ class ConversationTurn(models.Model):
             models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place")
         ]
         indexes = [
-            # Open turns, to find those whose process was lost.
+            # Open turns, to find those whose process died.
             models.Index(fields=["at"], condition=models.Q(ended="working"), name="conversationturn_open")
         ]
 
 
 class ConversationWrite(models.Model):
-    """One write of a conversation, with what undo needs; stored in the transaction of the write."""
+    """One write of a conversation, with the data for its undo. Stored in the transaction of the write."""
 
     class What(models.TextChoices):
         """What was written."""
@@ -105,7 +105,7 @@ class ConversationWrite(models.Model):
     topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
     at = models.DateTimeField()
     what = models.CharField(max_length=20, choices=What.choices)
-    # Ids rather than foreign keys: the rows may be undone, and this record stays.
+    # Ids instead of foreign keys, because this record stays when the rows are undone.
     revision_id = models.UUIDField(null=True, blank=True, help_text="The revision of a written field or version.")
     link_id = models.BigIntegerField(null=True, blank=True)
     run_id = models.UUIDField(null=True, blank=True, help_text="The run that undoes a merge.")
@@ -114,8 +114,8 @@ class ConversationWrite(models.Model):
 
     class Meta:
         indexes = [
-            # What to undo, in order.
+            # The writes to undo, in order.
             models.Index(fields=["conversation", "id"], name="conversationwrite_order"),
-            # The conversations that wrote to a topic, also for purge.
+            # The conversations that wrote to a topic, for undo and purge.
             models.Index(fields=["topic"], name="conversationwrite_by_topic"),
         ]

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class AuditEvent(models.Model):
-    """One change. ``topic_id`` is not a foreign key, so that the trail outlives the topic."""
+    """One change. ``topic_id`` is not a foreign key, so that the entry stays when the topic is purged."""
 
     at = models.DateTimeField()
     actor = models.CharField(max_length=200)
@@ -17,7 +17,7 @@ class AuditEvent(models.Model):
 
     class Meta:
         indexes = [
-            # The trail of one topic.
+            # The entries of one topic.
             models.Index(fields=["topic_id", "-at"], name="audit_by_topic", condition=models.Q(topic_id__isnull=False)),
             # The audit page, newest first.
             models.Index(fields=["-at", "-id"], name="audit_at"),

@@ -1,17 +1,17 @@
-"""Lexeme and CorpusTotals: in how many live topics a word occurs, for BM25. Updated by the worker."""
+"""Lexeme and CorpusTotals: the number of live topics with each word, for BM25. Updated by the worker."""
 
 from django.db import models
 
 
 class Lexeme(models.Model):
-    """A word stem and the number of live topics whose document holds it."""
+    """A word stem and the number of live topics whose document contains it."""
 
     word = models.TextField()
     documents = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [
-            # A constraint rather than a unique field: a field would bring a second index for LIKE, unused.
+            # A constraint instead of a unique field, which would create a second, unused index for LIKE.
             models.UniqueConstraint(fields=["word"], name="lexeme_unique")
         ]
 

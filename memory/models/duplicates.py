@@ -4,17 +4,21 @@ from django.db import models
 
 
 class DuplicatePair(models.Model):
-    """Two topics of one scope and kind that may be one, or of which the newer may replace the older. One row per pair,
-    in whatever order they were found: ``one`` has the lower id."""
+    """Two topics of one scope and kind that may be duplicates, or of which the newer may replace the older.
+
+    There is one row per pair; ``one`` has the lower id.
+    """
 
     class Verdict(models.TextChoices):
-        """The suggested decision. An operator decides, or the mode ``auto`` for duplicates without differences."""
+        """The suggested decision. An operator decides; for duplicates without differences, the mode ``auto``
+        decides."""
 
         DUPLICATE = "duplicate"
         SUPERSEDES = "supersedes"
 
     class State(models.TextChoices):
-        """open -> merged | kept | superseded, and back by undo; lapsed once a topic became inactive or changed."""
+        """open -> merged | kept | superseded, and back by undo. A pair is lapsed once a topic became inactive or
+        changed."""
 
         OPEN = "open"
         MERGED = "merged"
@@ -55,7 +59,7 @@ class DuplicatePair(models.Model):
 
     class Meta:
         constraints = [
-            # A pair is suggested once. Also the index for the pairs of a topic, for purge.
+            # A pair is suggested once. A purge also uses this index to find the pairs of a topic.
             models.UniqueConstraint(fields=["one", "other"], name="duplicatepair_unique")
         ]
         indexes = [
@@ -63,7 +67,7 @@ class DuplicatePair(models.Model):
             models.Index(fields=["other"], name="duplicatepair_by_other"),
             # The review list: one state, newest first.
             models.Index(fields=["state", "-found_at", "-id"], name="duplicatepair_list"),
-            # The pair that a run decided, for its undo.
+            # The pair of a run, for the undo of the run.
             models.Index(fields=["run"], name="duplicatepair_by_run", condition=models.Q(run__isnull=False)),
         ]
 
@@ -72,7 +76,7 @@ class DuplicatePair(models.Model):
 
 
 class DuplicateLook(models.Model):
-    """Whether a topic waits to be compared: since it was written, or since its text changed. One row per topic."""
+    """The time since which a topic waits to be compared: its text was written or changed. One row per topic."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -83,6 +87,6 @@ class DuplicateLook(models.Model):
 
     class Meta:
         indexes = [
-            # The topics that the next comparison reads.
+            # The topics that wait to be compared.
             models.Index(fields=["scope", "topic"], name="duplicatelook_waiting", condition=models.Q(waiting=True))
         ]

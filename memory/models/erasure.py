@@ -1,5 +1,4 @@
-"""ForgetListing, ErasureReceipt and ErasureCheck: lists of topics to forget, what each purge erased, and whether it is
-gone."""
+"""ForgetListing, ErasureReceipt and ErasureCheck: lists of topics to forget, records of purges, and verifications."""
 
 from typing import Any
 
@@ -10,10 +9,10 @@ from memory.models.job import Job
 
 
 class ForgetListing(models.Model):
-    """The list of a dry run. Its token executes exactly these topics, if unchanged, until it expires."""
+    """The list of a dry run. Until it expires, its token executes exactly these topics if they are unchanged."""
 
     class Verb(models.TextChoices):
-        """Soft and recoverable, or hard with a receipt."""
+        """Release can be undone. Purge is permanent and leaves a receipt."""
 
         RELEASE = "release"
         PURGE = "purge"
@@ -48,7 +47,7 @@ class ForgetListing(models.Model):
 
     class Meta:
         indexes = [
-            # The list of lists, newest first.
+            # Lists by time, newest first.
             models.Index(fields=["-created_at", "-id"], name="forgetlisting_newest")
         ]
 
@@ -57,8 +56,8 @@ class ForgetListing(models.Model):
 
 
 class ErasureReceipt(models.Model):
-    """The record of a purge without its content: ids and keyed hashes. Append-only; each row holds the hash of the
-    previous one, so that a changed or missing row is detected."""
+    """The record of a purge without the erased text: ids and keyed hashes. Append-only. Each row contains the hash of
+    the previous one, so that a changed or missing row is detected."""
 
     id = models.UUIDField(primary_key=True)
     number = models.PositiveBigIntegerField(unique=True, help_text="From 1, without a gap.")
@@ -86,8 +85,8 @@ class ErasureReceipt(models.Model):
 
 
 class ErasureCheck(Job):
-    """A search of every table for what the receipts up to ``receipts`` say was erased. It holds where something is,
-    never its content. ``done`` counts the rows that were read."""
+    """A search of every table for erased text, by the receipts up to number ``receipts``. The row contains the places
+    of traces, but no text. ``done`` counts the rows that were read."""
 
     noun = "verification"
     not_found = ProblemCode.RECEIPT_NOT_FOUND
@@ -124,5 +123,5 @@ class ErasureCheck(Job):
         return {"after": {"job": str(self.pk), "receipts": self.receipts, **result}}
 
     def prepare_finish(self) -> None:
-        """Empty what only the next step needs."""
+        """Empty the data that only the next step needs."""
         self.found = {}

@@ -1,6 +1,7 @@
 """The formulas of ``memory.core`` as SQL, for statements that work on many rows at once.
 
-``tests/properties/test_salience_equality.py`` and ``test_strategy_equality.py`` prove each equal to its Python twin.
+``tests/properties/test_salience_equality.py`` and ``test_strategy_equality.py`` compare each with its
+Python version.
 """
 
 from memory.formulas.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
@@ -28,7 +29,8 @@ def rung_label_sql(rung: str) -> str:
 
 
 def epoch_sql(at: str) -> str:
-    """Return a timestamp as seconds since 1970, as a double; ``extract`` would go by way of a decimal number."""
+    """Return a timestamp as seconds since 1970, as a double. Not by ``extract``, which computes a slower decimal
+    number."""
     return f"date_part('epoch', {at})"
 
 
@@ -41,25 +43,26 @@ def reinforcement_share_sql(relevance: str, *, min_relevance: str) -> str:
 
 
 def share_of_topic_sql(access: str, topic: str) -> str:
-    """Return the share of its bump that the access in row ``access`` of the log gives to one of its topics."""
+    """Return the share of the bump that a topic gets from the row ``access`` of the access log."""
     relevance = f"{access}.relevances[array_position({access}.topic_ids, {topic})]"
     return reinforcement_share_sql(relevance, min_relevance=f"{access}.min_relevance")
 
 
 def decay_sql(seconds: str, half_life: str) -> str:
-    """Return the factor ``2**(-seconds / half_life)``; negative times count as none, as in ``decayed``."""
+    """Return the factor ``2**(-seconds / half_life)``. Negative times count as 0, as in ``decayed``."""
     return f"power(2::float8, -least(greatest(0, {seconds}) / {half_life}, {MAX_HALVINGS}))"
 
 
 def faded_sql(value: str, factor: str) -> str:
-    """Return ``value`` times ``factor``, a decay; too little to fade further is nothing, as in ``decayed``."""
+    """Return ``value`` times the decay ``factor``. Values too small to fade further become 0, as in ``decayed``."""
     return f"(CASE WHEN {value} < {LEAST_SALIENCE} THEN 0 ELSE {value} * {factor} END)"
 
 
 def partition_idle_sql(scope: str, now: str) -> str:
-    """Return the idle seconds before ``now`` of the partition of ``scope``, a scope's id, as ``PartitionTime.idle``.
+    """Return the idle seconds before ``now`` of the partition of ``scope``, the id of a scope, as
+    ``PartitionTime.idle``.
 
-    A subquery for few rows: it reads one scope and all rows of activity. A judgement knows the number.
+    For few rows only: this subquery reads one scope and all rows of activity.
     """
     at = epoch_sql(now)
     spans = _idle_spans_sql(f"greatest(0, least({at}, a.idle_spans[n + 1]) - a.idle_spans[n])")
@@ -67,8 +70,8 @@ def partition_idle_sql(scope: str, now: str) -> str:
 
 
 def partition_end_sql(scope: str) -> str:
-    """Return the end of the last active day of the partition of ``scope``, a scope's id, as its clock counts it, or
-    null. For few rows."""
+    """Return the end of the last active day of the partition of ``scope``, the id of a scope, in the time of its clock,
+    or null. For few rows only."""
     return _partition_sql(scope, f"a.active_until - {_idle_spans_sql('a.idle_spans[n + 1] - a.idle_spans[n]')}")
 
 
@@ -77,7 +80,7 @@ def _idle_spans_sql(length: str) -> str:
 
 
 def _partition_sql(scope: str, value: str) -> str:
-    """Return ``value`` of the row of activity ``a`` that covers ``scope``, a scope's id."""
+    """Return ``value`` of the row of activity ``a`` that covers ``scope``, the id of a scope."""
     return f"""(
         SELECT {value} FROM memory_scope place JOIN memory_partitionactivity a
           ON a.scope IN ('/', place.path) OR starts_with(place.path, a.scope || '/')
@@ -86,15 +89,15 @@ def _partition_sql(scope: str, value: str) -> str:
 
 
 def skipped_sql(row: str, idle: str) -> str:
-    """Return the seconds since the last reinforcement of ``row`` that do not count, as ``PartitionTime.skipped``;
-    ``idle`` are the idle seconds of its partition by now."""
+    """Return the seconds since the last reinforcement of ``row`` that do not count, as ``PartitionTime.skipped``.
+    ``idle`` are the idle seconds of its partition until now."""
     return f"(CASE WHEN {row}.wall THEN 0 ELSE {idle} - {row}.idle_before END)"
 
 
 def counted_sql(row: str, *, at: str = "", idle: str = "", wall: str = "") -> str:
-    """Return ``at`` as an epoch that the clock of ``row`` counts, as ``PartitionTime.counted``.
+    """Return ``at`` as an epoch in the time of the clock of ``row``, as ``PartitionTime.counted``.
 
-    ``idle`` are the idle seconds before ``at``; by default, both are those of the last reinforcement.
+    ``idle`` are the idle seconds before ``at``. By default, both are those of the last reinforcement.
     """
     at, idle, wall = at or f"{row}.reinforced_at", idle or f"{row}.idle_before", wall or f"{row}.wall"
     return f"({epoch_sql(at)} - CASE WHEN {wall} THEN 0 ELSE {idle} END)"
@@ -111,17 +114,18 @@ def salience_effective_sql(row: str, now: str, *, skipped: str) -> str:
 
 
 def scope_of_sql(row: str) -> str:
-    """Return the id of the scope of ``row``, which has the id of its topic."""
+    """Return the id of the scope of ``row``, which has a column with the id of its topic."""
     return f"(SELECT x.scope_id FROM memory_topic x WHERE x.id = {row}.topic_id)"
 
 
 def salience_now_sql(row: str, now: str, *, scope: str) -> str:
-    """Return the effective salience at ``now`` of ``row``, whose topic is in ``scope``, a scope's id. For few rows."""
+    """Return the effective salience at ``now`` of ``row``, whose topic is in ``scope``, the id of a scope. For few
+    rows."""
     return salience_effective_sql(row, now, skipped=skipped_sql(row, partition_idle_sql(scope, now)))
 
 
 def fade_key_sql(salience: str, *, counted: str, half_life: str) -> str:
-    """Return the fade key, as ``fade_key``: minus infinity for a salience of 0. ``counted`` is the time of the last
+    """Return the fade key, as ``fade_key``; minus infinity for a salience of 0. ``counted`` is the time of the last
     reinforcement, as ``counted_sql``."""
     return (
         f"CASE WHEN {salience} <= 0 THEN '-Infinity'::float8 "
@@ -130,8 +134,8 @@ def fade_key_sql(salience: str, *, counted: str, half_life: str) -> str:
 
 
 def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
-    """Return the indexed floor after the key has become ``fade``, as ``fade_floor_after``."""
-    # Minus infinity less minus infinity would be an error in PostgreSQL, so equality is asked first.
+    """Return the indexed floor after the key has changed to ``fade``, as ``fade_floor_after``."""
+    # Equality is tested first, because minus infinity less minus infinity is an error in PostgreSQL.
     return (
         f"CASE WHEN {floor} = {fade} THEN {floor} "
         f"WHEN {floor} < {fade} AND {floor} >= {fade} - {FADE_FLOOR_LAG} * {half_life} THEN {floor} ELSE {fade} END"
@@ -139,12 +143,12 @@ def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
 
 
 def number_sql(value: float) -> str:
-    """Return a number as the literal of exactly this double, an infinite one too."""
+    """Return a number, finite or not, as the literal of exactly this double."""
     return f"'{float(value)!r}'::float8"
 
 
 def idle_sql(row: str, now: str, *, skipped: str = "0") -> str:
-    """Return the seconds since the last retrieval of ``row``, else since its creation, as ``idle_seconds``."""
+    """Return the seconds since the last retrieval of ``row``, or since its creation, as ``idle_seconds``."""
     since = f"coalesce({row}.last_retrieved_at, {row}.created_at)"
     return f"greatest(0, {epoch_sql(now)} - {epoch_sql(since)} - {skipped})"
 
@@ -155,7 +159,7 @@ def age_sql(row: str, now: str) -> str:
 
 
 def active_boost_sql(row: str) -> str:
-    """Return what use adds in active forgetting, as ``active_boost``."""
+    """Return the part of the active-forgetting score that use adds, as ``active_boost``."""
     count = f"ln(1::float8 + {row}.retrieval_count)"
     return f"least({number_sql(BOOST_MAX)}, {number_sql(BOOST_STEP)} * {count})"
 
@@ -193,9 +197,9 @@ def score_sql(
 ) -> str:
     """Return the score of ``row``, an alias of Vitality, at ``now`` (a timestamp), as ``score``.
 
-    Half-lives are in seconds, and are those of the policy: a draft is tried on rows that were written with another one,
-    so ``row.half_life`` is not read. ``skipped`` are the seconds that do not count. Raises ``ValueError`` for an
-    unknown strategy.
+    Half-lives are in seconds. They come from the policy and not from ``row.half_life``, because a draft is tried on
+    rows that were written with another half-life. ``skipped`` are the seconds that do not count. Raises ``ValueError``
+    for an unknown strategy.
     """
     match strategy:
         case "static":
@@ -224,7 +228,7 @@ def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float, s
 def ranking_factor_sql(
     ranking_decay: str, *, row: str, now: str, half_life: float, active_half_life: float, skipped: str = "0"
 ) -> str:
-    """Return what the score of a candidate is multiplied with, as ``ranking_factor``; ``row`` is of Vitality."""
+    """Return the factor for the score of a candidate, as ``ranking_factor``. ``row`` is an alias of Vitality."""
     match ranking_decay:
         case "off":
             return "1::float8"
@@ -239,7 +243,8 @@ def ranking_factor_sql(
 
 
 def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below") -> str:
-    """Return the condition that ``column``, a scope's id, is ``%(scope)s`` or below it; ``%(below)s`` ends in a slash.
+    """Return the condition that ``column``, the id of a scope, is ``%(scope)s`` or below. ``%(below)s`` ends in a
+    slash.
 
     The scopes are looked up once per statement, not once per row.
     """
@@ -249,9 +254,9 @@ def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below")
 
 
 def path_within_sql(column: str, *, path: str, below: str, beyond: str) -> str:
-    """Return the condition that ``column``, a scope's path, is ``path`` or lies between ``below`` and ``beyond``.
+    """Return the condition that ``column``, the path of a scope, is ``path`` or lies between ``below`` and ``beyond``.
 
-    For ``/a`` these are ``/a/`` and ``/a0``, because "0" is the character after "/". Written as a range, the prefix
-    test can use the pattern index for any parameter. The comparison is by code point on every server.
+    For ``/a`` these are ``/a/`` and ``/a0``, because "0" is the character after "/". As a range, the prefix test can
+    use the pattern index for any parameter. The comparison is by code point on every server.
     """
     return f"({column} = {path} OR ({column} ~>=~ {below} AND {column} ~<~ {beyond}))"

@@ -9,8 +9,8 @@ from memory.models.job import Job
 
 
 class ExtractionJob(Job):
-    """The progress of one extraction. The text is stored in the source topic, and the facts in topics: this row holds
-    neither. A purge removes ids from it, and masks ``warning`` and ``failure``."""
+    """The progress of one extraction. The text is in the source topic, and the facts are in topics. This row contains
+    neither. A purge removes ids from the row, and masks ``warning`` and ``failure``."""
 
     noun = "extraction"
     not_found = ProblemCode.EXTRACTION_NOT_FOUND
@@ -26,7 +26,7 @@ class ExtractionJob(Job):
 
     @property
     def progress_text(self) -> str:
-        """The segments that are done."""
+        """The number of segments that are done, as text."""
         return f"{self.done} of {self.segments} parts"
 
     def audit_members(self) -> dict[str, Any]:

@@ -21,11 +21,11 @@ class Field(Fading):
 
     class Meta:
         constraints = [
-            # Also the index by which a topic's fields are fetched.
+            # Its index also serves the reading of a topic's fields.
             models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name")
         ]
         indexes = [
-            # The fields of summarized topics that have grown, to fold again. Most fields have one revision only.
+            # Fields of summarized topics with new revisions, to fold again. Most fields have only one revision.
             models.Index(
                 models.F("last_seq") - models.F("cold_through"), name="field_warm", condition=models.Q(last_seq__gt=1)
             )
@@ -36,8 +36,8 @@ class Field(Fading):
 
 
 class Revision(models.Model):
-    """One value a field has had. Append-only: no code changes the content of a row or deletes one, except purge. Its
-    place, ``field`` and ``seq``, changes when two topics are merged, and changes back on undo."""
+    """One value of a field over time. Append-only: except for purge, no code changes the content of a row or deletes a
+    row. ``field`` and ``seq`` change when two topics are merged, and change back on undo."""
 
     id = models.UUIDField(primary_key=True)
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="revisions", db_index=False)
@@ -56,7 +56,7 @@ class Revision(models.Model):
 
     class Meta:
         constraints = [
-            # Also the index for current value, history and as_of.
+            # Its index also serves current value, history and as_of.
             models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq")
         ]
         indexes = [
@@ -66,7 +66,7 @@ class Revision(models.Model):
 
 
 class FieldSummary(models.Model):
-    """A summary of the cold revisions of a field; ``depth`` 2 is a summary of summaries, and the highest."""
+    """A summary of the cold revisions of a field. The highest ``depth`` is 2: a summary that includes a summary."""
 
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="summaries")
     from_seq = models.PositiveIntegerField()

@@ -1,13 +1,15 @@
-"""IdempotencyRecord: the reply to a request that carried an Idempotency-Key, committed together with its effect."""
+"""IdempotencyRecord: the reply to a request with an Idempotency-Key, committed together with the effect of the
+request."""
 
 from django.db import models
 
 
 class IdempotencyRecord(models.Model):
-    """A second request with the same key waits on the unique index until the first has committed, then replays it.
+    """A second request with the same key waits on the unique index until the first has committed, then returns its
+    reply.
 
-    A message to the assistant takes longer than any transaction may: its record is committed with the turn that
-    answers it, and gets its reply when that is closed.
+    A message to the assistant takes too long for a transaction. Its record is committed with the turn, and gets the
+    reply when the turn is closed.
     """
 
     actor = models.CharField(max_length=200)
@@ -16,7 +18,7 @@ class IdempotencyRecord(models.Model):
     status = models.PositiveSmallIntegerField(default=0)
     reply = models.JSONField(null=True)
     created_at = models.DateTimeField()
-    # The claim of an ingest is a statement of its own, which need not know of these.
+    # The columns have defaults in the database, so that the statement of an ingest can omit them.
     scope = models.CharField(
         max_length=500, blank=True, db_default="", help_text="For a message: the scope of its conversation."
     )

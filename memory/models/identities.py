@@ -1,4 +1,4 @@
-"""Ids: one UUID names one row of one table. Clients may choose the id of a topic, so this has to be checked."""
+"""Ids: one UUID belongs to one row of one table. Clients may choose the id of a topic, so this has to be checked."""
 
 import uuid
 from collections.abc import Collection
@@ -8,13 +8,13 @@ from django.apps import apps
 from django.db import models
 from django.db.backends.utils import CursorWrapper
 
-# What a UUID looks like in JSON, as a pattern of PostgreSQL.
+# A UUID in JSON, as a pattern of PostgreSQL.
 UUID_PATTERN = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 @cache
 def identity_tables() -> tuple[tuple[str, str], ...]:
-    """Return table and column of every model whose rows have a UUID of their own, but topics."""
+    """Return (table, column) of every model except Topic whose rows have a UUID of their own."""
     return tuple(
         (model._meta.db_table, str(model._meta.pk.column))
         for model in apps.get_app_config("memory").get_models()
@@ -23,7 +23,7 @@ def identity_tables() -> tuple[tuple[str, str], ...]:
 
 
 def ids_of_others(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of ``ids`` that are the id of something other than a topic, such as a run. One statement."""
+    """Return the ``ids`` that belong to a row other than a topic, such as a run. One statement."""
     if not ids:
         return set()
     found = " UNION ALL ".join(
@@ -34,8 +34,8 @@ def ids_of_others(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> set[uuid
 
 
 def ids_doubled(cursor: CursorWrapper) -> tuple[int, int]:
-    """Return how many topics have an id that is also the id of something else, and how many entries of the journal
-    name a run by something that is no id. One statement that reads both tables whole."""
+    """Return (topics whose id is also the id of another row, journal entries whose run is not an id), as counts. One
+    statement, which reads both tables completely."""
     others = " OR ".join(
         f'EXISTS (SELECT FROM {table} o WHERE o."{column}" = t.id)' for table, column in identity_tables()
     )
@@ -49,5 +49,5 @@ def ids_doubled(cursor: CursorWrapper) -> tuple[int, int]:
 
 
 def uuid_sql(text: str) -> str:
-    """Return ``text`` as a UUID, or null where it is none: a journal may hold anything."""
+    """Return ``text`` as a UUID, or null if it is not one, because a journal may contain any text."""
     return f"(CASE WHEN {text} ~ '{UUID_PATTERN}' THEN ({text})::uuid END)"

@@ -1,4 +1,4 @@
-"""Job: the columns of every resumable background job. ``memory.jobs.resumable`` has the functions for them."""
+"""Job: the columns of every resumable background job. The functions are in ``memory.jobs.resumable``."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from memory.core.problem_codes import ProblemCode
 
 
 class Job(models.Model):
-    """The progress of work that the worker does step by step. Each step is committed together with its progress."""
+    """The progress of work that the worker does in steps. Each step is committed together with the progress."""
 
     class Status(models.TextChoices):
         """working -> done | cancelled | failed. An import starts as checking, then waiting."""
@@ -24,12 +24,12 @@ class Job(models.Model):
     AT_WORK: ClassVar = (Status.CHECKING, Status.WORKING)
     UNFINISHED: ClassVar = (*AT_WORK, Status.WAITING)
 
-    # Each kind sets these. The noun is used in sentences and starts the names of audit events.
+    # Each kind of job sets these. The noun is used in sentences and at the start of the names of audit events.
     noun: ClassVar[str]
     not_found: ClassVar[ProblemCode]
     # The lowest role that may start, cancel and own a job.
     least_role: ClassVar[str] = "agent"
-    # True if only operators see the jobs of others.
+    # Whether only operators see the jobs of other callers.
     private: ClassVar[bool] = False
     # Column with the scope in which a job writes and is visible.
     scope_column: ClassVar[str] = "scope"
@@ -58,7 +58,7 @@ class Job(models.Model):
         indexes = [
             # The newest jobs, for pages.
             models.Index(fields=["-created_at", "-id"], name="%(class)s_newest"),
-            # What the worker resumes after a crash.
+            # The jobs that the worker resumes after a crash.
             models.Index(
                 fields=["moved_at"], name="%(class)s_open", condition=models.Q(status__in=["checking", "working"])
             ),
@@ -74,17 +74,18 @@ class Job(models.Model):
 
     @property
     def position(self) -> Any:
-        """A value that each stored step changes; it shows whether another process stored a step."""
+        """A value that changes with each stored step, to find out whether another process has stored a step."""
         return self.done
 
     @property
     def progress_text(self) -> str:
-        """What is done, in words that follow "after"."""
+        """The finished work, in words that follow "after"."""
         raise NotImplementedError
 
     def audit_members(self) -> dict[str, Any]:
-        """Return ``after`` of the audit events of the job, and ``topic_id`` and ``reason`` if it has them."""
+        """Return the members of the audit events of the job: ``after``, and ``topic_id`` and ``reason`` if the job has
+        them."""
         raise NotImplementedError
 
     def prepare_finish(self) -> None:
-        """Change what a finished job has no use for. ``status`` is the final one."""
+        """Remove the data that a finished job does not need. ``status`` is already the final one."""

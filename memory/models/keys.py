@@ -1,4 +1,4 @@
-"""ApiKey: who may call, in which role and scope. Only a hash of the secret is kept."""
+"""ApiKey: the role and the scope of a caller. Only a hash of the secret is stored."""
 
 import datetime as dt
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class ApiKey(models.Model):
-    """A key. Revoked keys stay, so that their actions keep a name."""
+    """A key. Revoked keys stay, so that journals can name them."""
 
     class Role(models.TextChoices):
-        """Each role may do what the ones before it may."""
+        """Each role includes the rights of the roles before it."""
 
         READER = "reader"
         AGENT = "agent"

@@ -4,12 +4,13 @@ from django.db import models
 
 # The kind of link from a current fact to the fact that it replaced.
 SUPERSEDES = "supersedes"
-# The kind of link from a compacted topic to each topic that it was made of.
+# The kind of link from a compacted topic to each of its sources.
 COMPACTED_FROM = "compacted_from"
 
 
 class Link(models.Model):
-    """``source`` relates to ``target`` as ``kind`` says, such as ``follows`` or ``part_of``. Cycles are allowed."""
+    """A link: ``kind`` is the relation of ``source`` to ``target``, such as ``follows`` or ``part_of``. Cycles are
+    allowed."""
 
     source = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="links_out", db_index=False)
     target = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="links_in", db_index=False)
@@ -19,7 +20,7 @@ class Link(models.Model):
 
     class Meta:
         constraints = [
-            # Also the index for neighbours along outgoing links.
+            # Its index also serves neighbours along outgoing links.
             models.UniqueConstraint(fields=["source", "target", "kind"], name="link_unique")
         ]
         indexes = [

@@ -6,8 +6,8 @@ from django.db import models
 
 
 class TopicMention(models.Model):
-    """What a topic has ever named, in canonical form. Each revision and edit adds to it; only purge removes from it,
-    so a topic whose history names a person is found even if its current text does not."""
+    """The names, words and identifiers that a topic has ever contained, in canonical form. Each revision and edit adds
+    to them; only purge removes them. So a topic is found by a name that only its history contains."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)

@@ -1,4 +1,4 @@
-"""Lists that show the newest first, page by page: for every table with a time and an id."""
+"""Pages of lists, newest first, for every table with a time and an id."""
 
 import uuid
 from typing import TypeVar
@@ -13,15 +13,15 @@ Row = TypeVar("Row", bound=Model)
 def newest_page(
     rows: QuerySet[Row], *, cursor: str | None, limit: int, by: str = "created_at"
 ) -> tuple[list[Row], str | None]:
-    """Return a page of ``rows`` by the time ``by`` and the id, a UUID, and the cursor of the next page, or None.
+    """Return (page of ``rows``, cursor of the next page or None), ordered by the time ``by`` and the id, a UUID.
 
-    One query, whose cost follows the page where an index of (``by``, id) descending serves it. Raises ``ValueRefused``
-    for an invalid cursor.
+    One query. With an index of (``by``, id) descending, its cost depends only on the size of the page. Raises
+    ``ValueRefused`` for an invalid cursor.
     """
     rows = rows.order_by(f"-{by}", "-id")
     if cursor is not None:
         at, last_id = cursor_parse(cursor, cursor_time, uuid.UUID)
-        # The first condition is redundant, and lets the database use the index.
+        # The first condition is redundant, but lets the database use the index.
         rows = rows.filter(Q(**{f"{by}__lte": at}), Q(**{f"{by}__lt": at}) | Q(id__lt=last_id))
     found = list(rows[: limit + 1])
     if len(found) <= limit:

@@ -1,14 +1,14 @@
-"""NotificationTarget, NotificationOccurrence and NotificationDelivery: who is notified, of what, and what was sent."""
+"""NotificationTarget, NotificationOccurrence and NotificationDelivery: receivers, events and messages."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class NotificationTarget(models.Model):
-    """A webhook or a mail address, and the events that it is notified of. Disabled targets stay as rows."""
+    """A webhook or a mail address, and its events. Disabled targets stay as rows."""
 
     class Kind(models.TextChoices):
-        """How it is reached."""
+        """The type of the target."""
 
         WEBHOOK = "webhook"
         MAIL = "mail"
@@ -28,7 +28,7 @@ class NotificationTarget(models.Model):
 
 
 class NotificationOccurrence(models.Model):
-    """Something that targets are notified of. It is open until ``over_at``."""
+    """An event of which targets are notified. It is open until ``over_at``."""
 
     event = models.CharField(max_length=20)
     subject = models.CharField(max_length=800, help_text="What it is about, such as the id of a run.")
@@ -47,7 +47,7 @@ class NotificationOccurrence(models.Model):
 
 
 class NotificationDelivery(models.Model):
-    """One message to one target: the outbox, and the record of what was sent. Its id goes with every attempt."""
+    """One message to one target, waiting or sent. Every attempt sends the same id."""
 
     class Status(models.TextChoices):
         """waiting -> sent | failed."""

@@ -1,4 +1,4 @@
-"""The last test of a pattern: the database itself compiles it and tries it, within a short time."""
+"""The last test of a pattern: the database compiles and tries it within a time limit."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from memory.core.errors import ValueRefused
 from memory.core.patterns import pattern_to_postgres
 from memory.core.problem_codes import ProblemCode
 
-# Short beside a request, long beside what a sound pattern takes: well under a millisecond.
+# Short for a request, but long for a good pattern, which takes well under a millisecond.
 TRIAL_MS = 250
 
-# Long texts of the types that make a bad pattern slow: one letter, words, digits, and signs.
+# Long texts that make bad patterns slow: one letter, words, digits, and signs.
 _TRIAL_SQL = """
 SELECT count(*) FROM (VALUES (repeat('a', 2000) || '!'), (repeat('ab cd ', 400)), (repeat('0123456789', 200)),
                              (repeat('.-/ ', 500)), ('')) AS tried (text)
@@ -23,9 +23,8 @@ WHERE text ~* %s
 def pattern_try(pattern: str) -> None:
     """Let the database compile a pattern and match it against a few long texts, for a quarter of a second at most.
 
-    Called when a rule is saved, after ``pattern_check`` has found nothing. Four statements, of which nothing stays: the
-    savepoint, and with it the time limit, is always rolled back. Raises ``ValueRefused`` if the pattern is not
-    understood or takes too long.
+    Called when a rule is saved, after ``pattern_check`` has found no problem. Runs four statements. The savepoint, and
+    with it the time limit, is always rolled back. Raises ``ValueRefused`` if the pattern is invalid or takes too long.
     """
     regex = pattern_to_postgres(pattern)
     try:

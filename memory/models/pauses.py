@@ -4,7 +4,7 @@ from django.db import models
 
 
 class ForgetPause(models.Model):
-    """One pause. It is active until it is lifted or ``until`` has passed; ended pauses stay as rows."""
+    """One pause. It is active until it is lifted or ``until`` has passed. Ended pauses stay as rows."""
 
     scope = models.CharField(max_length=500)
     reason = models.TextField()

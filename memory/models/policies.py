@@ -1,13 +1,13 @@
-"""PolicyVersion, PartitionActivity and Rekeying: settings by version, the time where they hold, and pending work."""
+"""PolicyVersion, PartitionActivity and Rekeying: policies by version, active days, and pending updates."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class PolicyVersion(models.Model):
-    """One immutable version of the policy of one scope; the one with the highest number is in force.
+    """One immutable version of the policy of one scope. The version with the highest number is in force.
 
-    Moving a threshold inserts one row here and writes nothing else: the row is its own journal.
+    A new threshold inserts one row here and writes nothing else: the row is also the journal entry.
     """
 
     scope = models.CharField(max_length=500, help_text="The path at which it is set; topics need not exist there yet.")
@@ -23,7 +23,7 @@ class PolicyVersion(models.Model):
 
     class Meta:
         constraints = [
-            # Two editors cannot both make the next version. Also the index for the version in force.
+            # Two editors cannot both create the next version. Its index also serves the version in force.
             models.UniqueConstraint(fields=["scope", "number"], name="policyversion_unique_number")
         ]
 
@@ -34,8 +34,8 @@ class PolicyVersion(models.Model):
 class PartitionActivity(models.Model):
     """The active days of one scope that has or had a policy; the root has a row from the first question or write.
 
-    It covers the scopes below it as far as no other row does. Rows are never removed, so that ``idle_before`` of the
-    topics stays valid. Formulas: ``memory.formulas.partition_time``.
+    The row also covers the scopes below that have no row of their own. Rows are never removed, so that ``idle_before``
+    of the topics stays valid. Formulas: ``memory.formulas.partition_time``.
     """
 
     scope = models.CharField(max_length=500, unique=True)
@@ -49,9 +49,9 @@ class PartitionActivity(models.Model):
 
 
 class Rekeying(models.Model):
-    """The pending work of a change of half-life or clock: every row below ``scope`` gets those now in force.
+    """A pending change of half-life or clock: every row below ``scope`` gets the values that are now in force.
 
-    The candidate query does not trust the fade key while one is unfinished.
+    While there is such a row, the candidate query does not trust the fade key.
     """
 
     scope = models.CharField(max_length=500)

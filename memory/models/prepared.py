@@ -1,4 +1,4 @@
-"""Statements that the database plans once per connection instead of at every call."""
+"""Statements that the database plans once per connection instead of in every call."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ NEVER_BY_ITSELF = 1_000_000_000
 def rows_prepared(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run ``sql`` as a prepared statement on Django's connection, within its transaction, and return all rows.
 
-    The statements of recall are long, and parsing and planning one takes about as long as running it. Django's own
-    cursors bind parameters into the text, so that no plan can be kept; this one sends them apart. A statement that
-    returns nothing gives no rows.
+    Parsing and planning a statement of recall takes about as long as running it. Django's own cursors insert parameters
+    into the text, so that no plan can be reused. This function sends them separately. A statement without a result
+    gives no rows.
     """
     connection.ensure_connection()
     # Django switches preparing off for the connection. It is allowed here and, by a count that is never reached, asked

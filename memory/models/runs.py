@@ -1,4 +1,4 @@
-"""ForgetRun and ForgetAction: what forgetting did or would do, topic by topic, and how to undo it."""
+"""ForgetRun and ForgetAction: the changes of a run for each topic, and the data for its undo."""
 
 from django.db import models
 
@@ -47,7 +47,7 @@ class ForgetRun(models.Model):
         indexes = [
             # The list of runs, newest first.
             models.Index(fields=["-created_at", "-id"], name="forgetrun_newest"),
-            # What the worker resumes after a crash, and what waits for an operator.
+            # The runs that the worker resumes after a crash, and the runs that wait for an operator.
             models.Index(fields=["status"], name="forgetrun_open", condition=models.Q(status__in=["held", "applying"])),
         ]
 
@@ -59,7 +59,7 @@ class ForgetAction(models.Model):
     """The change of a run to one topic, with the state before and after. One per topic."""
 
     class State(models.TextChoices):
-        """What became of it."""
+        """The state of the action."""
 
         PLANNED = "planned"
         APPLIED = "applied"
@@ -83,7 +83,7 @@ class ForgetAction(models.Model):
 
     class Meta:
         constraints = [
-            # Also the order in which batches are taken and pages are read.
+            # Its index also gives the order of batches and pages.
             models.UniqueConstraint(fields=["run", "place"], name="forgetaction_unique_place")
         ]
         indexes = [
@@ -99,7 +99,7 @@ class ForgetAction(models.Model):
 
 
 class ShadowHit(models.Model):
-    """A query whose best results would have included an archived topic, found by repeating it. Measures regret."""
+    """A repeated query whose best results included an archived topic. Used to measure regret."""
 
     access = models.ForeignKey("memory.AccessLog", on_delete=models.PROTECT, related_name="+", db_index=False)
     topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,12 +1,12 @@
-"""Scope: a path that topics live in. Interned, so that narrow tables can carry a number instead of the path."""
+"""Scope: a path that contains topics. Stored once, so that narrow tables have a number instead of the path."""
 
 from django.db import models
 
 
 class Scope(models.Model):
-    """One path, such as ``/user/alice``; created by the first topic in it, never removed."""
+    """One path, such as ``/user/alice``. Created with the first topic in the scope, never removed."""
 
-    # The unique index serves look-up by path; its pattern twin serves "this path and everything below it".
+    # The unique index serves a lookup by path, its pattern index "this path and everything below".
     path = models.CharField(max_length=500, unique=True)
 
     def __str__(self) -> str:

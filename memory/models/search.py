@@ -1,5 +1,5 @@
-"""TopicVector and TopicDocument: what recall searches by meaning and by word. Written only when the text changes or
-the topic leaves or re-enters retrieval, never by a retrieval itself."""
+"""TopicVector and TopicDocument: the data for the search by meaning and by word. They are written when the text
+changes, and when the topic is archived, released or restored, but never by a retrieval."""
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
@@ -9,7 +9,8 @@ from pgvector.django import HnswIndex, VectorField
 
 
 class TopicVector(models.Model):
-    """The embedding of a topic's text. Vectors of two models are never compared: recall asks for one model's."""
+    """The embedding of a topic's text. Recall selects the vectors of one model, because those of two cannot be
+    compared."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -20,19 +21,19 @@ class TopicVector(models.Model):
 
     class Meta:
         indexes = [
-            # Semantic recall over a large store, by inner product: all vectors have length 1. Archived vectors leave
-            # it, so forgetting makes recall cheaper.
+            # Recall by meaning over a large store, by inner product: all vectors have length 1. Vectors of archived
+            # topics are not in the index, so forgetting makes recall cheaper.
             HnswIndex(
                 name="topicvector_hnsw",
                 fields=["embedding"],
-                # Fewer links than the default halve the cost of an insert; what is missed costs no recall, as words and
-                # neighbours bring it in (docs/benchmarks.md).
+                # Fewer links than the default halve the cost of an insert. Recall does not suffer, because words and
+                # neighbours find what the index misses (docs/benchmarks.md).
                 m=12,
                 ef_construction=40,
                 opclasses=["vector_ip_ops"],
                 condition=models.Q(live=True),
             ),
-            # Semantic recall within a small scope compares exactly; the mean vector is taken over its first rows.
+            # Recall by meaning within a small scope, which compares every vector; also the mean vector of a scope.
             models.Index(fields=["scope", "topic"], name="topicvector_by_scope", condition=models.Q(live=True)),
             # The worker's list of topics that wait for an embedding (deferred ingest, reembed).
             models.Index(fields=["topic"], name="topicvector_waiting", condition=models.Q(embedding__isnull=True)),
@@ -52,9 +53,9 @@ class TopicDocument(models.Model):
 
     class Meta:
         indexes = [
-            # Lexical recall over a large store.
+            # Recall by words over a large store.
             GinIndex(fields=["document"], name="topicdocument_gin", condition=models.Q(live=True)),
-            # Lexical recall within a small scope.
+            # Recall by words within a small scope.
             models.Index(fields=["scope", "topic"], name="topicdocument_by_scope", condition=models.Q(live=True)),
             # The worker's list of documents to count.
             models.Index(fields=["topic"], name="topicdocument_uncounted", condition=models.Q(uncounted=True)),

@@ -12,8 +12,8 @@ STUDY_KIND = "study:"
 
 
 class StudyJob(Job):
-    """The progress of one study. The text is stored in the source topic, and the results in topics of the kind
-    ``study:<id>``: this row holds neither. A cancelled or failed study can be resumed."""
+    """The progress of one study. The text is in the source topic, and the results are in topics of the kind
+    ``study:<id>``. This row contains neither. A cancelled or failed study can be resumed."""
 
     noun = "study"
     not_found = ProblemCode.STUDY_NOT_FOUND
@@ -57,12 +57,12 @@ class StudyJob(Job):
     )
 
     class Meta(Job.Meta):
-        # Beside the common ones: the studies of one conversation.
+        # In addition to the common indexes: the studies of one conversation.
         indexes = [*Job.Meta.indexes, models.Index(fields=["conversation", "created_at"], name="studyjob_by_talk")]
 
     @property
     def kind(self) -> str:
-        """The kind of its topics."""
+        """The kind of the topics of the study."""
         return f"{STUDY_KIND}{self.id}"
 
     @property
@@ -72,7 +72,7 @@ class StudyJob(Job):
 
     @property
     def progress_text(self) -> str:
-        """What is done of the present phase."""
+        """The finished work of the present phase, as text."""
         if self.phase == self.Phase.BUILDING:
             return f"{self.done} of {self.segments} parts"
         return f"{self.linked} of {self.to_link} topics"
@@ -92,5 +92,5 @@ class StudyJob(Job):
         }
 
     def prepare_finish(self) -> None:
-        """A finished study waits for nothing."""
+        """Remove the wait of a finished study."""
         self.not_before = None

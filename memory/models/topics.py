@@ -1,4 +1,4 @@
-"""Topic: one remembered thing. What changes on every retrieval lives in Vitality, what is searched in ``search``."""
+"""Topic: one remembered thing. Data that changes with every retrieval is in Vitality, search data in ``search``."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -7,7 +7,7 @@ from django.db.models.functions import MD5, Lower
 
 
 class Rung(models.IntegerChoices):
-    """The position of a topic on the ladder of forgetting; each rung includes the previous ones."""
+    """The steps of forgetting. Each rung includes the effects of the previous ones."""
 
     ACTIVE = 0, "active"
     SUMMARIZED = 1, "summarized"
@@ -16,7 +16,7 @@ class Rung(models.IntegerChoices):
 
 
 class Topic(models.Model):
-    """A topic as last written. ``memory.forgetting`` alone changes ``rung`` and the two markers."""
+    """A topic as last written. Only ``memory.forgetting`` changes ``rung``, ``released_at`` and ``merged_into``."""
 
     id = models.UUIDField(primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -39,10 +39,14 @@ class Topic(models.Model):
             models.Index(fields=["-created_at", "-id"], name="topic_list"),
             # Query and list filters by category.
             GinIndex(fields=["categories"], name="topic_categories"),
-            # suggest_similar and duplicate search: same title within one scope (hashed: titles are long).
+            # suggest_similar and duplicate search: the same title within one scope, hashed because titles are long.
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
             # Completion of kinds, which skips from one kind to the next.
             models.Index(fields=["kind"], name="topic_kind", opclasses=["varchar_pattern_ops"]),
+            # Released topics, last released first.
+            models.Index(
+                fields=["-released_at", "-id"], name="topic_released", condition=models.Q(released_at__isnull=False)
+            ),
             # The topics merged into a topic, for undo and purge.
             models.Index(fields=["merged_into"], name="topic_merged", condition=models.Q(merged_into__isnull=False)),
         ]
@@ -52,7 +56,7 @@ class Topic(models.Model):
 
 
 class TopicEdit(models.Model):
-    """Values of a topic before one edit of its title, summary, kind or categories. Append-only; serves ``as_of``."""
+    """Values of a topic before one edit of its title, summary, kind or categories. Append-only; used for ``as_of``."""
 
     topic = models.ForeignKey(Topic, on_delete=models.PROTECT, related_name="edits", db_index=False)
     at = models.DateTimeField()
@@ -61,6 +65,6 @@ class TopicEdit(models.Model):
 
     class Meta:
         indexes = [
-            # ``as_of`` undoes the edits made after a time: all edits of the candidates, oldest first.
+            # For ``as_of``, which reverses the edits after a time: all edits of the candidates, oldest first.
             models.Index(fields=["topic", "at", "id"], name="topicedit_by_topic")
         ]

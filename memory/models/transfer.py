@@ -9,14 +9,14 @@ from memory.models.job import Job
 
 
 class ImportJob(Job):
-    """The progress of one file, committed with the imported rows: an import that was killed continues where it stopped,
-    and importing the same file again adds nothing. Holds no line of the file. A failed or cancelled import can be
-    started again."""
+    """The progress of the import of one file, committed with the imported rows. So a killed import continues where it
+    stopped, and importing the same file again adds nothing. The row contains no line of the file. A failed or cancelled
+    import can be continued."""
 
     noun = "import"
     not_found = ProblemCode.IMPORT_NOT_FOUND
     least_role = "operator"
-    # The file may name scopes of its own.
+    # The lines of a file may contain scopes.
     scope_column = "principal_scope"
 
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
@@ -41,17 +41,17 @@ class ImportJob(Job):
                 fields=["digest", "source", "scope"], name="importjob_working", condition=models.Q(status="working")
             )
         ]
-        # Beside the common ones: whether this file was imported before.
+        # In addition to the common indexes: earlier imports of the same file.
         indexes = [*Job.Meta.indexes, models.Index(fields=["digest"], name="importjob_digest")]
 
     @property
     def position(self) -> Any:
-        """The bytes that are read."""
+        """The number of bytes that were read."""
         return self.offset
 
     @property
     def progress_text(self) -> str:
-        """The lines that are done."""
+        """The number of finished lines, as text."""
         return f"{self.done:,} of {self.lines:,} lines"
 
     def audit_members(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class ImportJob(Job):
         }
 
     def prepare_finish(self) -> None:
-        """Blank lines at the end count as done."""
+        """Count blank lines at the end as finished."""
         if self.status == self.Status.DONE:
             self.done = self.lines
 

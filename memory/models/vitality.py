@@ -1,4 +1,4 @@
-"""Vitality: the narrow row that changes with every retrieval, kept apart from everything that is costly to index."""
+"""Vitality: the narrow row that changes with every retrieval, separate from everything that is costly to index."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from memory.models.topics import Rung
 
 
 class Fading(models.Model):
-    """Salience and its fade key, on Topic (as Vitality) and on Field; formulas in ``memory.formulas.salience``."""
+    """Salience and its fade key, of a topic (in Vitality) and of a field. Formulas: ``memory.formulas.salience``."""
 
     salience = models.FloatField(default=1.0, help_text="Salience at the last reinforcement.")
     reinforced_at = models.DateTimeField(help_text="When salience was last written: by creation, retrieval or edit.")
@@ -30,8 +30,8 @@ class Fading(models.Model):
 
 
 class Vitality(Fading):
-    """One row per topic. ``scope``, ``kind``, ``created_at``, ``rung`` and ``live`` repeat the topic's: a sweep reads
-    this table alone."""
+    """One row per topic. ``scope``, ``kind``, ``created_at``, ``rung`` and ``live`` repeat those of the topic, so that
+    a run reads only this table."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -48,14 +48,14 @@ class Vitality(Fading):
     class Meta:
         verbose_name_plural = "vitality"
         indexes = [
-            # The candidate query of the forgetting engine: what leaves its rung, by clock, half-life and fade key.
-            # With the rung first, topics that are already on the right rung are not read again.
+            # The candidate query of runs: topics that leave their rung, by clock, half-life and fade key. The rung
+            # comes first, so that topics on the right rung are not read again.
             models.Index(
                 fields=["rung", "wall", "half_life", "fade_floor"],
                 name="vitality_due",
                 condition=models.Q(live=True, pinned=False),
             ),
-            # Topic lists by rung, archived ones first of all.
+            # Topic lists by rung, above all the archived ones.
             models.Index(fields=["rung", "topic"], name="vitality_by_rung", condition=models.Q(rung__gt=0)),
             # The list of pinned topics, and the token gauge of the pinned tier.
             models.Index(fields=["topic"], name="vitality_pinned", condition=models.Q(pinned=True)),

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class WakeUp(models.Model):
-    """An event in a scope for the reasoner to process; one row per scope and event."""
+    """An event in a scope that the reasoner will process. One row per scope and event."""
 
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
     event = models.CharField(max_length=50)
@@ -17,7 +17,7 @@ class WakeUp(models.Model):
 
 
 class Watermark(models.Model):
-    """How far the worker has read an append-only table, for work that is done once per row."""
+    """The position up to which the worker has read an append-only table, for work that is done once per row."""
 
     name = models.CharField(max_length=100, unique=True)
     position = models.BigIntegerField(default=0, help_text="The last id that was read.")

@@ -1,4 +1,4 @@
-"""Addresses that a webhook may reach: public ones over https, unless a setting allows private ones."""
+"""Checks the addresses of webhooks: public ones over https, unless a setting allows private ones."""
 
 import ipaddress
 import socket
@@ -9,15 +9,15 @@ from django.conf import settings
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# These wrap an address of IPv4 and would lead to a private one.
+# IPv6 addresses that contain an IPv4 address, which could be private.
 _TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 
 
 def address_refuse(address: str) -> SplitResult:
-    """Return the parts of the address of a webhook. No query, and no name is looked up.
+    """Return the parts of the address of a webhook. Runs no query and no DNS lookup.
 
-    Raises ``ValueRefused`` for what is no address of http, for credentials in it, for http without TLS to public hosts,
-    and for a private address.
+    Raises ``ValueRefused`` if the address is not http or https, contains credentials, is http without TLS to a public
+    host, or is private.
     """
     try:
         parts = urlsplit(address)
@@ -40,8 +40,9 @@ def address_refuse(address: str) -> SplitResult:
 
 
 def address_resolve(parts: SplitResult) -> str:
-    """Return an IP address of the host of a webhook, to which the connection is then made: a second look at the name
-    might find another. Raises ``ValueRefused`` if one of its addresses is not allowed, ``OSError`` if it has none."""
+    """Return an IP address of the host of a webhook. The connection must use this address, because a second lookup
+    could return another. Raises ``ValueRefused`` if an address of the host is not allowed, ``OSError`` if it has
+    none."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     addresses = [str(sockaddr[0]) for *_kind, sockaddr in found]
@@ -52,8 +53,8 @@ def address_resolve(parts: SplitResult) -> str:
 
 
 def ip_allowed(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether messages may go to this address. Addresses of the link, such as those of the metadata services of
-    clouds, are never allowed."""
+    """Return whether messages may be sent to this address. Link-local addresses, such as those of the metadata services
+    of clouds, are never allowed."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return ip_allowed(address.ipv4_mapped)

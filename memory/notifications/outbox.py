@@ -1,4 +1,4 @@
-"""The outbox: what happened is written in the transaction that made it so, and sent later."""
+"""The outbox: messages are written in the transaction that causes the event, and sent later."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from django.db import connection, transaction
 from memory.core.ids import uuid7_at
 from memory.models import NotificationDelivery, NotificationOccurrence, NotificationTarget
 
-# Messages name scopes, jobs and counts; texts of the store and errors, which may quote them, stay here.
+# Messages contain scopes, jobs and counts. They contain neither texts of the store nor errors, which may quote texts.
 MOST_TEXT = 1000
 
 
 def occurrence_note(event: str, subject: str, *, text: str, page: str, scope: str, now: dt.datetime) -> None:
-    """Notify of something that has no end, once. At most three queries, one if no target wants the event."""
+    """Notify once of an event without an end. At most three queries, one if no target wants the event."""
     with transaction.atomic():
         occurrence_begin(event, subject, text=text, page=page, scope=scope, now=now)
         NotificationOccurrence.objects.filter(event=event, subject=subject, over_at=None).update(over_at=now)
@@ -29,14 +29,15 @@ def occurrence_begin(
     now: dt.datetime,
     target: NotificationTarget | None = None,
 ) -> None:
-    """Open an occurrence and write a message for each target that wants its event, or for ``target`` alone; nothing if
-    it is open. At most three queries, one if no target wants it. ``page`` is an address of the console."""
+    """Open an occurrence and write a message for each target that wants the event, or only for ``target``. Does nothing
+    if the occurrence is open. ``page`` is an address of the console. At most three queries, one if no target wants the
+    event."""
     wanted = [target] if target else list(NotificationTarget.objects.filter(enabled=True, events__contains=[event]))
     if not wanted:
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Waits for another transaction that opens the same one, and then finds it open.
+            # Waits for any other transaction that opens the same occurrence.
             cursor.execute(_OPEN_SQL, [event, subject, now])
             opened = cursor.fetchone()
         if opened is not None:
@@ -57,8 +58,8 @@ def occurrences_open(event: str) -> set[str]:
 
 
 def occurrences_end(event: str, texts: Mapping[str, str], *, now: dt.datetime) -> None:
-    """End open occurrences, by subject and with the text of the message, and write one for each target that was
-    notified of the begin and is still enabled. Three queries and one for each message, one query if none is open."""
+    """End open occurrences. ``texts`` maps each subject to the text of its message, which is written for each enabled
+    target that was notified of the begin. Three queries and one for each message, one query if none is open."""
     if not texts:
         return
     with transaction.atomic():

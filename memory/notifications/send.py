@@ -1,4 +1,4 @@
-"""Sends what is in the outbox. A delivery may be repeated after a kill, under the same id."""
+"""Sends the messages of the outbox. After a kill, a delivery may be repeated with the same id."""
 
 import base64
 import datetime as dt
@@ -24,7 +24,8 @@ from memory.notifications.targets import EVENTS, target_secret
 logger = structlog.get_logger(__name__)
 
 SECONDS = 10.0
-# While one process sends, others leave the delivery; if it is killed, another sends it again after this.
+# Seconds for which a delivery belongs to the process that sends it. If that process is killed, another one then sends
+# it.
 LEASE = dt.timedelta(minutes=2)
 ATTEMPTS = 8
 # 1, 3, 9, 27, 81 minutes, then every 4 hours.
@@ -33,7 +34,7 @@ _Status = NotificationDelivery.Status
 
 
 class SendFailed(Exception):
-    """An attempt failed. The message says how, without words of the receiver."""
+    """An attempt failed. The message gives the reason without text from the receiver."""
 
 
 def deliveries_due(*, now: dt.datetime) -> bool:
@@ -42,9 +43,9 @@ def deliveries_due(*, now: dt.datetime) -> bool:
 
 
 def deliveries_send(*, seconds: float) -> int:
-    """Send due messages for ``seconds`` at most, and return how many attempts were made. Three queries each.
+    """Send due messages for at most ``seconds``, and return the number of attempts. Three queries per attempt.
 
-    Safe to call from several processes at once: each delivery is taken by one of them.
+    Safe to call from several processes at once: each delivery is sent by one of them.
     """
     until, made = time.monotonic() + seconds, 0
     while time.monotonic() < until:
@@ -83,23 +84,23 @@ def _attempt(delivery: NotificationDelivery) -> None:
         delivery.status, delivery.finished_at = _Status.SENT if sent else _Status.FAILED, now
     else:
         delivery.due_at = now + min(FIRST_WAIT * 3 ** (delivery.attempts - 1), LONGEST_WAIT)
-    # Not if another process has taken it meanwhile, because this one was very slow.
+    # Excludes a delivery that another process has taken meanwhile because this one was very slow.
     NotificationDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(
         status=delivery.status, answer=delivery.answer, due_at=delivery.due_at, finished_at=delivery.finished_at
     )
-    # Without the address, which may hold a secret.
+    # The log omits the address, which may contain a secret.
     logger.info("notification_attempt", delivery=str(delivery.pk), target=str(target.pk), sent=sent, answer=answer)
 
 
 def webhook_send(delivery: NotificationDelivery) -> str:
-    """Post a message and return how it was answered. Raises ``SendFailed``.
+    """Post a message and return a description of the response. Raises ``SendFailed``.
 
     Redirects are not followed, and the body of the reply is not read. No query.
     """
     body = json.dumps({"id": str(delivery.pk), **delivery.message}).encode()
     headers = _headers(delivery.pk, body, target_secret(delivery.target))
     ended: list[int | str] = []
-    # A thread of its own, which is abandoned: the client limits single reads only, and a name server may not answer.
+    # In a thread that can be abandoned: the client limits only single reads, and a name server may not answer.
     thread = threading.Thread(
         target=lambda: ended.append(_post(delivery.target.address, body, headers)), name="webhook", daemon=True
     )
@@ -114,7 +115,7 @@ def webhook_send(delivery: NotificationDelivery) -> str:
 
 
 def _post(address: str, body: bytes, headers: dict[str, str]) -> int | str:
-    """Return the status of the reply, or why there is none."""
+    """Return the status of the reply, or the reason why there is none."""
     try:
         parts = address_refuse(address)
         ip = address_resolve(parts)
@@ -132,7 +133,7 @@ def _post(address: str, body: bytes, headers: dict[str, str]) -> int | str:
                 place.geturl(),
                 content=body,
                 headers={"Host": parts.netloc, **headers},
-                # The certificate must be that of the name, although the connection is made to the address.
+                # The connection uses the address, but the certificate must be valid for the name.
                 extensions={"sni_hostname": parts.hostname},
             ) as reply,
         ):
@@ -144,7 +145,7 @@ def _post(address: str, body: bytes, headers: dict[str, str]) -> int | str:
 
 
 def _headers(delivery_id: uuid.UUID, body: bytes, secret: str) -> dict[str, str]:
-    """Return the headers of the Standard Webhooks specification, for whose signatures there are libraries."""
+    """Return the headers of the Standard Webhooks specification, so that receivers can use its libraries."""
     stamp = str(int(time.time()))
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signature = hmac.digest(key, f"{delivery_id}.{stamp}.".encode() + body, "sha256")

@@ -21,7 +21,7 @@ from memory.core.scopes import ROOT
 from memory.models import AuditEvent, NotificationTarget
 from memory.notifications.addresses import address_refuse
 
-# Every event, and its words.
+# Every event, with its description.
 EVENTS = {
     "run_held": "A run waits for approval",
     "job_failed": "A job or a run failed",
@@ -104,7 +104,7 @@ def target_change(
         target.save(update_fields=[*values])
         after = _shown(target)
         if address != target.address:
-            # Two addresses of one host are shown alike.
+            # Pages show only the host, so a change of the path would not be visible.
             after["address_changed"] = True
         if after != before:
             _audit("notification_target_changed", before, after, reason=reason, principal=principal, now=now)
@@ -112,7 +112,7 @@ def target_change(
 
 
 def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime) -> str:
-    """Make a new secret, which replaces the present one at once, and return it. Three queries."""
+    """Create and return a new secret, which replaces the present one at once. Three queries."""
     _administrator_require(principal)
     with transaction.atomic():
         target = target_get(target_id, lock=True)
@@ -125,14 +125,14 @@ def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Princip
 def target_secret(target: NotificationTarget) -> str:
     """Return the secret that signs the messages of a webhook, as receivers configure it. No query.
 
-    It is derived, so that neither the database nor a backup of it holds it.
+    The secret is derived, so that neither the database nor a backup contains it.
     """
     key = hmac.digest(settings.SECRET_KEY.encode(), f"memstate.notifications\n{target.salt}".encode(), "sha256")
     return "whsec_" + base64.b64encode(key).decode()
 
 
 def target_place(target: NotificationTarget) -> str:
-    """Return where messages go, as pages and journals show it: the address of a mail, the host of a webhook."""
+    """Return the destination as pages and journals show it: the mail address, or the host of the webhook."""
     return target.address if target.kind == Kind.MAIL else endpoint_address(target.address).host
 
 

@@ -1,4 +1,4 @@
-"""Records the days on which a partition was queried or written; the other days are idle."""
+"""Records the days on which a partition was queried or written. All other days are idle."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -37,8 +37,8 @@ ON CONFLICT (scope) DO NOTHING
 def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime) -> None:
     """Record a query or write in ``scopes`` at ``now``. Needs a transaction.
 
-    No statement if ``policies``, which may be cached, contain the day already, else one. Call it after the topics are
-    locked and before anything slow: the rows stay locked until the commit.
+    No statement if ``policies``, which may be cached, already contain the day; otherwise one. Call this function after
+    the topics are locked and before anything slow, because the rows stay locked until the commit.
     """
     at = now.timestamp()
     paths = {policies.time_path(scope) for scope in scopes}
@@ -52,15 +52,16 @@ def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime
 
 
 def activity_split(policies: Policies, scope: str, *, now: dt.datetime) -> None:
-    """Give ``scope``, which got a policy, a partition time that continues that of the scope above. Needs a transaction.
+    """Give ``scope``, which got a policy, a time of its own that begins as a copy of the time of the scope above. Needs
+    a transaction.
 
-    No statement if it has one already, else at most two.
+    No statement if the scope has a time already, otherwise at most two.
     """
     if scope == ROOT or scope in policies.times:
         return
     with connection.cursor() as cursor:
         if not policies.times:
-            # The store was never used, and today does not count yet.
+            # The store was never used, so today does not count as active yet.
             cursor.execute(
                 "INSERT INTO memory_partitionactivity (scope, active_until, idle_spans) VALUES (%s, %s, '{}') "
                 "ON CONFLICT (scope) DO NOTHING",

@@ -1,4 +1,4 @@
-"""Presets and shipped rule sets that an operator can choose, with what each would change at a scope."""
+"""The presets and shipped rule sets that an operator can choose, each with its effect at a scope."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from memory.policy.shipped_rule_sets import RULE_SET_LABELS, SHIPPED_RULE_SETS
 
 
 def presets_offered(scope: str) -> list[dict[str, Any]]:
-    """Return every preset with what it would change at ``scope``: values and rules in force.
+    """Return every preset with the values and rules in force that it would change at ``scope``.
 
     One statement. Raises ``ValueRefused`` for a malformed scope.
     """
@@ -25,9 +25,9 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
         draft = policies.with_policy(draft_with_preset(here, name)).effective(scope)
         after = effective_as_json(draft)
         changes = [
-            {"name": value, "before": said["value"], "after": after[value]["value"]}
-            for value, said in before.items()
-            if said["value"] != after[value]["value"]
+            {"name": value, "before": present_value["value"], "after": after[value]["value"]}
+            for value, present_value in before.items()
+            if present_value["value"] != after[value]["value"]
         ]
         offered.append(
             {
@@ -48,13 +48,13 @@ def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
     One statement. Raises ``ValueRefused`` for a malformed scope.
     """
     effective = policies_current().effective(scope_normalize(scope))
-    holding = {rule.name for rule in effective.rules.rules if rule.enabled}
+    in_force = {rule.name for rule in effective.rules.rules if rule.enabled}
     return [
         {
             "name": name,
             "label": RULE_SET_LABELS[name],
             "rules": [{"name": rule.name, "words": rule_sentence(rule), "json": rule.as_json()} for rule in rules],
-            "holding": sum(rule.name in holding for rule in rules),
+            "holding": sum(rule.name in in_force for rule in rules),
         }
         for name, rules in SHIPPED_RULE_SETS.items()
     ]

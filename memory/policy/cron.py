@@ -1,4 +1,4 @@
-"""Cron lines: five fields, in UTC, parsed with the library that the scheduler of the job queue uses."""
+"""Cron lines: five fields, in UTC, parsed by the library that the scheduler of the job queue uses."""
 
 import datetime as dt
 import re
@@ -10,24 +10,25 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
 FIELDS = 5
-# The length of the scheduler's column.
+# The length of the column in the table of the scheduler.
 MAX_LENGTH = 100
-# The 29th of February is at most 8 years away. A line without a date in that time has none.
+# The 29th of February is at most 8 years away. A line without a date in this period never fires.
 MAX_YEARS = 8
-# Random and hashed times would differ between the preview and the schedule.
-_DRAWN = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
+# Random and hashed fields are refused, because the preview and the schedule would have different times.
+_RANDOM = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 
 
 def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
-    """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if it is malformed."""
-    if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _DRAWN.search(cron):
+    """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if the line is malformed or
+    never fires."""
+    if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _RANDOM.search(cron):
         raise ValueRefused(
             f"cron must be five fields (minute, hour, day, month, weekday) of at most {MAX_LENGTH} characters; "
             f"{cron[:MAX_LENGTH]!r} is not.",
             code=ProblemCode.INVALID_CRON,
         )
     try:
-        return _next(cron, now)
+        following: dt.datetime = croniter(cron, now, max_years_between_matches=MAX_YEARS).get_next(dt.datetime)
     except CroniterError as problem:
         if croniter.is_valid(cron):
             raise ValueRefused(
@@ -36,14 +37,10 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
         raise ValueRefused(
             f"cron {cron!r} is not a valid minute, hour, day, month and weekday.", code=ProblemCode.INVALID_CRON
         ) from problem
-
-
-def _next(cron: str, now: dt.datetime) -> dt.datetime:
-    found: dt.datetime = croniter(cron, now, max_years_between_matches=MAX_YEARS).get_next(dt.datetime)
-    return found
+    return following
 
 
 def cron_check(cron: str) -> None:
-    """Raise ``ValueRefused`` unless ``cron`` can be read and fires."""
-    # Whether a line ever fires does not depend on the present time.
+    """Raise ``ValueRefused`` if ``cron`` is malformed or never fires."""
+    # Any time serves, because the result does not depend on it.
     cron_next(cron, now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))

@@ -1,7 +1,7 @@
 """Cron lines in words, such as `every day at 03:00 UTC`."""
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_SHORT = {name[:3].lower(): place for place, name in enumerate(_DAYS[:7])}
+_SHORT = {name[:3].lower(): number for number, name in enumerate(_DAYS[:7])}
 
 
 def cron_words(cron: str) -> str:
@@ -52,9 +52,9 @@ def _times(minute: str, hour: str) -> str | None:
 def _days(weekday: str) -> str | None:
     if weekday == "1-5" or weekday.lower() == "mon-fri":
         return "Monday to Friday"
-    places = [_SHORT.get(each.lower(), each) for each in weekday.split(",")]
-    if all(str(place).isdigit() and int(place) < len(_DAYS) for place in places):
-        return _listed([f"{_DAYS[int(place)]}s" for place in places])
+    numbers = [_SHORT.get(each.lower(), each) for each in weekday.split(",")]
+    if all(str(number).isdigit() and int(number) < len(_DAYS) for number in numbers):
+        return _listed([f"{_DAYS[int(number)]}s" for number in numbers])
     return None
 
 

@@ -9,8 +9,8 @@ RULE = "rule "
 def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return one line ``{name, before, after}`` for each difference; None means not set.
 
-    Both versions hold ``preset``, ``values`` and ``rules`` as stored. The line of a rule is named ``rule <name>``. If
-    only the order of the rules differs, the one line is named ``rules`` and holds the names.
+    Both versions have ``preset``, ``values`` and ``rules`` as stored. The line of a rule is named ``rule <name>``. If
+    only the order of the rules differs, there is one line ``rules`` with the names in both orders.
     """
     lines = []
     if before["preset"] != after["preset"]:

@@ -1,4 +1,4 @@
-"""Drafts: parse the policy of a request and check what it would put in force at its scope and below."""
+"""Drafts: parses the policy of a request, and checks the values and rules that it would put in force."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from memory.policy.rule_parsing import rules_ordered, rules_parse
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
-# The width of all vectors of the store. It is shown among the effective values, but no policy can set it.
+# The dimension of all vectors of the store. Replies list it among the effective values, but no policy can set it.
 DIMENSION = "embedding_dimension"
 
 
@@ -45,7 +45,7 @@ def draft_parse(
 
 
 def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
-    """Return parsed values by canonical name, sorted by name; None is left out, because it means inherited.
+    """Return parsed values by canonical name, sorted by name. A value of None means inherited and is left out.
 
     Raises ``ValueRefused`` for an unknown name, a name given twice, and an invalid value.
     """
@@ -83,10 +83,10 @@ def policies_drafted(
     values: Mapping[str, object],
     rules: Sequence[object] | None = None,
 ) -> Policies:
-    """Return a snapshot in which this draft is the policy at ``scope``, parsed and validated as by a save. No query.
+    """Return a snapshot in which this draft is the policy at ``scope``. No query.
 
-    ``values`` replaces all values and ``preset`` the preset; without ``rules`` the present rules stay. Raises
-    ``ValueRefused`` as a save would.
+    The draft is parsed and checked as a save does. ``values`` replaces all values, ``preset`` the preset; without
+    ``rules`` the present rules stay. Raises ``ValueRefused`` as a save does.
     """
     policy = draft_parse(policies, scope_normalize(scope), preset=preset, values=values, rules=rules)
     drafted = policies.with_policy(policy)
@@ -95,11 +95,12 @@ def policies_drafted(
 
 
 def draft_check(policies: Policies, scope: str) -> None:
-    """Raise ``ValueRefused`` unless what ``policies`` puts in force at ``scope`` and below it holds together."""
+    """Raise ``ValueRefused`` if the values and rules that ``policies`` put in force at or below ``scope`` contradict
+    each other."""
     if scope in policies.policies:
         _thresholds_check(policies.policies[scope])
     for effective in policies.nodes(scope):
-        # Rules of several scopes, each in order by itself, may wait for each other's categories.
+        # The rules of each scope are in order, but rules of two scopes may depend on each other's categories.
         rules_ordered(effective.rules.rules)
         try:
             cron_check(effective.knobs.cron)
@@ -113,7 +114,7 @@ def draft_check(policies: Policies, scope: str) -> None:
 def _thresholds_check(policy: SetPolicy) -> None:
     """Raise ``ValueRefused`` if thresholds that are set together, at one scope, contradict each other.
 
-    Those of several scopes are put in order where they are read.
+    Contradictions between several scopes are allowed; ``_thresholds_ordered`` in ``snapshot`` resolves them.
     """
     preset = PRESETS[policy.preset].values if policy.preset else {}
     values = {**preset, **policy.values}

@@ -1,4 +1,4 @@
-"""Changes of a draft: choose a preset, add a shipped rule set, change the rules. Pure."""
+"""Changes of a draft: choose a preset, add a shipped rule set, change the rules. Pure functions."""
 
 import dataclasses
 
@@ -11,12 +11,13 @@ from memory.policy.snapshot import Policies, SetPolicy
 
 
 def draft_start(policies: Policies, scope: str) -> SetPolicy:
-    """Return the present policy of ``scope``, a canonical path, as the first draft."""
+    """Return the present policy of ``scope``, a canonical path, with which a draft begins."""
     return policies.policies.get(scope) or SetPolicy(scope, 0)
 
 
 def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
-    """Return ``draft`` with ``preset``, without its own values for what the preset sets; an empty preset is none.
+    """Return ``draft`` with ``preset``; an empty name removes the preset. The draft loses its own values for everything
+    that the preset sets.
 
     Raises ``ValueRefused`` for an unknown preset.
     """
@@ -35,7 +36,7 @@ def preset_overridden(draft: SetPolicy) -> list[str]:
 
 
 def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` with the rules of a shipped set after its own, which they replace if the names are equal.
+    """Return ``draft`` with the rules of a shipped set after its own rules. Own rules with the same names are replaced.
 
     Raises ``ValueRefused`` for an unknown set.
     """
@@ -52,8 +53,8 @@ def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
 def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetPolicy:
     """Return ``draft`` with the rule ``name`` switched off, or on if it is off.
 
-    An inherited rule, or one of a preset, is overridden by a rule of the same name in the draft. Raises
-    ``ValueRefused`` if no rule of this name is in force.
+    If the rule is inherited or comes from a preset, the draft gets a rule of the same name, which overrides it. Raises
+    ``ValueRefused`` if no rule with this name is in force.
     """
     rules = policies.with_policy(draft).effective(draft.scope).rules.rules
     rule = next((rule for rule in rules if rule.name == name), None)
@@ -66,18 +67,18 @@ def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetP
 
 
 def draft_without_rule(draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` without its own rule ``name``; an inherited or preset rule of that name applies again."""
+    """Return ``draft`` without its own rule ``name``. An inherited or preset rule of this name applies again."""
     return dataclasses.replace(draft, rules=tuple(rule for rule in draft.rules if rule.name != name))
 
 
 def draft_with_rule(draft: SetPolicy, rule: Rule, *, replaced: str) -> SetPolicy:
-    """Return ``draft`` with ``rule`` in the place of its own rule ``replaced``, or after the others if it has none."""
+    """Return ``draft`` with ``rule`` instead of its own rule ``replaced``, or at the end if it has no such rule."""
     at = next((at for at, own in enumerate(draft.rules) if own.name == replaced), len(draft.rules))
     return dataclasses.replace(draft, rules=(*draft.rules[:at], rule, *draft.rules[at + 1 :]))
 
 
 def draft_with_moved(draft: SetPolicy, name: str, *, by: int) -> SetPolicy:
-    """Return ``draft`` with its own rule ``name`` so many places further down; negative for up."""
+    """Return ``draft`` with its own rule ``name`` moved down by ``by`` positions; negative moves the rule up."""
     rules = list(draft.rules)
     at = next((at for at, own in enumerate(rules) if own.name == name), None)
     if at is not None:

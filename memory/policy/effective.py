@@ -1,4 +1,4 @@
-"""The policies in force now, and so the knobs of a scope. All other code asks this module."""
+"""The policies in force now, and the knobs of a scope. All other code reads them here."""
 
 import json
 from collections import OrderedDict
@@ -15,10 +15,10 @@ from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
 from memory.stores.current import store_current
 
-# The stamp identifies the newest version, found by the primary key. Versions commit in the order of their ids
-# (``policy_lock``), and the id of a rollback is never used again. The time distinguishes a table that was emptied and
-# filled again. Activity has few rows, which are written at most once a day: it is identified by the transactions that
-# wrote them, and by the sum of what they wrote.
+# The stamp is the id and the time of the newest version. The id alone identifies it, because versions commit in the
+# order of their ids (``policy_lock``) and an id is never used twice; the time is for a table that was emptied and
+# filled again. The table of activity has few rows, each written at most once a day. The transactions that wrote the
+# rows, and the sum of the written times, identify its state.
 _STAMP_SQL = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
        (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL),
@@ -40,9 +40,8 @@ _kept: OrderedDict[str, tuple[Policies, str]] = OrderedDict()
 def policies_current() -> Policies:
     """Return the policies in force, as the running transaction sees them.
 
-    One prepared statement that reads two index entries and counts the scopes that ever had a policy; one more after a
-    policy has been saved, and after the first question or write of a day. Use one snapshot per request: a second call
-    may return newer policies.
+    One prepared statement, and one more after a policy has been saved and after the first query or write of a day. Use
+    one snapshot per request: a second call may return newer policies.
     """
     store = store_current()
     newest, rekeying, activity = rows_prepared(_STAMP_SQL, ())[0]
@@ -63,13 +62,14 @@ def policies_current() -> Policies:
 
 
 def knobs_effective(scope: str) -> Knobs:
-    """Return the knobs in force at ``scope``, a canonical path. One statement: in a loop, take one snapshot."""
+    """Return the knobs in force at ``scope``, a canonical path. One statement; in a loop, use ``policies_current``
+    once."""
     return policies_current().knobs(scope)
 
 
 def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     rows = rows_prepared(_NEWEST_SQL, ())
-    # These rows include versions saved after the first statement, so the stamp is taken from them.
+    # The stamp is taken from these rows, because they may include versions that were saved after ``_STAMP_SQL`` ran.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
     found = [
         policy_stored(scope, number, preset, json.loads(values), json.loads(rules))
@@ -86,7 +86,7 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
 def policy_stored(
     scope: str, number: int, preset: str, values: Mapping[str, Any], rules: Sequence[dict[str, Any]]
 ) -> SetPolicy:
-    """Return a stored version as a policy, without presets and values that this release does not know. No query."""
+    """Return a stored version as a policy, without presets and values that this release does not know."""
     known = {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in KNOBS
     }

@@ -1,10 +1,10 @@
-"""One policy for people: the values in force with their sources, the rules in words, and the next scheduled run."""
+"""Policies as the console shows them: versions with their diffs, rules in words, and the next scheduled run."""
 
 import datetime as dt
 import functools
 import itertools
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q
@@ -33,17 +33,18 @@ GROUPS = {
     "regret": "Regret",
     "recall": "Recall",
 }
-# The number of policies below a scope that a page lists; the tree lists all of them.
+# The most policies below a scope that a page lists. The tree lists all of them.
 MOST_BELOW = 20
-# The number of policy versions of a run that a page lists.
+# The most policy versions of a run that a page lists.
 MOST_BEHIND = 12
 
 
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
-    """Return the next scheduled run in ``scope``, the scopes below it with a policy, and the exempt scope it lies in.
+    """Return the next scheduled run in ``scope``, the scopes below it with a policy, and the exempt scope that contains
+    it.
 
-    Two statements; one more while rows are being re-keyed, and one more after a
-    policy has been saved. Raises ``ValueRefused`` for a malformed scope.
+    Two statements, one more while rows are being re-keyed, and one more after a policy has been saved. Raises
+    ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -65,7 +66,7 @@ def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
 
 
 class PolicyVersionShown(PolicyVersionOut):
-    """A version with its diff for people."""
+    """A version with its diff in words."""
 
     diff_rows: list[dict[str, Any]]
 
@@ -75,7 +76,8 @@ def _with_diff(version: PolicyVersionOut) -> PolicyVersionShown:
 
 
 def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
-    """Return one version of the policy of ``scope`` with its diff and the numbers of its neighbours. Two statements.
+    """Return one version of the policy of ``scope`` with its diff, and the numbers of the versions before and after it.
+    Two statements.
 
     Raises ``NotVisible`` if the version does not exist, ``ValueRefused`` for a malformed scope.
     """
@@ -105,8 +107,8 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
 def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the policy versions that a run used, at most ``MOST_BEHIND``, in the given order. Two statements.
 
-    Each has its diff, whether it is still in force, and whether it differs from ``before``, the versions of the run
-    before: a new version may explain why more was forgotten.
+    Each version has its diff, whether it is the newest, and whether the previous run used another version (``before``).
+    A new version may explain why more was forgotten.
     """
     wanted = dict(itertools.islice(versions.items(), MOST_BEHIND))
     if not wanted:
@@ -126,9 +128,16 @@ def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -
     ]
 
 
+def versions_since(scopes: Sequence[str], *, since: dt.datetime, limit: int) -> list[dict[str, Any]]:
+    """Return the last ``limit`` versions of the policies of ``scopes`` saved since then, earliest first. One query."""
+    found = PolicyVersion.objects.filter(scope__in=scopes, created_at__gte=since).order_by("-created_at")
+    rows = found.values("scope", "number", "created_at", "reason")[:limit]
+    return [dict(row) for row in reversed(rows)]
+
+
 def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
-    """Return the newest version of the policy of ``scope``, a canonical path, with its diff to version ``than``; None
-    if ``than`` is the newest. Two queries."""
+    """Return the newest version of the policy of ``scope``, a canonical path, with its diff to version ``than``. Return
+    None if ``than`` is the newest. Two queries."""
     present = version_present(scope)
     if present.number == than:
         return None
@@ -140,7 +149,7 @@ def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
 
 
 def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
-    """Return the rules in force, in the order in which they apply, each in words and as JSON. No query."""
+    """Return the rules in force, in the order in which they apply, each in words and as JSON."""
     items = []
     for rule in effective.rules.rules:
         at = policies.policies[rule.scope]

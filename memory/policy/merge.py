@@ -9,7 +9,8 @@ from memory.policy.diff import RULE
 
 @dataclass(slots=True)
 class MergedDraft:
-    """A draft on the newer version. ``clashes`` names what both changed differently; there the draft is kept."""
+    """A draft that is based on the newer version. ``clashes`` names what both operators changed differently; of these,
+    the draft has the operator's own changes."""
 
     preset: str
     values: dict[str, Any]
@@ -18,9 +19,10 @@ class MergedDraft:
 
 
 def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedDraft:
-    """Return ``mine``, drafted on ``base``, as a draft on ``theirs``: my changes are kept, the rest is theirs.
+    """Merge the draft ``mine`` and the saved version ``theirs``, which both change ``base``. The changes of ``mine``
+    are kept; everything else is taken from ``theirs``.
 
-    Each holds ``preset``, ``values`` and ``rules`` as stored; malformed parts of ``mine`` are kept as typed.
+    Each argument has ``preset``, ``values`` and ``rules`` as stored. Malformed parts of ``mine`` stay as they are.
     """
     merged = MergedDraft("", {}, [])
     merged.preset = _pick(merged, "preset", base["preset"], mine["preset"], theirs["preset"])
@@ -39,7 +41,7 @@ def _rules(merged: MergedDraft, base: Sequence[Any], mine: Sequence[Any], theirs
     if list(theirs) == list(base):
         return list(mine)
     old, own, new = ({_name(rule): rule for rule in rules} for rules in (base, mine, theirs))
-    # Rules apply in order: theirs first, then those that I added.
+    # Rules apply in order. The rules of ``theirs`` come first, then those that only ``mine`` has.
     picked = [
         _pick(merged, f"{RULE}{name}", old.get(name), own.get(name), new.get(name))
         for name in dict.fromkeys((*new, *own))

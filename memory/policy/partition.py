@@ -1,4 +1,5 @@
-"""Partitions: the topics of a scope and below, divided by the policy that governs them, and by their time."""
+"""Partitions: the topics at and below a scope, divided by the policy that governs them and by the time of their
+scope."""
 
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from memory.predicates.binding import Bind, scope_sql
 
 @dataclass(frozen=True, slots=True)
 class PolicyPartition:
-    """The topics at ``path`` and below, except below ``without``; all of them are governed by ``policy``."""
+    """The topics at and below ``path``, except those at and below ``without``. One ``policy`` governs all of them."""
 
     path: str
     without: tuple[str, ...]
@@ -18,7 +19,7 @@ class PolicyPartition:
     def within_sql(self, column: str, bind: Bind) -> str:
         """Return the condition that ``column``, a scope's id, belongs to this partition.
 
-        The scopes are looked up once per statement; the planner hashes them.
+        PostgreSQL looks up the scopes once per statement and hashes them.
         """
         return scope_sql(column, self.path, bind, without=self.without)
 
@@ -46,10 +47,10 @@ ALL_TOPICS = TopicSubset()
 def partitions_of(
     policies: Policies, scope: str, *, forgetting: bool = True, paused: tuple[str, ...] = ()
 ) -> list[PolicyPartition]:
-    """Return the partitions of ``scope``: its own, and one for each policy set below it. No query.
+    """Return the partitions of ``scope``: its own, and one for each scope below that has a policy or a time of its own.
 
-    With ``forgetting``, exempt scopes and partitions that a run over ``scope`` skips (``partition_is_skipped``) are
-    left out, and so are ``paused`` scopes. Without it, every topic of the scope belongs to exactly one partition.
+    With ``forgetting``, the partitions that a run over ``scope`` skips (``partition_is_skipped``), exempt scopes and
+    ``paused`` scopes are left out. Without ``forgetting``, every topic of the scope belongs to exactly one partition.
     """
     nodes = policies.parts(scope)
     found = []
@@ -60,7 +61,7 @@ def partitions_of(
             if partition_is_skipped(node, scope) or any(scope_within(node.scope, path) for path in paused):
                 continue
             below |= {path for path in exempt if scope_within(path, node.scope)}
-        # A scope below another excluded one is excluded with it.
+        # A scope below another excluded scope need not be named.
         without = tuple(
             sorted(path for path in below if not any(path != other and scope_within(path, other) for other in below))
         )
@@ -69,10 +70,10 @@ def partitions_of(
 
 
 def partition_is_skipped(policy: EffectivePolicy, scope: str) -> bool:
-    """Return whether a run over ``scope`` skips everything governed by ``policy``.
+    """Return whether a run over ``scope`` skips everything that ``policy`` governs.
 
-    It skips partitions whose mode is off, exempt scopes, and partitions below ``scope`` whose policy requires a review:
-    those are reviewed in runs of their own, so that they do not hold up a run over a wider scope.
+    A run skips partitions with mode off and exempt scopes. A run also skips partitions below ``scope`` whose policy
+    requires a review: they have runs of their own, so that the run over the wider scope need not wait for the review.
     """
     reviewed_separately = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
     exempt = any(scope_within(policy.scope, path) for path in policy.knobs.exempt_scopes)

@@ -1,4 +1,4 @@
-"""The policy of a scope for the API: what is set, what is in force with its sources, and the history."""
+"""The policy of a scope for the API: what is set, what is in force with the sources, and the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from memory.policy.replies import EffectiveValue, PolicyOut, PolicyVersionOut, R
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 from memory.predicates.words import rule_describe
 
-# The default width of the vectors.
+# The default dimension of the vectors.
 _DIMENSION_DEFAULT = 384
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage:
-    """A page of the history; ``next`` is where the next page begins, None at the end."""
+    """A page of the history. ``next`` is the value of ``before`` for the next page, None at the end."""
 
     items: Sequence[PolicyVersionOut]
     next: int | None = None
@@ -34,10 +34,10 @@ class PolicyPage:
 def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
     """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
 
-    ``effective`` holds every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
-    the rules set at this scope, ``rules_in_words`` all rules in force, nearest scope first. ``rekeying`` is the
-    progress of a change of half-life as a caller bound to the scope ``caller`` sees it, with one more statement. Raises
-    ``ValueRefused`` for a malformed scope.
+    ``effective`` has every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
+    the rules set at this scope, ``rules_in_words`` all rules in force. ``rekeying`` is the progress of changes of a
+    half-life, as far as a caller with the scope ``caller`` may see it; one more statement while there are such changes.
+    Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -70,7 +70,7 @@ def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
 
 
 def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -> PolicyPage:
-    """Return the versions of the policy of ``scope``, newest first, from below number ``before``. One query."""
+    """Return the versions of the policy of ``scope``, newest first, with numbers below ``before``. One query."""
     scope = scope_normalize(scope)
     found = PolicyVersion.objects.filter(scope=scope).order_by("-number")
     if before is not None:
@@ -81,7 +81,7 @@ def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -
 
 
 def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
-    """Return one version of a policy, with its rules and its diff in words. No queries."""
+    """Return one version of a policy, with its rules and its diff in words."""
     return {
         "scope": version.scope,
         "version": version.number,
@@ -106,9 +106,10 @@ def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
 
 
 def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
-    """Return the lines of a diff for people: ``name``, ``kind`` (added, removed or changed) and both sides in words.
+    """Return the lines of a diff for the console: ``name``, ``kind`` (added, removed or changed), and the values before
+    and after in words.
 
-    A rule is described by a sentence. The side of an inherited value or an absent rule is None. No queries.
+    A rule is described by a sentence. An inherited value or a missing rule is None.
     """
     items = []
     for line in diff:
@@ -144,7 +145,8 @@ def number_words(value: Any) -> str:
 
 
 def rule_sentence(rule: Rule) -> str:
-    """Return a rule as a sentence; a rule that this release cannot parse is described by its name and the problem."""
+    """Return a rule as a sentence. If this release cannot parse the rule, the sentence states its name and the
+    problem."""
     try:
         return rule_describe(rule)
     except MemoryProblem as problem:

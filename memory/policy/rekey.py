@@ -1,8 +1,8 @@
 """Re-keying: applies a change of half-life or clock to the stored rows, in resumable batches in the background.
 
-Only half-life, clock and fade key of a row change, not its salience, the time of its last reinforcement and the idle
-time before that. So the effective salience at any time is ``s * 0.5^(time since / half-life)`` with the half-life and
-the clock now in force, also for the past.
+Only half-life, clock and fade key of a row change. Its salience, the time of its last reinforcement and the idle time
+before that stay the same. So the effective salience at any time, also in the past, is ``s * 0.5^(time since /
+half-life)`` with the half-life and the clock now in force.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies
 
 TOPICS_PER_BATCH = 5000
-# With strays in more scopes than this, the whole store is re-keyed.
+# If more scopes than this have stray rows, the whole store is re-keyed.
 MAX_STRAY_SCOPES = 20
 _FIRST = uuid.UUID(int=0)
 
@@ -40,10 +40,10 @@ ORDER BY v.topic_id
 
 
 def _rekey_sql(table: str, key: str, joined: str) -> str:
-    """Return the statement that sets half-life and clock of the scope on the rows of the topics ``%(ids)s``.
+    """Return the statement that sets the half-life and the clock of their scopes on the rows of the topics ``%(ids)s``.
 
-    Rows that have them already stay as they are. It locks the rows in the order of their keys, as all statements that
-    write many rows do.
+    Rows that already have both are not written. The rows are locked in the order of their keys, as in all statements
+    that write many rows, to prevent deadlocks.
     """
     fade = fade_key_sql("r.salience", counted=counted_sql("r", wall="held.wall"), half_life="held.half_life")
     return f"""
@@ -64,7 +64,7 @@ def _rekey_sql(table: str, key: str, joined: str) -> str:
 _TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 _FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
 
-# The half-lives and clocks that occur. The recursion needs one step in the index for each of them on each rung.
+# The pairs of half-life and clock that occur. The recursion makes one step in the index per pair and rung.
 _KEYS_SQL = """
 WITH RECURSIVE found AS (
     (SELECT rung, wall, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, wall, half_life LIMIT 1)
@@ -90,11 +90,11 @@ _LIVE_RUNGS = [0, 1, 2]
 
 
 def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
-    """Set half-life and clock in force for their scope on topics and fields, and return the number of examined topics.
+    """Set the half-life and the clock in force on the rows of topics and fields. Return the number of examined topics.
 
-    It processes the unfinished ``Rekeying`` rows, oldest first, until the time is used up or none is left. 0 means that
-    nothing is left or that another process is working. Each batch is a transaction of seven statements that also
-    stores the progress, so a kill loses at most one batch.
+    The function processes the unfinished ``Rekeying`` rows, oldest first, until the time is used up or no row is left.
+    0 means that no row is left or that another process is working. Each batch is a transaction of seven statements that
+    also stores the progress, so a kill loses at most one batch.
     """
     until = time.monotonic() + budget_seconds
     examined = 0
@@ -108,8 +108,8 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
 def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
     """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
 
-    ``total`` is None until the first batch. A caller bound to the scope ``caller`` sees neither reason nor numbers of
-    those above it, which count topics of others.
+    ``total`` is None until the first batch. For re-keyings above the scope ``caller``, reason and numbers are left out,
+    because they concern topics that the caller may not see.
     """
     return [
         {
@@ -125,15 +125,16 @@ def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:
-    """Enqueue a re-keying for rows with a half-life and clock that no policy has; return the number of their scopes.
+    """Enqueue re-keyings for stray rows: rows with a half-life and clock that no policy has. Return the number of
+    re-keyings.
 
-    Such rows come from writers that had read the old policy and committed after the re-keying. Two statements that
-    read a few index entries, and two more if there are such rows.
+    A stray row comes from a writer that had read the old policy and committed after the re-keying. Two statements that
+    read a few index entries, and two more if there are stray rows.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         policies = policies_current()
         if policies.rekeying:
-            # The running re-keying will still reach some rows. Rows that it missed are found after it has finished.
+            # The unfinished re-keying will still change rows. Strays are searched for after it has finished.
             return 0
         wanted = {node.knobs.keys for node in policies.nodes(ROOT)}
         cursor.execute(_KEYS_SQL)
@@ -143,7 +144,9 @@ def half_lives_stray_check(*, now: dt.datetime) -> int:
         half_lives, walls = zip(*strays, strict=True)
         cursor.execute(_STRAY_SCOPES_SQL, [list(half_lives), list(walls), _LIVE_RUNGS, MAX_STRAY_SCOPES + 1])
         paths = [path for (path,) in cursor.fetchall()]
-        covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else _topmost(paths)
+        # A re-keying covers the scopes below its own.
+        topmost = [path for path in paths if not any(path != other and scope_within(path, other) for other in paths)]
+        covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else topmost
         Rekeying.objects.bulk_create(
             Rekeying(scope=path, reason="rows with a half-life or clock that no policy wants", started_at=now)
             for path in covered
@@ -191,7 +194,3 @@ def _batch(cursor: CursorWrapper, work: Rekeying, policies: Policies, now: dt.da
         work.finished_at = now
     work.save(update_fields=["after", "total", "done", "finished_at"])
     return len(rows)
-
-
-def _topmost(paths: list[str]) -> list[str]:
-    return [path for path in paths if not any(path != other and scope_within(path, other) for other in paths)]

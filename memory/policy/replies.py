@@ -1,4 +1,4 @@
-"""What policy returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+"""The replies about policies with their members, which are also in the OpenAPI document."""
 
 import datetime as dt
 from typing import Annotated, Any, NotRequired
@@ -8,7 +8,7 @@ from memory.core.rules import RuleOut
 
 Value = float | int | bool | str | list[str]
 
-# These two by a call, since ``from`` is a word of Python.
+# These two types use the call syntax, because ``from`` is a keyword of Python.
 EffectiveValue = TypedDict(
     "EffectiveValue",
     {

@@ -1,4 +1,4 @@
-"""Import of policies with all their versions from an export, unchanged, if a save would accept them."""
+"""Imports policies with all their versions from an export, unchanged. A policy that a save would refuse is refused."""
 
 import datetime as dt
 import json
@@ -40,7 +40,7 @@ class PastDifference(BaseModel):
 
 
 class PastVersion(BaseModel):
-    """One version of a policy, as the store holds it."""
+    """One version of a policy, as the store has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,10 +56,11 @@ class PastVersion(BaseModel):
 
 
 def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersion]) -> Policies:
-    """Return ``policies`` with the newest of ``versions`` in force at ``scope``. A query for each pattern of its rules.
+    """Return ``policies`` with the newest of ``versions`` in force at ``scope``. One query for each pattern of its
+    rules.
 
-    Raises ``ValueRefused`` unless the versions are in order and the newest is what a save would store. Afterwards
-    ``draft_check`` must check all drafted policies together.
+    Raises ``ValueRefused`` if the versions are out of order, or if the newest version is not exactly what a save would
+    store. The caller must check all drafted policies together with ``draft_check``.
     """
     numbers = [version.number for version in versions]
     if numbers != sorted(set(numbers)):
@@ -77,8 +78,8 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
 def policies_restore(histories: Mapping[str, Sequence[PastVersion]], *, now: dt.datetime) -> None:
     """Write the versions of policies at scopes that have none. A few statements, and one for each scope.
 
-    It needs a transaction, waits for other saves of policies, and updates schedules and half-lives. Raises
-    ``ValueRefused`` if a policy contradicts those in force, ``IntegrityError`` if a scope already has a policy.
+    Needs a transaction, waits for other saves of policies, and updates schedules and half-lives. Raises
+    ``ValueRefused`` if a policy contradicts the policies in force, ``IntegrityError`` if a scope already has versions.
     """
     before = drafted = policy_lock()
     for scope, versions in histories.items():
@@ -94,5 +95,5 @@ def policies_restore(histories: Mapping[str, Sequence[PastVersion]], *, now: dt.
 
 
 def policy_scopes(scopes: Sequence[str]) -> set[str]:
-    """Return those of ``scopes`` at which a policy was ever set. One query."""
+    """Return the ``scopes`` at which a policy was ever set. One query."""
     return set(PolicyVersion.objects.filter(scope__in=scopes).values_list("scope", flat=True))

@@ -1,4 +1,4 @@
-"""Parses rules from JSON and checks them, each by itself and all against each other."""
+"""Parses rules from JSON, and checks each rule and their order."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,13 @@ MAX_RULES = 50
 MAX_NAME = 100
 MAX_CATEGORY = 200
 
-# The default covers scheduled runs, memory pressure and manual runs. Rules for every write or query must say so.
+# A rule answers writes and queries only if it names these events.
 DEFAULT_EVENTS = ("cron", "memory_pressure", "manual")
 _MEMBERS = ("name", "events", "condition", "action", "category", "enabled")
 
 
 def rule_parse(data: object, *, scope: str) -> Rule:
-    """Return the rule of a JSON object. ``scope`` is the scope of its policy. Raises ``ValueRefused``."""
+    """Return a JSON object as a rule of the policy at ``scope``. Raises ``ValueRefused``."""
     if not isinstance(data, dict):
         raise ValueRefused("A rule must be an object with name, condition and action.", code=ProblemCode.INVALID_RULE)
     name = data.get("name")
@@ -35,7 +35,8 @@ def rule_parse(data: object, *, scope: str) -> Rule:
 
 
 def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
-    """Return the rules of one policy, in order. Raises ``ValueRefused``, also for rules that contradict each other."""
+    """Return the rules of one policy, in order. Raises ``ValueRefused`` for an invalid rule, for equal names, and for a
+    rule that depends on a later rule."""
     if not isinstance(data, (list, tuple)):
         raise ValueRefused("Rules must be a list.", code=ProblemCode.INVALID_RULE)
     if len(data) > MAX_RULES:
@@ -62,12 +63,12 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         )
     action = data.get("action")
     if not isinstance(action, str) or action not in ACTIONS:
-        raise ValueRefused(f"action must be one of {', '.join(ACTIONS)}.", code=ProblemCode.INVALID_RULE)
+        raise ValueRefused(f"`action` must be one of {', '.join(ACTIONS)}.", code=ProblemCode.INVALID_RULE)
     if "condition" not in data:
         raise ValueRefused("a condition is missing.", code=ProblemCode.INVALID_RULE)
     condition = condition_parse(data["condition"])
     for comparison, _negated in comparisons(condition):
-        # A run changes rungs and pins itself, so the rule would match differently in the next run.
+        # Runs change rungs and pins, so the rule would match other topics in the next run.
         if comparison.field in ("rung", "pinned"):
             raise ValueRefused(
                 f"a condition must not use {comparison.field}: a run changes it, so a second run right after the first "
@@ -85,7 +86,7 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         )
     enabled = data.get("enabled", True)
     if not isinstance(enabled, bool):
-        raise ValueRefused("enabled must be true or false.", code=ProblemCode.INVALID_RULE)
+        raise ValueRefused("`enabled` must be true or false.", code=ProblemCode.INVALID_RULE)
     return Rule(
         name=name,
         events=_events(data.get("events", list(DEFAULT_EVENTS))),
@@ -100,7 +101,7 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
 def _events(data: object) -> tuple[str, ...]:
     if not isinstance(data, (list, tuple)) or not data or any(event not in EVENTS for event in data):
         raise ValueRefused(
-            f"events must be a list of at least one of {', '.join(EVENTS)}.", code=ProblemCode.INVALID_RULE
+            f"`events` must be a list of at least one of {', '.join(EVENTS)}.", code=ProblemCode.INVALID_RULE
         )
     return tuple(event for event in EVENTS if event in data)
 
@@ -110,7 +111,7 @@ def _category(data: dict[object, object], action: str) -> str:
     if action != "categorize":
         if category != "":
             raise ValueRefused(
-                f"category is only for the action categorize, not for {action}.", code=ProblemCode.INVALID_RULE
+                f"`category` is only for the action categorize, not for {action}.", code=ProblemCode.INVALID_RULE
             )
         return ""
     if not isinstance(category, str) or not category.strip() or len(category) > MAX_CATEGORY:
@@ -123,9 +124,10 @@ def _category(data: dict[object, object], action: str) -> str:
 
 
 def _order_check(rules: Sequence[Rule]) -> None:
-    """Raise ``ValueRefused`` for a rule that uses a category which a later rule adds: only a second run would see it.
+    """Raise ``ValueRefused`` for a rule that uses a category which a later rule adds, because only a second run would
+    see this category.
 
-    Rules that are switched off count too, so that switching one on cannot break the order.
+    Rules that are switched off are checked too, so that switching one on cannot break the order.
     """
     for at, rule in enumerate(rules):
         for later in rules[at + 1 :]:
@@ -141,11 +143,11 @@ def _order_check(rules: Sequence[Rule]) -> None:
 def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """Return the rules of several scopes, nearest first, ordered so that each category is added before it is used.
 
-    Rules that categorize come first. All others keep their order, in which the first match wins. Raises
+    Rules that categorize come first. All other rules keep their order, because their first match decides. Raises
     ``ValueRefused`` if rules of two scopes depend on each other's categories.
     """
     waiting = [rule for rule in rules if rule.category]
-    given: list[Rule] = []
+    ordered: list[Rule] = []
     while waiting:
         ready = [rule for rule in waiting if not any(_depends(rule, other) for other in waiting)]
         if not ready:
@@ -154,13 +156,13 @@ def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 "on a category that a rule of another scope adds depending on this one. Remove one dependency.",
                 code=ProblemCode.RULE_NOT_STABLE,
             )
-        given += ready
+        ordered += ready
         waiting = [rule for rule in waiting if rule not in ready]
-    return (*given, *(rule for rule in rules if not rule.category))
+    return (*ordered, *(rule for rule in rules if not rule.category))
 
 
 def _depends(rule: Rule, other: Rule) -> bool:
-    # If both rules add the same category, it does not matter which one adds it.
+    # If both rules add the same category, their order does not matter.
     if not other.category or other.category == rule.category:
         return False
     return other.category in categories_of(condition_parse(rule.condition))

@@ -37,14 +37,14 @@ def policy_save(
 ) -> PolicyVersion:
     """Save the next version of the policy of ``scope`` and return it.
 
-    ``values`` replaces all values: a missing one, or None, is inherited. ``preset`` replaces the preset. Without
-    ``rules`` the present rules stay; the rules of a preset are not among them. ``base_version`` is the version that the
-    author edited, 0 for none. Without a change no version is saved, and the present one is returned (number 0, unsaved,
-    if the scope has none).
+    ``values`` replaces all values; a value that is missing or None is inherited. ``preset`` replaces the preset.
+    ``rules`` replaces the rules except those of the preset; without ``rules`` the present rules stay. ``base_version``
+    is the version that the author edited, 0 for none. If nothing changes, no version is saved and the present one is
+    returned (unsaved, with number 0, if the scope has none).
 
-    Five statements, one of which writes one row; more if a half-life, a clock or a schedule changes, or
-    for the first policy of a scope. Raises ``ValueRefused``
-    for an invalid value or a contradiction at this scope or below, ``Conflict`` if ``base_version`` is not the newest.
+    Five statements; more if a half-life, a clock or a schedule changes, and for the first policy of a scope. Raises
+    ``ValueRefused`` for an invalid value or a contradiction at or below this scope, ``Conflict`` if ``base_version`` is
+    not the newest version.
     """
     scope = scope_normalize(scope)
     reason = _reason_check(reason)
@@ -59,9 +59,10 @@ def policy_save(
 def policy_rollback(
     scope: str, *, to: int, author: str, reason: str, now: dt.datetime, base_version: int | None = None
 ) -> PolicyVersion:
-    """Save a new version with the content of version ``to`` (0 for an empty policy) and return it, as ``policy_save``.
+    """Save a new version with the content of version ``to`` (0 for an empty policy), as ``policy_save`` does. Return
+    the new version.
 
-    Raises ``ValueRefused`` if the version does not exist or is no longer valid, ``Conflict`` if ``base_version`` is
+    Raises ``ValueRefused`` if version ``to`` does not exist or is no longer valid, ``Conflict`` if ``base_version`` is
     given and is not the newest.
     """
     scope = scope_normalize(scope)
@@ -105,7 +106,7 @@ def version_find(scope: str, *, number: int) -> PolicyVersion:
 
 
 def version_content(version: PolicyVersion) -> dict[str, Any]:
-    """Return ``preset``, ``values`` and ``rules`` of a version, as they are stored."""
+    """Return ``preset``, ``values`` and ``rules`` of a version as stored."""
     return {"preset": version.preset, "values": version.values, "rules": version.rules}
 
 
@@ -131,7 +132,7 @@ def _write(
     if not diff:
         return present
     for rule in policy.rules:
-        # The check of the text does not find all bad patterns, so each is tried once in the database.
+        # Parsing does not find all bad patterns, so the database tries each pattern once.
         patterns_try(patterns_of(condition_parse(rule.condition)))
     version = PolicyVersion.objects.create(
         scope=policy.scope,
@@ -148,8 +149,8 @@ def _write(
 
 
 def policies_follow(before: Policies, after: Policies, scopes: Sequence[str], *, reason: str, now: dt.datetime) -> None:
-    """Update schedules, and enqueue re-keying, after a stored change of the policies of ``scopes``. No statement unless
-    a half-life, a clock or a schedule changes, or a scope gets its first policy."""
+    """Update schedules and enqueue re-keyings after a change of the policies of ``scopes`` was stored. No statement
+    unless a half-life, a clock or a schedule changes, or a scope gets its first policy."""
     for scope in scopes:
         activity_split(before, scope, now=now)
         if _keys_change(before, after, scope):

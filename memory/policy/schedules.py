@@ -1,4 +1,4 @@
-"""One schedule of the job queue for every scope with a policy of its own, and one for the root."""
+"""The schedules of the job queue: one for every scope with a policy, and one for the root."""
 
 import ast
 import datetime as dt
@@ -14,20 +14,20 @@ from memory.policy.snapshot import Policies
 from memory.stores.queue import schedule_arguments, schedules_here
 
 FUNCTION = "memory.jobs.tasks.forget_scheduled"
-# The remaining repeats of a schedule: without end, or none while the mode is off.
+# The remaining repeats of a schedule: -1 means without end, 0 that the schedule is paused.
 _FOR_EVER, _NEVER = -1, 0
 
 
 def cron_wanted(policies: Policies) -> dict[str, tuple[str, bool]]:
-    """Return, by scope, the cron line of every policy and whether it is paused because the mode is off."""
+    """Return, by scope, the cron line of every policy, and whether the schedule is paused because the mode is off."""
     return {node.scope: (node.knobs.cron, node.knobs.mode == "off") for node in policies.nodes(ROOT)}
 
 
 def cron_schedules_sync(*, now: dt.datetime) -> None:
     """Create, change and delete schedules so that they match the policies.
 
-    One statement if nothing differs, else at most three more. An unchanged schedule keeps its next run. It runs in the
-    current transaction, so that a policy that is not saved changes no schedule.
+    One statement if nothing differs, otherwise at most three more. An unchanged schedule keeps its next run. The
+    changes belong to the current transaction, so a policy that is not saved changes no schedule.
     """
     wanted = {_args(scope): (scope, *line) for scope, line in cron_wanted(policies_current()).items()}
     present = {schedule.args: schedule for schedule in schedules_here().filter(func=FUNCTION)}
@@ -44,7 +44,8 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
             schedule.cron, schedule.repeats, schedule.schedule_type = cron, repeats, Schedule.CRON
             schedule.next_run = cron_next(cron, now=now)
             changed.append(schedule)
-    # ``save`` of a new schedule would compute its next run from the clock, so they are created in bulk.
+    # Schedules are created in bulk, because ``save`` would compute the next run from the real time and not from
+    # ``now``.
     Schedule.objects.bulk_create([schedule for schedule in changed if schedule.pk is None])
     Schedule.objects.bulk_update(
         [schedule for schedule in changed if schedule.args in present], ["cron", "repeats", "schedule_type", "next_run"]
@@ -52,7 +53,8 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
 
 
 def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict[str, Any]:
-    """Return when the scheduled run of the policy at ``scope`` starts next, None if it is off or paused. One query.
+    """Return when the next scheduled run of the policy at ``scope`` starts; ``next`` is None if the policy is off or
+    the schedule is paused. One query.
 
     If the schedule has not been written yet, the time is computed from the cron line.
     """
@@ -84,6 +86,6 @@ def _args(scope: str) -> str:
 
 
 def _name(scope: str) -> str:
-    # The column holds 100 characters, a scope has up to 500.
+    # The column has 100 characters, and a scope has up to 500.
     name = f"forget {scope}"
     return name if len(name) <= 100 else f"{name[:87]}…{hashlib.sha256(scope.encode()).hexdigest()[:12]}"

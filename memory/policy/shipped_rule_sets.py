@@ -1,4 +1,4 @@
-"""Sets of rules that ship with the program, by name, and the rules that a preset brings; docs/rules.md has them."""
+"""Sets of rules that ship with the program, by name, and the rules of a preset. docs/rules.md describes them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def _ttl(kind: str, age: str) -> dict[str, Any]:
 def _pin(name: str, patterns: Sequence[str]) -> dict[str, Any]:
     return {
         "name": name,
-        # Manual runs apply it to topics that were stored before the rule.
+        # Manual runs apply the rule to topics that were stored before the rule was set.
         "events": ["ingest_complete", "manual"],
         "condition": {"any": [_compare("text", "matches", pattern) for pattern in patterns]},
         "action": "pin",
@@ -37,7 +37,7 @@ def _pin(name: str, patterns: Sequence[str]) -> dict[str, Any]:
 
 
 SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
-    # A time to live for each kind. Identity has none: it never expires.
+    # A time to live for each kind. Topics of kind identity never expire.
     "ttl_by_kind": _rules(
         _ttl("session_state", "24h"),
         _ttl("tool_output", "7d"),
@@ -45,7 +45,8 @@ SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
         _ttl("decision", "365d"),
         _ttl("preference", "730d"),
     ),
-    # The first matching rule decides, so the longest age comes first: a finding of 90 days is archived, not summarized.
+    # The first matching rule decides, so the rule with the longest age comes first: after 90 days a finding is
+    # archived, not summarized.
     "graduated_retention": _rules(
         _archive(
             "from 90 days only identity and decision",
@@ -86,7 +87,7 @@ RULE_SET_LABELS: Mapping[str, str] = {
 
 @lru_cache(maxsize=1000)
 def preset_rules(preset: str, *, scope: str) -> tuple[Rule, ...]:
-    """Return the rules that ``preset`` brings to ``scope``; an empty tuple for an empty name."""
+    """Return the rules of ``preset`` as rules of ``scope``; an empty tuple for an empty name."""
     if not preset:
         return ()
     return tuple(

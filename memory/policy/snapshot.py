@@ -1,4 +1,4 @@
-"""Snapshots of all policies, from which the values in force for any scope are resolved. No queries."""
+"""Snapshots of all policies. A snapshot resolves the values in force for any scope without queries."""
 
 import dataclasses
 import datetime as dt
@@ -18,7 +18,7 @@ from memory.policy.shipped_rule_sets import preset_rules
 
 # What happens to a topic at each threshold.
 _STEPS = dict(zip(THRESHOLDS, ("summarized", "detached", "archived"), strict=True))
-# Most scopes that one warning names.
+# The most scopes that one warning names.
 _MOST_NAMED = 3
 DEFAULT = "default"
 ENVIRONMENT = "environment"
@@ -26,7 +26,8 @@ ENVIRONMENT = "environment"
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where an effective value comes from: a scope path, ``default`` or ``environment``; and the preset, if one."""
+    """Where an effective value comes from: a scope path, ``default`` or ``environment``, and the preset of that scope,
+    if the preset sets the value."""
 
     source: str
     preset: str = ""
@@ -34,7 +35,7 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """The policy set at one scope; ``number`` is its version, 0 for a draft."""
+    """The policy set at one scope. ``number`` is its version, 0 for a draft."""
 
     scope: str
     number: int
@@ -48,7 +49,7 @@ class SetPolicy:
         return not (self.preset or self.values or self.rules)
 
     def as_stored(self) -> dict[str, Any]:
-        """Return ``preset``, ``values`` and ``rules`` as a version holds them."""
+        """Return ``preset``, ``values`` and ``rules`` as a version stores them."""
         return {
             "preset": self.preset,
             "values": {name: list(value) if isinstance(value, tuple) else value for name, value in self.values.items()},
@@ -56,7 +57,7 @@ class SetPolicy:
         }
 
     def rules_here(self) -> tuple[Rule, ...]:
-        """Return the rules of this scope: its own, then the rules of its preset whose names differ from them."""
+        """Return the rules of this scope: its own, then the rules of its preset with other names."""
         named = {rule.name for rule in self.rules}
         return (*self.rules, *(rule for rule in preset_rules(self.preset, scope=self.scope) if rule.name not in named))
 
@@ -72,16 +73,16 @@ class EffectivePolicy:
     # Path and version of the nearest policy at or above the scope; version 0 if there is none.
     at: str = ROOT
     version: int = 0
-    # Thresholds that were set below the next lower one, by name, as they were set: see ``_thresholds_ordered``.
+    # The original values of thresholds that ``_thresholds_ordered`` has raised, by name.
     raised: Mapping[str, float] = field(default_factory=dict)
     time: PartitionTime = EVERY_DAY
 
     def projected(self, now: dt.datetime) -> "EffectivePolicy":
-        """Return the same policy if every day from that of ``now`` is active."""
+        """Return the same policy with a time in which every day from that of ``now`` on is active."""
         return dataclasses.replace(self, time=self.time.active_from(now))
 
     def warnings(self) -> list[str]:
-        """Return what is unwise or without effect in this policy, a sentence each. It is accepted all the same."""
+        """Return a sentence for each value that is unwise or has no effect. Such values are accepted nevertheless."""
         found = knobs_warnings(self.knobs)
         for name, value in self.raised.items():
             used = getattr(self.knobs, name)
@@ -95,13 +96,13 @@ class EffectivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A snapshot. ``stamp`` identifies the stored versions it was made from; ``rekeying`` names the scopes whose rows
-    are being re-keyed; ``times`` holds the time of each scope that has or had a policy."""
+    """A snapshot. ``stamp`` identifies the stored versions from which it was made. ``rekeying`` are the scopes whose
+    rows are being re-keyed. ``times`` are the times of all scopes that have or had a policy."""
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
     environment: Mapping[str, KnobValue] = field(default_factory=dict)
-    # By path, without those that set nothing.
+    # By path, without empty policies.
     policies: Mapping[str, SetPolicy] = field(default_factory=dict)
     # The number of the newest version of every scope that ever had one.
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -117,12 +118,12 @@ class Policies:
         node = self.node_of(scope)
         known = self._known.get(node)
         if known is None:
-            # Two threads may both compute it, with the same result.
+            # Two threads may compute the value at once, with the same result.
             known = self._known[node] = self._resolve(node)
         return known if scope == node else dataclasses.replace(known, scope=scope, time=self._time(scope, known.knobs))
 
     def time_path(self, scope: str) -> str:
-        """Return the path of the scope at or above ``scope`` whose time it shares."""
+        """Return the nearest scope at or above ``scope`` that has a time of its own; the root if none has."""
         return next((path for path in _upwards(scope) if path in self.times), ROOT)
 
     def _time(self, scope: str, knobs: Knobs) -> PartitionTime:
@@ -139,23 +140,24 @@ class Policies:
         return [self.effective(path) for path in (scope, *below)]
 
     def warnings(self, scope: str) -> list[str]:
-        """Return the warnings of ``scope``, then those that only scopes below it have, each with these scopes."""
+        """Return the warnings of ``scope``, then the additional warnings of scopes below, each with its scopes."""
         here, *below = self.nodes(scope)
-        places: dict[str, list[str]] = {}
+        scopes: dict[str, list[str]] = {}
         for node in below:
-            # What is inherited was said above.
+            # A warning about an inherited value is shown only for the scope above.
             above = self.effective(max(scope, self.node_of(node.scope.rpartition("/")[0] or ROOT), key=len)).warnings()
             for sentence in node.warnings():
                 if sentence not in above:
-                    places.setdefault(sentence, []).append(node.scope)
+                    scopes.setdefault(sentence, []).append(node.scope)
         found = here.warnings()
-        for sentence, paths in places.items():
+        for sentence, paths in scopes.items():
             more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
             found.append(f"In {', '.join(paths[:_MOST_NAMED])}{more}: {sentence}")
         return found
 
     def parts(self, scope: str) -> list[EffectivePolicy]:
-        """Return ``nodes``, and one for each scope below ``scope`` that had a policy: it keeps a time of its own."""
+        """Return ``nodes``, and one more for each scope below ``scope`` that once had a policy and therefore has a time
+        of its own."""
         had = sorted(path for path in self.times if path not in self.policies and path != scope)
         return [*self.nodes(scope), *(self.effective(path) for path in had if scope_within(path, scope))]
 
@@ -180,11 +182,11 @@ class Policies:
         return self if times is self.times else dataclasses.replace(self, times=times, _known={})
 
     def projected(self, now: dt.datetime) -> "Policies":
-        """Return the same policies if every day from that of ``now`` is active everywhere."""
+        """Return the same policies with times in which every day from that of ``now`` on is active."""
         return self.with_times({path: time.active_from(now) for path, time in self.times.items()})
 
     def with_policy(self, policy: SetPolicy) -> "Policies":
-        """Return a snapshot in which ``policy`` is what is set at its scope. It is not validated."""
+        """Return a snapshot in which ``policy`` replaces the policy of its scope. The policy is not validated."""
         policies = {**self.policies, policy.scope: policy}
         if policy.is_empty:
             del policies[policy.scope]
@@ -232,11 +234,11 @@ class Policies:
 
 
 def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[Knobs, dict[str, float]]:
-    """Return the knobs with each threshold at least as high as the next lower one, and the values that were raised.
+    """Return (the knobs with thresholds in descending order, the original values of the thresholds that were raised).
 
-    Values set at several scopes may contradict each other, as when a preset is chosen above a scope that sets one
-    threshold. The lower threshold decides then: equal thresholds switch the step between them off. The source of a
-    raised value becomes that of the value it was raised to.
+    Thresholds that are set at several scopes may be out of order. A threshold that is smaller than that of the next
+    lower rung is raised to it. Both thresholds are then equal, which switches off the step between them. ``sources`` is
+    updated: the source of a raised threshold becomes that of the other one.
     """
     raised: dict[str, float] = {}
     for lower, upper in itertools.pairwise(reversed(THRESHOLDS)):
@@ -249,11 +251,11 @@ def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[
 
 
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules ordered so that a category is added before it is used, otherwise nearest scope first."""
+    """Return rules in an order in which each category is added before it is used; otherwise nearest scope first."""
     try:
         return rules_ordered(rules)
     except ValueRefused:
-        # These rules cannot be ordered. Saving refuses them, but a preview must still work.
+        # Saving refuses rules that cannot be ordered, but a preview must still work.
         return rules
 
 

@@ -1,4 +1,4 @@
-"""The tree of policies: the scopes that have one, how they are nested, and a short description of each."""
+"""The tree of policies: the scopes that have a policy, how they are nested, and a short description of each."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies, SetPolicy
 
-# Topics are counted by scope id first, so that each path is looked up once and not for each topic.
+# Topics are counted by the id of the scope first, so that each path is looked up once and not for each topic.
 _TOPICS_SQL = """
 SELECT s.path, c.live
 FROM (SELECT scope_id, count(*) AS live FROM memory_vitality WHERE live GROUP BY scope_id) c
@@ -23,8 +23,8 @@ JOIN memory_scope s ON s.id = c.scope_id
 def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> tuple[list[dict[str, Any]], str | None]:
     """Return the root and the scopes with a policy, each after its parent, and the cursor of the next page.
 
-    ``depth`` is the number of policies above. With ``counted``, ``topics`` is the number of topics in retrieval under
-    each policy, else None. Two statements; one more while rows are being re-keyed, and one more with ``counted``, which
+    ``depth`` is the number of policies above. ``topics`` is the number of live topics under each policy, or None
+    without ``counted``. Two statements, one more while rows are being re-keyed, and one more with ``counted``, which
     reads Vitality once. Raises ``ValueRefused`` for a foreign cursor.
     """
     policies = policies_current()
@@ -84,7 +84,7 @@ def _node_as_dict(
     return {
         "scope": path,
         "depth": 0 if path == ROOT else len(inside) + 1,
-        # The parent: the nearest scope above with a policy.
+        # The nearest scope above that has a policy.
         "within": inside[-1] if inside else ROOT,
         "is_set": not here.is_empty,
         "preset": here.preset,

@@ -13,6 +13,7 @@ from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+from memory.models.replica import on_primary
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.recall.bundles import BundleOptions, bundles_load
@@ -78,7 +79,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         bundles = budget_apply(bundles, request.token_budget)
         text = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
         if record:
-            with _timed(answer, "record"):
+            with _timed(answer, "record"), on_primary():
                 returned = [uuid.UUID(bundle["topic_id"]) for bundle in bundles]
                 retrieval_record(
                     returned,

@@ -247,6 +247,14 @@ def query(context: RequestContext, **changes: Any) -> str:
     return f"?{members.urlencode()}" if members else "?"
 
 
+@register.simple_tag(takes_context=True)
+def narrow(context: RequestContext, qualifier: str, value: str) -> str:
+    """Return the address of the search of this page with one more condition, such as `kind:note`."""
+    said = f'{qualifier}:"{value}"' if set(value) & set(' ()"') else f"{qualifier}:{value}"
+    typed = context["request"].GET.get("q", "").strip()
+    return query(context, q=typed if said in typed.split() else f"{typed} {said}".strip(), part=None)
+
+
 @register.filter
 def member(value: Any, name: str) -> Any:
     """Return a member of a value by its name, nothing for no name."""

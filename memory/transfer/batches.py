@@ -1,7 +1,7 @@
-"""Decides for each line of an export whether it is imported, for the check and the import alike; ingest writes it.
+"""Decides for each line of an export whether it is imported, both in the check and in the import.
 
-Existing topics are not changed. A line is imported if it belongs to a topic that this import created. A check, which
-creates none, keeps their ids in a temporary table.
+Existing topics are not changed. A line is imported if it belongs to a topic that this import created. A check
+creates no topics, so it keeps the ids of such topics in a temporary table.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ from memory.policy.restore import policies_restore, policy_scopes
 from memory.transfer.lines import LineProblem, PolicyLine, line_topics
 from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 
-# The ids ``e.id`` of topics that purges have erased here.
+# A FROM clause with the ids ``e.id`` of topics that were purged from this store.
 ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
 _ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
 _STORED_SQL = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
@@ -35,8 +35,8 @@ _END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
 
 
 class _Found(NamedTuple):
-    """Sets of ids: ``stored``, those in use in any scope; ``here``, the topics that the caller sees or this import
-    creates; ``imported``, those that it creates; and ``erased``."""
+    """Sets of ids. ``stored``: in use in any scope. ``here``: topics that the caller sees or that this import creates.
+    ``imported``: topics that this import creates. ``erased``: topics that were purged."""
 
     stored: set[uuid.UUID]
     here: set[uuid.UUID]
@@ -45,8 +45,8 @@ class _Found(NamedTuple):
 
 
 class Target:
-    """The store into which lines are imported. Without ``job_id`` it serves a check: use it as a context manager, on
-    one connection."""
+    """The store into which lines are imported. Without ``job_id`` it is for a check, which uses it as a context manager
+    on one connection."""
 
     def __init__(self, principal: Principal, job_id: uuid.UUID | None = None) -> None:
         self._principal, self._job_id = principal, job_id
@@ -59,7 +59,8 @@ class Target:
         self._execute(_END)
 
     def reasons(self, lines: Sequence[Any]) -> list[str]:
-        """Return for each of the lines, all of one kind, ``BROUGHT`` or why it is left out. Four queries."""
+        """Return for each line ``BROUGHT`` or the reason why it is not imported. All lines must be of one kind. Four
+        queries."""
         if lines and isinstance(lines[0], PolicyLine):
             present = policy_scopes([line.scope for line in lines])
             return [THERE if line.scope in present else BROUGHT for line in lines]

@@ -48,7 +48,7 @@ def import_check(
     scope: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Read the whole file and report what an import would write and leave out. Changes nothing.
+    """Read the whole file and report what an import would write and what it would skip. Changes nothing.
 
     ``scope`` is the target for files of other systems. In an export, the check ends with the first invalid line, which
     is in ``problems``. About five statements for each 500 lines. Raises ``NotAllowed`` below operator, ``NotVisible``,
@@ -76,7 +76,7 @@ def import_check(
 
 
 def source_of(name: str) -> Source | None:
-    """Return the source of this name, None for exports of MemState. Raises ``ValueRefused`` for any other."""
+    """Return the source of this name, None for exports of MemState. Raises ``ValueRefused`` for an unknown name."""
     if name == FORMAT:
         return None
     if name not in SOURCES:
@@ -89,7 +89,7 @@ def source_of(name: str) -> Source | None:
 def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
     report = ImportReport(FORMAT)
     checker = Checker(principal)
-    # Without a transaction, which would delay vacuum.
+    # No transaction, because it would delay vacuum.
     with path.open("rb") as file, Target(principal) as target:
         try:
             for batch in lines_batches(file):
@@ -112,14 +112,14 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
 
 
 class Checker:
-    """Checks the lines of a file in order against those before; ``end`` checks that the file is complete."""
+    """Checks each line of a file against the lines before it. ``end`` checks that the file is complete."""
 
     def __init__(self, principal: Principal) -> None:
         self.lines = 0
         self._principal = principal
         self._header = self._ended = False
         self._place: tuple[int, tuple[Any, ...]] = (0, ())
-        # Fields of the last topic whose older revisions must follow: (revisions read, revisions expected).
+        # Older revisions of the last topic, which must follow, by field: (revisions read, revisions expected).
         self._topic: uuid.UUID | None = None
         self._missing: dict[str, tuple[int, int]] = {}
         self._policies: list[tuple[int, str]] = []
@@ -137,7 +137,8 @@ class Checker:
         return read
 
     def policies(self, lines: dict[int, PolicyLine]) -> None:
-        """Check policies that would be imported, by line. Raises ``LineProblem`` for one that a save would refuse."""
+        """Check the policies to import, by the number of the line. Raises ``LineProblem`` if a save would refuse
+        one."""
         for number, line in lines.items():
             with _numbered(number, f"The policy of {line.scope} is not valid here. "):
                 self._drafted = policy_drafted(self._drafted, line.scope, line.versions)
@@ -219,7 +220,7 @@ class Checker:
 
 @contextmanager
 def _numbered(number: int, what: str = "") -> Iterator[None]:
-    """Add the number of the line, and ``what``, to a problem."""
+    """Add the number of the line and the prefix ``what`` to a problem."""
     try:
         yield
     except MemoryProblem as problem:
@@ -239,7 +240,7 @@ def _header_check(kind: str, line: bytes) -> None:
 
 
 def _older(topic: TopicHistory) -> dict[str, tuple[int, int]]:
-    """Return the fields whose older revisions must follow in lines of their own."""
+    """Return the fields whose older revisions must follow in separate lines."""
     names = [field.name for field in topic.fields]
     if len(set(names)) < len(names):
         raise LineProblem("Two fields of this topic have the same name.")

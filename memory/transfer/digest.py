@@ -7,26 +7,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 _BLOCK = 1024 * 1024
-# The coarsest resolution of times in file systems. A file changed more recently than this before it was read may have
-# changed again without a new time.
+# The coarsest resolution of times in file systems. If a file was changed within this time before it was read, it may
+# have changed again without a new time.
 _SETTLED_NS = 2_000_000_000
 _MOST_KNOWN = 16
 
 
 class Digest(NamedTuple):
-    """The SHA-256 of a file, its size in bytes, and the file system's data that change with every write."""
+    """The SHA-256 of a file, its size in bytes, and the file system's data that every write changes."""
 
     sha256: str
     size: int
     stamp: tuple[int, ...]
 
 
-# By path, in this process, so that an import of many steps hashes its file once.
+# Cached by path, so that an import of many steps hashes its file once per process.
 _known: dict[Path, Digest] = {}
 
 
 def file_digest(path: Path) -> Digest:
-    """Return the digest of a file. Reads the whole file, but not again while it is unchanged. Raises ``OSError``."""
+    """Return the digest of a file. Reads the whole file, unless it is unchanged since the last call. Raises
+    ``OSError``."""
     known = _known.get(path)
     if known is not None and _stamp(os.stat(path)) == known.stamp:
         return known
@@ -46,11 +47,11 @@ def file_digest(path: Path) -> Digest:
 
 
 def file_is(path: Path, seen: Digest) -> bool:
-    """Return whether a file still has the content of ``seen``. Reads it only if the file system reports a change.
+    """Return whether a file still has the content of ``seen``. Reads the file only if the file system reports a change.
     Raises ``OSError``."""
     return _stamp(os.stat(path)) == seen.stamp or file_digest(path).sha256 == seen.sha256
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
-    # The time of a write (mtime) can be set by programs, the time of a change (ctime) cannot.
+    # The change time (ctime) is compared too, because programs can set the time of a write (mtime).
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -27,7 +27,7 @@ from memory.transfer.lines import END, FORMAT, VERSION
 
 # The number of lines of each kind from which the size of an export is estimated.
 SAMPLE = 200
-# Rows are fetched in chunks of about FETCH_BYTES, estimated from the rows before.
+# Rows are fetched in chunks of about FETCH_BYTES, estimated from the previous rows.
 FETCH, FETCH_BYTES = 100, 4 * 1024 * 1024
 # The line of a topic has the newest revisions: at most REVISIONS_IN_LINE of each field and LINE_BYTES together. Older
 # revisions have lines of their own.
@@ -39,7 +39,7 @@ _SCOPES = f"IN (SELECT id FROM memory_scope WHERE {_WITHIN.format(*['path'] * 3)
 
 class Section(NamedTuple):
     """Lines of one kind: ``members`` of the rows of ``source``, in the order of ``key``. ``scoped`` is the condition
-    for one scope."""
+    that a row belongs to a scope."""
 
     kind: str
     source: str
@@ -48,16 +48,16 @@ class Section(NamedTuple):
     scoped: str
 
     def rows_sql(self, scope: str) -> str:
-        """Return the source of its lines within ``scope``."""
+        """Return the SQL source of the lines within ``scope``."""
         return f"{self.source} WHERE {'true' if scope == ROOT else self.scoped}"
 
 
 def store_export(*, principal: Principal, scope: str | None = None, vectors: bool = False) -> Iterator[bytes]:
     """Yield the lines of an export of ``scope``, each with its line end; the last line states their number.
 
-    ``vectors`` adds the embeddings; without them, an import embeds the texts again. Read-only: a statement for each
-    kind of line, one that finds long histories, and two for each line of those. Outside a transaction, the generator
-    opens a read-only one from the first line to the last.
+    ``vectors`` adds the embeddings; without them, an import embeds the texts again. Runs a statement for
+    each kind of line, one that finds long histories, and two for each line of these. Changes nothing. If there is no
+    transaction, the generator opens a read-only one for all lines.
 
     Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
     """
@@ -66,7 +66,7 @@ def store_export(*, principal: Principal, scope: str | None = None, vectors: boo
 
 
 def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False) -> None:
-    """Journal an export. One statement. Raises as ``store_export`` does."""
+    """Journal an export. One statement. Raises like ``store_export``."""
     principal.require("operator")
     AuditEvent.objects.create(
         at=now,
@@ -79,16 +79,16 @@ def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = N
 
 
 def export_count(*, principal: Principal, scope: str | None = None) -> int:
-    """Return how many lines an export has, without those of long histories. A statement for each kind, which reads
-    keys. Raises as ``store_export`` does."""
+    """Return the number of lines of an export, without the lines of long histories. Runs a statement for each kind,
+    which reads only keys. Raises like ``store_export``."""
     return export_size(principal=principal, scope=scope, sample=0)[0]
 
 
 def export_size(
     *, principal: Principal, scope: str | None = None, vectors: bool = False, sample: int = SAMPLE
 ) -> tuple[int, int]:
-    """Return the lines of an export, as ``export_count`` does, and its size in bytes, estimated from the first
-    ``sample`` lines of each kind. Two statements for each kind. Raises as ``store_export`` does."""
+    """Return (lines, bytes) of an export. The lines are those of ``export_count``. The bytes are estimated from the
+    first ``sample`` lines of each kind. Two statements for each kind. Raises like ``store_export``."""
     principal.require("operator")
     where = principal.scope_chosen(scope)
     lines, size = 2, 0.0
@@ -125,7 +125,7 @@ def _lines(scope: str, *, vectors: bool) -> Iterator[bytes]:
 
 
 def _rows(section: Section, scope: str, *, shown: Mapping[str, int]) -> Iterator[tuple[uuid.UUID, str]]:
-    """Yield the lines of a section, each with its first key. Needs a transaction."""
+    """Yield (line, first key) for each line of a section. Needs a transaction."""
     sql = (
         f"SELECT {section.key.split(',')[0]}, (SELECT row_to_json(j)::text FROM "
         f"(SELECT '{section.kind}' AS type, {section.members}) j) FROM {section.rows_sql(scope)} ORDER BY {section.key}"
@@ -139,7 +139,7 @@ def _rows(section: Section, scope: str, *, shown: Mapping[str, int]) -> Iterator
 
 
 def _older(cursor: CursorWrapper, fields: Mapping[uuid.UUID, int]) -> Iterator[bytes]:
-    """Yield lines with the revisions of each field up to a number, the oldest first. Two statements for each line."""
+    """Yield lines with the older revisions of fields, the oldest first. Two statements for each line."""
     for field, last in sorted(fields.items()):
         after = 0
         while after < last:
@@ -198,7 +198,7 @@ _NEWEST = (
     "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
     "ORDER BY v.seq"
 )
-# Rounded, so that an import and another export give the same file.
+# Rounded, so that the export of an import is the same file.
 _COUNTED = (
     f"round(({partition_end_sql('t.scope_id')} - extract(epoch from {{row}}.reinforced_at)::float8 + "
     "{row}.idle_before)::numeric, 3)::float8 AS counted_seconds"
@@ -228,7 +228,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             "coalesce(t.released_at, CASE WHEN t.merged_into_id IS NOT NULL THEN t.updated_at END) AS released_at",
             _columns("v", PastSalience, "counted_seconds"),
             _COUNTED.format(row="v"),
-            # Fields whose values were moved into another topic are empty.
+            # Without empty fields, whose values were moved into another topic.
             _list(field, "memory_field f WHERE f.topic_id = t.id AND f.last_seq > 0 ORDER BY f.created_at, f.id")
             + " AS fields",
             _list(_columns("e", PastEdit), "memory_topicedit e WHERE e.topic_id = t.id ORDER BY e.at, e.id")
@@ -287,13 +287,13 @@ def _wanted(scope: str) -> dict[str, Any]:
 
 @contextmanager
 def _snapshot() -> Iterator[None]:
-    """Read from one snapshot: that of the caller's transaction, or of a new one."""
+    """Read from one snapshot: that of the caller's transaction, or that of a new transaction."""
     if connection.in_atomic_block:
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            # The reader of the lines may be slow.
+            # No time-out, because the reader of the lines may be slow.
             cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
         yield

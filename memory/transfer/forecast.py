@@ -9,14 +9,15 @@ from memory.insight.outlook import Subject, verdict
 from memory.policy.snapshot import Policies
 
 DAYS = (7, 30)
-# The most scopes to name.
+# The largest number of scopes in a sentence.
 _SCOPES = 10
 
 
 class Forecast:
     """Counts the new topics of an import by scope, and those that a scheduled run would archive or release.
 
-    It uses the policies in force and makes no query. It ignores soft limits and treats conditions on texts as not met.
+    The forecast uses the policies in force and runs no query. It ignores soft limits and treats conditions on texts as
+    not met.
     """
 
     def __init__(self, policies: Policies, now: dt.datetime) -> None:
@@ -49,10 +50,11 @@ class Forecast:
             texts=defaultdict(bool),
         )
         for days in DAYS:
-            self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).gone
+            self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).leaves
 
     def sentences(self) -> list[str]:
-        """Return sentences on the scopes of new topics and on how many would be forgotten; empty without new topics."""
+        """Return sentences about the scopes of new topics and the number that would be forgotten. Empty without new
+        topics."""
         total = self._scopes.total()
         if not total:
             return []

@@ -1,6 +1,6 @@
 """Starts, confirms and cancels imports. A file is checked as a whole, then imported in batches.
 
-A batch and its progress are one transaction: a killed worker loses the current batch only, and two workers on one
+A batch and its progress are one transaction. So a killed worker loses only the current batch, and two workers on one
 import do not repeat a batch. Importing the same file again continues where an earlier import stopped.
 """
 
@@ -38,10 +38,10 @@ def import_start(
     reason: str = "",
     progress: Progress | None = None,
 ) -> ImportJob:
-    """Check a file and start to import it, or continue an import of it that has stopped or is running.
+    """Check a file and start to import it, or continue a stopped or running import of the same file.
 
-    Raises what ``import_check`` raises, ``ValueRefused`` with all problems of the file, and ``Conflict`` if a caller of
-    another scope is importing it; then nothing is changed. The caller does the work, or enqueues it.
+    Raises the errors of ``import_check``, ``ValueRefused`` with all problems of the file, and ``Conflict`` if a caller
+    of another scope is importing the file; then nothing is changed. The caller does the work, or enqueues it.
     """
     principal.require("operator")
     where = _where(source, scope, principal)
@@ -59,7 +59,7 @@ def import_start(
     _checked(job, report)
     with transaction.atomic():
         lock_wait(Lock.BEGIN_IMPORT)
-        # Another caller may have started during the check.
+        # Another caller may have started an import of the file during the check.
         if (working := _at_work(job)) is not None:
             return _joined(working, path)
         _begin(job, now=now, enqueue=enqueue)
@@ -96,9 +96,10 @@ def import_offer(
 
 
 def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, enqueue: Enqueue) -> ImportJob:
-    """Begin to bring a file that was checked, from now on in the name of whoever says so. One transaction.
+    """Start the import of a checked file, in the name of ``principal``. One transaction.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it does not wait for that, or is being imported already.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import does not wait for a confirmation, or if the
+    file is being imported already.
     """
     principal.require("operator")
     job_get(ImportJob, job_id, principal=principal)
@@ -120,7 +121,7 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
 def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ImportJob:
     """Cancel a running import, or discard a file that was only checked. What is already imported stays.
 
-    Raises as ``job_cancel``.
+    Raises like ``job_cancel``.
     """
     with transaction.atomic():
         job = job_cancel(ImportJob, job_id, principal=principal, now=now)
@@ -129,7 +130,8 @@ def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) 
 
 
 def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> None:
-    """Store the report of the check of an offered file. A file with problems has failed. One transaction."""
+    """Store the report of the check of an offered file. If there are problems, the import has failed. One
+    transaction."""
     with transaction.atomic():
         job = job_lock(ImportJob, job_id)
         if job.status != Status.CHECKING:
@@ -144,7 +146,7 @@ def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime)
 
 
 def _where(source: str, scope: str | None, principal: Principal) -> str:
-    """Return the target scope for a file of another system; "" for an export, whose lines name their scopes."""
+    """Return the target scope for a file of another system, or "" for an export, whose lines contain their scopes."""
     if source_of(source) is None:
         if scope is not None and principal.scope_chosen(scope) != principal.scope:
             raise RequestRefused(
@@ -186,15 +188,15 @@ def _at_work(job: ImportJob) -> ImportJob | None:
 
 
 def _joined(working: ImportJob, path: Path) -> ImportJob:
-    """Return a running import; it continues with ``path`` if its own file is missing."""
+    """Return a running import. If its own file is missing, it continues with ``path``."""
     if not os.access(working.file, os.R_OK):
         ImportJob.objects.filter(pk=working.pk, status=Status.WORKING).update(file=str(path))
     return working
 
 
 def _stopped(job: ImportJob) -> ImportJob | None:
-    """Return the last failed or cancelled import of the same file, by a caller of the same scope, that was not
-    continued yet."""
+    """Return the last failed or cancelled import of the same file by a caller of the same scope, unless it was
+    continued already."""
     rows = ImportJob.objects.filter(
         status__in=[Status.FAILED, Status.CANCELLED],
         done__gt=0,
@@ -208,7 +210,8 @@ def _stopped(job: ImportJob) -> ImportJob | None:
 
 
 def _begin(job: ImportJob, *, now: dt.datetime, enqueue: Enqueue | None) -> None:
-    """Start a checked import where an earlier one has stopped. The caller's transaction holds ``BEGIN_IMPORT``."""
+    """Start a checked import at the place where an earlier one has stopped. The caller's transaction must hold the lock
+    ``BEGIN_IMPORT``."""
     earlier = _stopped(job)
     if earlier is not None:
         job.offset, job.done, job.counts = earlier.offset, earlier.done, earlier.counts

@@ -14,7 +14,7 @@ from memory.policy.restore import PastVersion
 
 FORMAT, VERSION = "memstate", 2
 END = "end"
-# The limits of a batch. It ends with the line that reaches either.
+# The limits of a batch: it ends with the line that reaches one of them.
 LINES, BATCH_BYTES = 500, 4 * 1024 * 1024
 # More than the longest line of an export.
 MAX_LINE = 128 * 1024 * 1024
@@ -22,13 +22,13 @@ MAX_LINE = 128 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _KIND = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z0-9_]{1,20})"')
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-# Longer names of members are cut in sentences.
+# Longer names of members are cut in error messages.
 _MAX_NAME = 100
 _SENTENCES = {"missing": "is missing", "extra_forbidden": "is not known; was the file written by a newer MemState?"}
 
 
 class LineProblem(ValueRefused):
-    """A line does not belong in an export, or may not be imported by the caller."""
+    """A line is not valid in an export, or the caller may not import it."""
 
     code = ProblemCode.LINE_DAMAGED
 
@@ -40,7 +40,7 @@ class Header(BaseModel):
 
 
 class End(Past):
-    """The last line; a file without it was cut off."""
+    """The last line. A file without this line is truncated."""
 
     type: Literal["end"]
     lines: int
@@ -80,7 +80,7 @@ def line_key(line: Any) -> tuple[Any, ...]:
 
 
 def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-    """Return the topics that a line belongs to, and other topics that it refers to."""
+    """Return (the topics that a line belongs to, the other topics that it refers to)."""
     match line:
         case TopicHistory():
             return {line.id}, set()
@@ -94,7 +94,8 @@ def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 
 class Lines(NamedTuple):
-    """Consecutive lines of one kind. ``first`` is the number of the first line, ``offset`` their end in the file."""
+    """Consecutive lines of one kind. ``first`` is the number of the first line, ``offset`` the end of the last one in
+    the file."""
 
     kind: str
     lines: Sequence[bytes]

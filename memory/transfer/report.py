@@ -1,15 +1,15 @@
-"""The outcome of checking a file: what an import would write and what it would leave out."""
+"""The result of checking a file: what an import would write and what it would skip."""
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-# Called with the bytes done and the size of the file.
+# Called with the number of processed bytes and the size of the file.
 Progress = Callable[[int, int], object]
 
 BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
-# Outcomes in words that follow a number.
+# The outcomes as words that follow a number.
 REASONS = {
     BROUGHT: "imported",
     THERE: "already present, not changed",
@@ -21,10 +21,11 @@ MOST_PROBLEMS = 20
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of checking a file. A file with ``problems`` is not imported, not even in parts.
+    """The result of checking a file. If there are ``problems``, nothing is imported.
 
     ``sorts`` counts lines by kind and outcome (``REASONS``, or a sentence of the source). ``losses`` are sentences
-    about what is not kept, ``forecast`` about the scopes of new topics and when they would be forgotten.
+    about parts of the file that are not imported. ``forecast`` are sentences about the scopes of new topics and when
+    they would be forgotten.
     """
 
     source: str
@@ -37,16 +38,16 @@ class ImportReport:
     problems: list[str] = field(default_factory=list)
 
     def count(self, sort: str, why: str, times: int = 1) -> None:
-        """Count ``times`` more of a sort."""
+        """Add ``times`` to the count of a kind and outcome."""
         if times:
             counts_add(self.sorts, {sort: {why: times}})
 
     def total(self, why: str) -> int:
-        """Return how many lines of all sorts have this outcome."""
+        """Return the number of lines of all kinds with this outcome."""
         return sum(counts.get(why, 0) for counts in self.sorts.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the report as JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -64,8 +65,8 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 
 
 def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
-    """Return a sentence for each sort and outcome, such as "12 links: already present, not changed."; for a check, not
-    ``done`` yet, "would be imported"."""
+    """Return a sentence for each kind and outcome, such as "12 links: already present, not changed." For a check
+    (``done`` is false), they say "would be imported"."""
     words = REASONS if done else REASONS | {BROUGHT: "would be imported"}
     return [
         f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}."
@@ -75,7 +76,7 @@ def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[s
 
 
 def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """Return the counts with sorts in the order of the file, and imported lines before the others."""
+    """Return the counts with kinds in the order of the file, and imported lines before the others."""
     return [
         (sort, {why: counts[sort][why] for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index)})
         for sort in sorted(counts, key=[*SORTS, *counts].index)
@@ -83,7 +84,7 @@ def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str
 
 
 def noun_of(sort: str, times: int) -> str:
-    """Return the noun for this number of lines of a kind."""
+    """Return the noun for ``number`` lines of a kind."""
     return SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
 
 

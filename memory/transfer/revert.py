@@ -1,4 +1,4 @@
-"""Reverts an import: releases the topics that it created, except those that were changed since.
+"""Reverts an import: releases the topics that the import created, except topics that were changed since.
 
 Nothing is deleted. Each step is a manual change with a run of its own, which can be undone. Imported policies stay.
 """
@@ -17,14 +17,14 @@ from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_move
 from memory.jobs.resumable import job_get, job_lock
 from memory.models import AuditEvent, ForgetRun, ImportedTopic, ImportJob
 
-# The most remaining topics that a preview names.
+# The largest number of kept topics that a preview names.
 NAMED = 20
 _IN_USE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)
 
 
 class RevertPreview(NamedTuple):
-    """The topics of an import: how many can be released (``standing``), how many stay because they were changed since
-    (``written``), and how many are released or merged already (``gone``). ``left`` names the first that stay."""
+    """Numbers of topics of an import: ``standing`` can be released, ``written`` stay because they were changed since,
+    ``gone`` are released or merged already. ``left`` names the first topics that stay."""
 
     standing: int
     written: int
@@ -33,12 +33,12 @@ class RevertPreview(NamedTuple):
 
     @property
     def next(self) -> int:
-        """How many one step releases."""
+        """The number of topics that one step releases."""
         return min(self.standing, MOST_AT_ONCE)
 
 
 class RevertStep(NamedTuple):
-    """The result of a step: how many topics it released, its run (None if it released none), and a new preview."""
+    """The result of a step: the number of released topics, the run (None if there are none), and a new preview."""
 
     released: int
     run: ForgetRun | None
@@ -58,8 +58,8 @@ def import_release(
     job_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, expected: int | None = None
 ) -> RevertStep:
     """Release at most ``MOST_AT_ONCE`` topics of an import in one transaction; call it again for the remainder.
-    ``expected`` is the number that the preview showed (``RevertPreview.next``). A few statements more than a manual
-    change, for any number of topics.
+    ``expected`` is the number that the preview showed (``RevertPreview.next``). Runs a few statements more than a
+    manual change, for any number of topics.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import is unfinished, or if the number of topics is
     not ``expected``.

@@ -15,7 +15,8 @@ from memory.transfer.report import ImportReport, Progress
 
 
 class Batch(NamedTuple):
-    """Items for one transaction; ``offset`` and ``lines`` count the bytes and entries of the file up to their end."""
+    """Items for one transaction. ``offset`` and ``lines`` count the bytes and entries of the file up to the end of the
+    batch."""
 
     items: Sequence[IngestItem]
     offset: int
@@ -23,7 +24,7 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """A file format. ``name`` is for commands, ``title`` for people, ``noun`` the word for one entry."""
+    """A file format. ``name`` is used in commands, ``title`` on pages; ``noun`` is the word for one entry."""
 
     name: str
     title: str
@@ -32,7 +33,7 @@ class Source(Protocol):
     def check(
         self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
     ) -> ImportReport:
-        """Read the whole file and report what an import into ``scope`` would write and leave out. Changes nothing. The
+        """Read the whole file and report what an import into ``scope`` would write and skip. Changes nothing. The
         caller sets ``digest`` and ``size``. Raises ``RequestRefused`` for a file of another format, ``OSError``."""
         ...
 

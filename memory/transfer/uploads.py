@@ -1,6 +1,7 @@
-"""Files uploaded through the console, kept in the data folder until their import finishes.
+"""Files uploaded in the console, stored in the data folder until their import ends.
 
-Only the account of the server can read them. Files imported by a command stay where they are and are never removed.
+Only the account of the server can read these files. Files imported by a command stay where they are and are never
+removed.
 """
 
 import datetime as dt
@@ -15,7 +16,7 @@ from memory.stores.current import MAIN, store_current, store_schema
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
-# How long an unconfirmed import and a file without an import are kept.
+# Unconfirmed imports and files without an import are removed after this time.
 KEPT = dt.timedelta(days=1)
 Status = ImportJob.Status
 
@@ -35,8 +36,8 @@ def uploads_folder() -> Path:
 
 
 def upload_discard(file: str) -> None:
-    """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. One query
-    at most."""
+    """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. At most
+    one query."""
     path = Path(file)
     if not file or path.parent != _folder():
         return
@@ -62,7 +63,7 @@ def uploads_tidy(*, now: dt.datetime) -> int:
         try:
             import_cancel(job.pk, principal=SYSTEM, now=now)
         except Conflict:
-            # It was confirmed meanwhile.
+            # The import was confirmed meanwhile.
             continue
     found = [path for path in folder.iterdir() if path.is_file()]
     jobs = ImportJob.objects.filter(file__in=[str(path) for path in found])

@@ -1,4 +1,4 @@
-"""The work of an import: one batch after the other, each with its progress in one transaction."""
+"""The work of an import: one batch after the other. A batch and its progress are one transaction."""
 
 import datetime as dt
 import time
@@ -36,16 +36,17 @@ _UNCHECKED = (
     "Its check was started twice and did not finish: the worker stops a job after MEMSTATE_JOB_TIMEOUT. Use "
     "manage.py import FILE, which has no time limit."
 )
-# A check starts over with each attempt.
+# The number of attempts of a check. Each starts from the beginning of the file.
 MOST_CHECKS = 2
 # A large purge takes longer than the usual wait for a lock.
 _WAIT_SECONDS = 300
-# How often a check saves its progress.
+# Seconds between two saves of the progress of a check.
 _SAVE_SECONDS = 1.0
 
 
 class ImportStep(NamedTuple):
-    """A batch: bytes and lines of the file up to its end, and the work, which returns counts by outcome."""
+    """A batch: the bytes and lines of the file up to the end of the batch, and the function that imports it and returns
+    counts by outcome."""
 
     offset: int
     done: int
@@ -56,7 +57,7 @@ def import_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
     """Import batches of a file until it is done or ``seconds`` have passed, and return the import (see ``job_work``).
-    An offered import is checked instead, without a limit of time. ``progress`` is called with bytes."""
+    An offered import is checked instead, without a time limit. ``progress`` is called with bytes."""
     job = ImportJob.objects.get(pk=job_id)
     if job.status == Status.CHECKING:
         job_step(ImportJob, job_id, partial(_check, job, clock=clock, progress=progress), clock=clock, cause=_cause)
@@ -86,7 +87,7 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
     principal = job_principal(job, now=clock())
     with transaction.atomic():
         held = job_hold(job)
-        # The worker kills what takes too long, so checks are counted when they start.
+        # Attempts are counted when they start, because the worker kills a check that takes too long.
         if held.checks >= MOST_CHECKS:
             raise JobFailed(held.failure or _UNCHECKED)
         held.checks, held.moved_at = held.checks + 1, clock()
@@ -117,11 +118,12 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
 
 
 def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None) -> bool:
-    """Import steps until ``until``; return whether steps remain. The file must not change since ``seen``."""
+    """Do import steps until the time ``until``. Return whether steps remain. The file must have the content of
+    ``seen``."""
     steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
     try:
         for step in steps:
-            # Checked after reading, so that only checked content is imported.
+            # This comes after reading, so that only checked content is imported.
             if not file_is(path, seen):
                 break
             job = _step_do(job, step, now=clock())
@@ -143,7 +145,7 @@ def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
-        # Locked before the import, in the order of a purge, so that no erased text is imported after the purge.
+        # The same order of locks as in a purge, so that no erased text is imported after the purge.
         purges_wait()
         job = job_hold(job)
         counts_add(job.counts, step.work(job, job_principal(job, now=now)))
@@ -198,7 +200,7 @@ def _refused(outcome: object) -> str:
 
 
 def _cause(problem: Exception) -> str:
-    """Return the cause of a failure. Imports belong to operators, who need the error of the database."""
+    """Return the cause of a failure, with the error of the database, because imports belong to operators."""
     if isinstance(problem, DatabaseError) and str(problem):
         return str(problem).splitlines()[0]
     return failure_sentence(problem)

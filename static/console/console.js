@@ -43,14 +43,14 @@ document.addEventListener("input", (event) => {
 document.addEventListener("submit", (event) => { delete event.target.dataset.dirty; });
 
 // Parts that refresh themselves carry data-live: not while the tab is hidden, not over a form being edited, and not
-// while somebody has the focus or a selection in what would be replaced.
+// while somebody types, walks by keys or has a selection in what would be replaced.
 document.addEventListener("htmx:beforeRequest", (event) => {
   const part = event.detail.elt;
   if (!part.hasAttribute("data-live") || event.detail.requestConfig.triggeringEvent?.type === "click") return;
   // What has not come yet is fetched wherever the tab is.
   if (part.dataset.live === "first") { part.dataset.live = ""; return; }
   const target = event.detail.target;
-  const edited = [...target.querySelectorAll("form")].some(dirty) || (target.contains(document.activeElement) && typing(document.activeElement));
+  const edited = [...target.querySelectorAll("form")].some(dirty) || (target.contains(document.activeElement) && (typing(document.activeElement) || document.activeElement.matches(":focus-visible")));
   const ticked = target.querySelector("input[type=checkbox][data-pick]:checked") !== null;
   if (document.hidden || edited || ticked) event.preventDefault();
 });
@@ -97,7 +97,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all]")) picks(form).forEach((box) => { box.checked = event.target.checked; });
   if (event.target.matches("[data-pick-all], [data-pick]")) picked(form);
   // Filters act as soon as they are chosen; text waits for Enter.
-  if (event.target.matches("select[data-submits], input[type=checkbox][data-submits]")) form.requestSubmit();
+  if (event.target.matches("select[data-submits], input:is([type=checkbox], [type=file])[data-submits]")) form.requestSubmit();
 });
 window.addEventListener("pageshow", () => document.querySelectorAll("form:has([data-pick-all])").forEach(picked));
 

@@ -79,7 +79,7 @@ def test_a_purge_is_typed_leaves_a_receipt_and_nothing_to_be_found(page: Page, e
     assert Topic.objects.filter(pk=other).exists()
     assert ErasureReceipt.objects.get().topic_ids == [one]
     page.goto("/lookup/?q=Quirina")
-    expect(page.locator(".hit", has_text="Contact of Quirina")).to_have_count(0)
+    expect(page.locator("[data-row]", has_text="Contact of Quirina")).to_have_count(0)
     page.goto("/forget/")
     expect(page.locator("tbody tr").first).to_contain_text("the request was erased")
 

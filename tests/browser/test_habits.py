@@ -122,7 +122,7 @@ def test_a_topic_is_found_and_pinned_without_a_mouse(enter: Enter) -> None:
     page.keyboard.type("-is:pinned rung:active")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/lookup/\?"))
-    page.locator(".hit h3 a").first.focus()
+    page.locator("[data-row] [data-open]").first.focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/topics/.*/"))
     settled(page)

@@ -194,7 +194,7 @@ def test_a_bar_leads_to_the_topics_in_it(enter: Enter) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 4)
     expect(page).to_have_url(re.compile(r"/lookup/\?q=.*rung.*salience"))
     settled(page)
-    expect(page.locator(".hit").first).to_be_visible()
+    expect(page.locator("[data-row]").first).to_be_visible()
 
 
 def test_the_words_of_the_lines_stay_in_the_plot_and_off_each_other(enter: Enter) -> None:

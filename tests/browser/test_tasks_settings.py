@@ -1,7 +1,11 @@
 """Activity and Settings by a person's steps from Home, with the clicks counted, and completion of what is typed."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import httpx2
 from playwright.sync_api import Page, expect
 
 from memory.access.keys import secret_hash
@@ -141,3 +145,22 @@ def test_a_key_with_a_scope_is_made_and_revoked_in_three_clicks_each(enter: Ente
     assert clicks.count == 3
     key.refresh_from_db()
     assert key.revoked_at is not None
+
+
+def test_what_is_shown_for_a_new_key_can_be_pasted(enter: Enter, tmp_path: Path) -> None:
+    page = enter("administrator")
+    page.goto("/keys/new/")
+    page.get_by_label("Name").fill("pasted")
+    page.get_by_label("Scope").fill("/pasted")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Create key").click()
+    lines = {name: page.locator(f"#snippet-{name}").text_content() or "" for name in ("curl", "python", "mcp")}
+    said = subprocess.run(["bash", "-ec", lines["curl"]], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "Mara drives an old blue Volvo." in said
+    client = httpx2.get(f"{page.url.partition('/keys/')[0]}/v1/client.py").text
+    (tmp_path / "memstate.py").write_text(client)
+    said = subprocess.run(
+        [sys.executable, "-c", lines["python"]], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    assert "Volvo" in said
+    assert page.locator("#secret").inner_text() in lines["mcp"]

@@ -35,7 +35,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     # Why was this archived?
     page.get_by_role("searchbox").fill("rung:archived")
     page.get_by_role("searchbox").press("Enter")
-    hit = page.locator(".hit h3 a").first
+    hit = page.locator("[data-row] [data-open]").first
     title = hit.inner_text()
     hit.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(title)
@@ -99,8 +99,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
     assert (run.status, run.dry_run) == ("planned", True)
     assert run.counts["archived"] == draft
-    page.get_by_role("link", name="Apply this plan").click()
-    button = page.locator("section[aria-label=Confirm] button.primary")
+    button = page.get_by_role("form", name="Apply this plan").get_by_role("button")
     assert f"{run.planned:,} topic" in button.inner_text()
     page.get_by_label("Reason").fill("as drafted")
     button.click()

@@ -39,7 +39,7 @@ def test_a_list_is_filtered_paged_and_counted(page: Page) -> None:
 
 def test_the_parts_of_a_topic_are_behind_links(page: Page) -> None:
     page.goto("/lookup/?q=rung:archived")
-    page.locator(".hit h3 a").first.click()
+    page.locator("[data-row] [data-open]").first.click()
     expect(page.locator("#why .topic-sentence").first).to_be_visible()
     page.get_by_role("link", name="Show salience over time").click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -87,17 +87,21 @@ def test_a_run_is_planned_applied_and_undone(page: Page) -> None:
         now=timezone.now(),
     )
     page.goto("/runs/start/")
-    page.get_by_role("button", name="Start dry run").click()
+    page.get_by_role("button", name="Plan the run").click()
     expect(page).to_have_url(RUN)
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
     assert run.planned > 0
-    for link, status in (("Apply this plan", "done"), ("Undo", "undone")):
-        page.get_by_role("link", name=link, exact=True).click()
-        page.get_by_label("Reason").fill("without script")
-        page.locator("section[aria-label=Confirm] button.primary").click()
-        expect(page).to_have_url(RUN)
-        run.refresh_from_db()
-        assert run.status == status
+    page.get_by_label("Reason").fill("without script")
+    page.get_by_role("form", name="Apply this plan").get_by_role("button").click()
+    expect(page).to_have_url(RUN)
+    run.refresh_from_db()
+    assert run.status == "done"
+    page.get_by_role("link", name="Undo", exact=True).click()
+    page.get_by_label("Reason").fill("without script")
+    page.locator("section[aria-label=Confirm] button.primary").click()
+    expect(page).to_have_url(RUN)
+    run.refresh_from_db()
+    assert run.status == "undone"
 
 
 def test_all_that_match_are_restored_after_a_confirmation_and_put_back(page: Page) -> None:

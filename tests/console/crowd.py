@@ -15,6 +15,7 @@ from memory.access.principal import SYSTEM
 from memory.core.ids import uuid7
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
+from memory.forgetting.manual_actions import topics_release
 from memory.jobs import tasks
 from memory.models import (
     AccessLog,
@@ -76,6 +77,8 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     topics_make(operator, n, days=1, fields=fields)
     placed = [{"placement": "new_topic", "title": "topic", "scope": f"/place/{place}"} for place in range(n)]
     operator.post("/v1/ingest/batch", placed).ok()
+    released = map(uuid.UUID, topics_make(operator, n, scope="/released"))
+    topics_release(list(released), principal=SYSTEM, reason="for the test", now=now)
     main = forgotten[0]
     operator.post(
         "/v1/ingest/batch",

@@ -21,6 +21,7 @@ EXPECTED = {
     "topic_peek": 302,
     "duplicate_peek": 302,
     "overview_queries": 302,
+    "palette": 302,
     "extraction_progress": 302,
     "conversation_turn": 302,
     "conversation_written": 302,

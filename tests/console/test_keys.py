@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.access.keys import key_create, secret_generate, secret_hash
 from memory.core.ids import uuid7_at
 from memory.models import ApiKey, AuditEvent
-from tests.console.people import account_make, client_of, codes_of, statements_of
+from tests.console.people import account_make, body_of, client_of, codes_of, statements_of
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,21 @@ def test_a_new_key_opens_the_api_and_its_secret_is_shown_once(administrator: Cli
     assert (event.actor, event.reason) == ("user:administrator", "first")
     assert secret not in str(event.after)
     assert all(secret not in str(session.get_decoded()) for session in Session.objects.all())
+
+
+def test_how_to_use_a_key_is_shown_with_the_key_once_and_with_a_placeholder_later(administrator: Client) -> None:
+    made = body_of(administrator.post("/keys/new/", form_of(administrator)))
+    secret = secret_in(made)
+    assert made.count(f'"X-API-Key: {secret}"') == 2
+    assert f'MemState("http://testserver", api_key="{secret}")' in made
+    assert f'http://testserver/mcp --header "Authorization: Bearer {secret}"' in made
+    assert "/v1/ingest" in made
+    reader = body_of(administrator.post("/keys/new/", form_of(administrator) | {"role": "reader"}))
+    assert "/v1/ingest" not in reader
+    assert "/v1/query" in reader
+    later = body_of(administrator.get("/keys/"))
+    assert '"X-API-Key: $MEMSTATE_KEY"' in later
+    assert 'api_key=os.environ["MEMSTATE_KEY"]' in later
 
 
 def test_an_agent_may_forget_only_if_its_key_was_made_so(administrator: Client) -> None:

@@ -31,7 +31,6 @@ def test_without_a_model_nothing_leaves_and_the_page_says_so(looker: Client) -> 
     page = told(looker)
     assert "Nothing leaves this machine." in page
     assert "No model is configured" in page
-    assert "Nothing is sent now." in page
     assert "MEMSTATE_LLM_MODEL" in page
     assert "/model/reach/" not in page
 

@@ -213,8 +213,7 @@ def test_first_steps_stay_until_the_first_recall_and_the_first_dry_run(
     assert "make demo" in page
     for address in ("http://testserver/v1/ingest", "http://testserver/v1/client.py", "http://testserver/mcp"):
         assert address in page
-    # The prefix of a key of an agent that there is.
-    assert "api_key=&quot;ms_the-" in page or 'api_key="ms_the-' in page
+    assert "X-API-Key: $MEMSTATE_KEY" in page
     assert "/keys/new/" not in page
     page = text_of(administrator, "/")
     assert "/keys/new/" in page

@@ -11,8 +11,10 @@ from django.db.models import Max
 from django.test import Client
 from django.utils import timezone
 
+from memory.access.principal import SYSTEM
 from memory.console.rule_form import rule_form_of
 from memory.core.policy_presets import PRESETS
+from memory.forgetting.runs import run_start
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
 from memory.policy.read import policy_show
@@ -127,6 +129,19 @@ def test_every_value_in_force_is_shown_with_its_source(looker: Client, settings:
         assert line.count(source) == 1
 
 
+def test_a_group_of_values_is_open_only_if_one_of_them_is_set_here(looker: Client):
+    def opened_groups(scope: str) -> list[str]:
+        html = body_of(looker.get(f"/policies/at/?scope={scope}"))
+        return re.findall(r'<details class="knob-group" open>\s*<summary><strong>([^<]+)', html)
+
+    # Most policies set something of the ladder, so that is open in any case.
+    assert opened_groups("/user") == ["Strategy and ladder"]
+    saved("/", preset="relevance", shadow_share=0.1)
+    saved("/user", bm25_b=0.5)
+    assert opened_groups("/user") == ["Strategy and ladder", "Recall"]
+    assert opened_groups("/user&half_life_days=3&mode=off") == ["Strategy and ladder", "Runs", "Recall"]
+
+
 def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looker: Client):
     saved(rules=[PIN])
     saved("/user", preset="graduated", rules=[{**PIN, "name": "mine", "enabled": False}])
@@ -206,6 +221,36 @@ def test_each_preset_has_a_curve_of_its_own_formula(looker: Client):
         assert said in words(f"<main>{card}</main>")
         assert card.count("<path ") == said.count(" after ") + 1
         assert "style=" not in card
+
+
+def test_regret_is_drawn_over_time_with_the_versions_that_governed(looker: Client, operator: Caller, clock: Clock):
+    # Who is signed in is so today.
+    clock.forward(days=-32)
+    saved(strategy="static", prune_after_days=0, topic_count_soft_limit=0)
+    saved("/elsewhere", half_life_days=9)
+    clock.forward(days=30)
+    ids = [operator.remember(f"Topic {place}", scope="/user", salience=0.001) for place in range(4)]
+    run_start("/", event="cron", dry_run=False, principal=SYSTEM, now=clock.now)
+    clock.forward(days=1)
+    operator.topic(ids[0])
+    saved("/user", half_life_days=9, reason="never again")
+    clock.forward(days=1)
+
+    shown = "/policies/versions/?scope=/user"
+    assert 'hx-get="?scope=%2Fuser&amp;regret=1"' in body_of(looker.get(shown))
+    html = body_of(looker.get(f"{shown}&regret=1"))
+    assert "4 topics that runs archived in the last 7 days, 1 was needed afterwards (25.0%)" in words(html)
+    picture = html.partition('class="regret-chart"')[2].partition("</p>")[0]
+    assert picture.count("4 archived, 1 regretted") == picture.count("<rect ") == 1
+    # The scale ends at 50 %: from the day of the run on, the line is at a half of it.
+    points = re.findall(r"[ML]([\d.]+),([\d.]+)", picture)
+    assert [(float(x), float(y)) for x, y in points] == [(87.5, 50.0), (88.5, 50.0), (89.5, 50.0)]
+    marks = re.findall(r"Version (\d+) of (\S+), .*?<line x1=\"([\d.]+)%", picture)
+    assert [mark[:2] for mark in marks] == [("1", "/"), ("1", "/user")]
+    assert float(marks[0][2]) < 70 < 97 < float(marks[1][2]) < 100
+    assert "style=" not in picture
+    assert "archived nothing here" in page(looker, "/policies/versions/?scope=/elsewhere&regret=1")
+    assert "/policies/versions/?scope=%2Fuser#regret" in body_of(looker.get("/overview/regretted/?scope=/user"))
 
 
 # --- Going back ------------------------------------------------------------------------------------------------------
@@ -690,6 +735,7 @@ def test_a_reader_may_try_a_draft_and_not_save_it(looker: Client):
         "/policies/at/",
         "/policies/rules/",
         "/policies/versions/",
+        "/policies/versions/?regret=1",
         "/policies/version/?number=1",
         "/policies/presets/",
     ],

@@ -12,7 +12,7 @@ from django.test import Client
 from memory.erasure.purge import topics_purge
 from memory.forgetting.previews import undo_preview
 from memory.forgetting.runs import run_start
-from memory.models import AuditEvent, ForgetAction, ForgetRun, PolicyVersion, Topic
+from memory.models import AccessLog, AuditEvent, ForgetAction, ForgetRun, PolicyVersion, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.console.people import body_of, codes_of, statements_of
 from tests.forgetting.shop import NOON, policy_put, rungs, topics_make
@@ -88,15 +88,75 @@ def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) 
     assert "Undone: 4 topics were restored." in words(body_of(step(op, run, "undo")))
 
 
-def test_run_now_leads_over_the_plan_to_the_question(op: Client, operator: Caller) -> None:
-    topics_make(operator, 2, salience=0.01, scope="/shop")
+def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 2, salience=0.01, scope="/shop")
     operator.remember("Elsewhere", salience=0.01)
 
-    page = op.post("/runs/start/", {"scope": "/shop", "then": "apply"}, follow=True)
+    page = body_of(op.post("/runs/start/", {"scope": "/shop", "then": "approve"}, follow=True))
 
-    assert page.redirect_chain[-1][0].endswith("/apply/")
-    assert "2 topics changed" in words(body_of(page))
-    assert ForgetRun.objects.get().status == "planned"
+    run = ForgetRun.objects.get()
+    assert (run.status, run.dry_run, run.planned) == ("held", False, 2)
+    assert run.held_because == "operator asked for approval."
+    assert f'action="/runs/{run.pk}/approve/"' in page
+    assert rungs(operator, *topics) == ["active"] * 2
+    assert "operator asked for approval." in text_of(op, "/")
+    step(op, run, "approve")
+    assert rungs(operator, *topics) == ["archived"] * 2
+    assert op.post("/runs/start/", {"then": "at once"}).status_code == 422
+    assert ForgetRun.objects.count() == 1
+
+
+def test_who_applied_a_run_undoes_it_from_the_notice_and_nobody_else_does(
+    op: Client, administrator: Client, operator: Caller
+) -> None:
+    topics = topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    assert f'action="/runs/{run.pk}/apply/"' in body_of(op.get(f"/runs/{run.pk}/"))
+    assert f'action="/undo/{run.pk}/"' in body_of(step(op, run, "apply"))
+
+    reply = administrator.post(f"/undo/{run.pk}/")
+    assert (reply.status_code, codes_of(reply)) == (409, ["run-not-undoable"])
+    assert rungs(operator, *topics) == ["archived"] * 2
+    op.post(f"/undo/{run.pk}/", {"next": f"/runs/{run.pk}/"})
+    assert rungs(operator, *topics) == ["active"] * 2
+    assert AuditEvent.objects.get(action="run_undone").reason == "undone at once"
+
+
+def test_a_run_after_a_query_names_the_query_and_who_asked(op: Client, operator: Caller, agent: Caller) -> None:
+    topics_make(operator, 2, scope="/shop", title="Rain radar")
+    agent.post("/v1/query", {"q": "where is the rain radar?", "scope": "/shop"}).ok()
+    asked = AccessLog.objects.get()
+    AccessLog.objects.update(folded_at=asked.at + dt.timedelta(seconds=30), counted=True)
+    run = ForgetRun.objects.create(
+        id=uuid.UUID(int=5),
+        scope="/shop",
+        event="query_complete",
+        status="done",
+        actor="system",
+        policy_version=1,
+        judged_at=asked.at,
+        created_at=asked.at + dt.timedelta(minutes=1),
+    )
+    for path in ("/runs/", f"/runs/{run.pk}/"):
+        page = body_of(op.get(path))
+        assert f'href="/recalls/{asked.pk}/"' in page
+        assert "where is the rain radar?" in page
+        assert "key%3Aagent" in page
+    ForgetRun.objects.update(scope="/elsewhere")
+    assert "where is the rain radar?" not in body_of(op.get("/runs/"))
+
+
+def test_the_next_times_stand_above_the_list_soonest_first(op: Client, looker: Client, operator: Caller) -> None:
+    for place in range(7):
+        policy_put(operator, f"/place/{place}", cron=f"{7 - place} 4 * * *")
+    policy_put(operator, "/place/6", cron="1 4 * * *", mode="off")
+    shown = re.findall(r"policies/at/\?scope=%2Fplace%2F(\d)\"", body_of(op.get("/runs/")).partition("<main")[2])
+    assert shown[:4] == ["5", "4", "3", "2"]
+    assert 'href="/runs/next/"' in body_of(op.get("/runs/"))
+    assert "Pause /place/5" in text_of(op, "/runs/")
+    assert "Pause /place/5" not in text_of(looker, "/runs/")
+    op.post("/pause/", {"scope": "/place/5", "reason": "for the test"})
+    assert "Resume /place/5" in text_of(op, "/runs/next/")
 
 
 def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, operator: Caller) -> None:
@@ -343,7 +403,7 @@ def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller
     assert Topic.objects.filter(rung=3).count() == 210
     assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 12
     assert statements_of(lambda: op.get(f"/runs/{large.pk}/undo/")) == ten[1] <= 10
-    assert statements_of(lambda: op.get("/runs/")) == few <= 6
+    assert statements_of(lambda: op.get("/runs/")) == few <= 13
 
 
 def test_a_policy_that_runs_over_a_scope_above_have_used_is_not_new(op: Client, operator: Caller, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from memory.console.topic_graph import MOST_PER_SIDE, WIDTH, graph_place
 from memory.insight.salience_history import salience_history
 from memory.models import AccessLog, AuditEvent, Topic, TopicEdit, Vitality
 from tests.cast import Caller, Cast, Clock, principal_like
-from tests.console.people import codes_of, person
+from tests.console.people import account_make, client_of, codes_of, person
 from tests.insight.past import BEGIN, folded, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
@@ -62,16 +62,51 @@ def test_an_archived_topic_says_why_and_what_would_have_kept_it(cast: Cast, cloc
     run = run_now(clock)
     page = read(person("reader"), topic)
     assert "Why it is archived" in page
-    assert "It was archived by the scheduled run" in page
-    assert "One more retrieval" in page
-    assert f"/runs/{run.pk}/" in page
-    assert "number=1" in page
+    answer = page.partition('class="topic-answer"')[2].partition("</p>")[0]
+    assert re.search(rf'Archived <time [^>]+>[^<]+</time> by <a href="/runs/{run.pk}/">the scheduled run</a>', answer)
+    assert re.search(r'fell below <a href="/policies/version/\?scope=%2F&amp;number=1" title="Archive below', answer)
+    assert "One more recall" in page
+    # The change stands among the last changes too.
+    assert f'<strong>Archived</strong> by <a href="/runs/{run.pk}/">' in page.partition('id="changes"')[2]
+
+
+def answer_of(client: Client, topic: str) -> str:
+    """Return the sentence that the page of a topic begins with, as text."""
+    part = read(client, topic).partition('class="topic-answer">')[2].partition("</p>")[0]
+    return unescape(re.sub(r"<[^>]+>", "", part))
+
+
+def test_the_answer_names_who_changed_a_topic_by_hand(op: Client, agent: Caller, operator: Caller, clock: Clock):
+    clock.set(BEGIN)
+    topic = agent.remember("Allergies")
+    assert re.fullmatch(r"Active: its score of [\d.]+ is above 0\.25\.", answer_of(op, topic))
+    op.post(f"/topics/{topic}/archive/", {"reason": "<b>too old</b>"})
+    assert answer_of(op, topic).endswith(" by operator: <b>too old</b>.")
+    assert "<b>too old" not in read(op, topic)
+    op.post(f"/topics/{topic}/restore/", {"reason": ""})
+    op.post(f"/topics/{topic}/pin/", {"reason": ""})
+    assert answer_of(op, topic) == "Active: runs skip it. It is pinned."
+    op.post(f"/topics/{topic}/unpin/", {"reason": ""})
+    op.post(f"/topics/{topic}/release/", {"reason": "moved away"})
+    assert answer_of(op, topic).startswith("Released ")
+    assert answer_of(op, topic).endswith(" by operator: moved away.")
+
+
+def test_the_why_card_of_a_page_has_names_for_people(cast: Cast, clock: Clock):
+    policy_set(topic_count_soft_limit=0, max_archive_share=1.0)
+    clock.set(BEGIN)
+    topic, account = cast.agent.remember("The colour of the door", salience=0.9), account_make("reader")
+    for days in (30, 100, 400):
+        clock.forward(days=days)
+        run_now(clock)
+        card = read(client_of(account), topic).partition('id="why"')[2].partition("</section>")[0]
+        assert "_" not in re.sub(r"<[^>]+>", " ", card)
 
 
 def test_a_topic_that_fades_says_when_it_will_be_forgotten(looker: Client, agent: Caller):
     page = read(looker, agent.remember("The colour of the door"))
     assert "State" in page
-    assert "it is due to be archived on" in page
+    assert "it is due to be" in page
 
 
 def test_the_timeline_marks_what_changed_from_revision_to_revision(looker: Client, agent: Caller):

@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory.console import download as download_room
+from memory.console.pages.transfer import SAMPLES
 from memory.jobs import tasks
 from memory.models import AuditEvent, ImportJob, Topic
 from memory.transfer.uploads import uploads_folder, uploads_tidy
@@ -164,6 +165,15 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "The same file was imported" in told
     assert "There is nothing to import" in told
+
+
+def test_the_samples_on_the_page_are_accepted(op: Client) -> None:
+    shown = html.unescape(op.get("/transfer/").content.decode())
+    for sample in (*SAMPLES.values(), '{"text": "Mara likes tea."}\n{"text": "Ida likes coffee."}\n'):
+        assert sample in shown or "tea" in sample
+        _address, told = checked(op, sample, scope="/sample")
+        assert "Import 2 topics" in told
+        assert "2 of 2 new topics go into /sample" in told
 
 
 def test_a_conversation_of_an_assistant_is_detected_and_its_forecast_shown(op: Client) -> None:

@@ -36,7 +36,7 @@ def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
         used=np.arange(count, dtype=np.float64) * DAY / 7,
         kind_weight=np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds]),
         pinned=off.copy(),
-        spared=off.copy(),
+        excluded=off.copy(),
         exempt=off.copy(),
         partition=np.zeros(count, dtype=np.int64),
     )
@@ -66,7 +66,7 @@ def test_use_and_runs_do_to_arrays_what_the_domain_does_to_one_topic(strategy: s
         part = [event for event in log if now - DAY <= event[1] < now]
         if part:
             columns = [np.array(column) for column in zip(*part, strict=True)]
-            world.use(columns[0], columns[1], columns[2], columns[3])
+            world.events_apply(columns[0], columns[1], columns[2], columns[3])
         for place, at, what, value in part:
             if rungs[place] != ARCHIVED:
                 alone[place] = used(alone[place], at, what, value, knobs)

@@ -104,7 +104,7 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
         cap=CAP,
         now=now,
     )
-    assert replay.worth_at(now) == pytest.approx(state.at(now, HALF_LIFE), rel=1e-6, abs=1e-6)
+    assert replay.step_at(now).state.at(now, HALF_LIFE) == pytest.approx(state.at(now, HALF_LIFE), rel=1e-6, abs=1e-6)
     assert replay.exact_since == 0.0
 
 
@@ -119,8 +119,8 @@ def test_what_nobody_told_is_an_estimate_up_to_what_is_stored():
         now=20 * DAY,
     )
     assert replay.exact_since == 10 * DAY
-    assert replay.worth_at(20 * DAY) == State(5.0, 10 * DAY).at(20 * DAY, HALF_LIFE)
-    assert replay.worth_at(5 * DAY) == State(1.0, 0.0).at(5 * DAY, HALF_LIFE)
+    assert replay.step_at(20 * DAY).state.at(20 * DAY, HALF_LIFE) == State(5.0, 10 * DAY).at(20 * DAY, HALF_LIFE)
+    assert replay.step_at(5 * DAY).state.at(5 * DAY, HALF_LIFE) == State(1.0, 0.0).at(5 * DAY, HALF_LIFE)
 
 
 @pytest.mark.django_db

@@ -1,21 +1,25 @@
 """Agents: who has a key and what was done with it; and the page of one caller, an agent or a person."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from django import forms
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
 from memory.access.keys import key_as_json
-from memory.console.list_page import FilterForm, ListPage, ListRequest
+from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
 from memory.console.overview_chart import spark_bars
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.insight.agents import DAYS, SORTS, Agent, Sort, agent_days, agent_keys, agents_count, agents_list
+from memory.insight.agents import DAYS, Sort, agent_days, agent_keys, agents_count, agents_list
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.recalls import RecallFilter, recalls_list
 
+# The columns that sort the list.
+SORTS = {
+    "name": SortColumn("name", descending=False),
+    "written": SortColumn("written"),
+    "recalls": SortColumn("recalls"),
+    "forgotten": SortColumn("forgotten"),
+}
 # Recalls and changes on the page of a caller.
 LATEST = 20
 
@@ -23,7 +27,7 @@ LATEST = 20
 class AgentsForm(FilterForm[Sort]):
     """The order of the list."""
 
-    sort = forms.ChoiceField(required=False, choices=[(name, name) for name in SORTS], widget=forms.HiddenInput)
+    sort = sort_field(SORTS)
 
     def to_filter(self) -> Sort:
         """Return the order, by name if none is given."""
@@ -36,10 +40,6 @@ class CallerForm(forms.Form):
     name = forms.CharField(max_length=200)
 
 
-def _sorted(asked: ListRequest[Sort], _rows: Sequence[Agent]) -> Mapping[str, Any]:
-    return {"sort": asked.filter, "days": DAYS}
-
-
 # The agents, by name. One query for a page, one to count.
 AGENTS = ListPage(
     name="agents",
@@ -50,7 +50,8 @@ AGENTS = ListPage(
     ),
     count=lambda asked, most: agents_count(principal=asked.principal, now=asked.now, at_most=most),
     noun="agent",
-    more=_sorted,
+    more=lambda _asked, _rows: {"days": DAYS},
+    sorts=SORTS,
 )
 
 

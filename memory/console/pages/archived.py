@@ -1,14 +1,15 @@
 """Archived: archived topics, why they were archived, and whether they were missed; restore begins here."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
 from memory.access.principal import Principal
 from memory.console.fields import KindField, ScopeField
-from memory.console.list_page import ListPage, ListRequest
+from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
+from memory.console.page import ConsoleRequest
 from memory.console.time_ranges import RangeForm
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
@@ -34,7 +35,11 @@ COLUMNS = (
     "shadow_rank",
     "restored_before",
 )
-SORTS = {"archived": "last archived", "score": "highest score", "title": "title"}
+SORTS = {
+    "archived": SortColumn("archived", "-archived"),
+    "score": SortColumn("score", "-score"),
+    "title": SortColumn("title", "-title", descending=False),
+}
 # What a list of one run or one version is filtered by; rows and other pages lead there.
 ASIDE = ("run", "policy", "version")
 
@@ -58,12 +63,12 @@ class ArchivedForm(RangeForm[ArchiveFilter]):
     regret = forms.ChoiceField(
         required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
     )
-    sort = forms.ChoiceField(required=False, label="Sort by", choices=list(SORTS.items()))
+    sort = sort_field(SORTS)
     run = forms.UUIDField(required=False)
     policy = ScopeField(required=False, label="Policy of")
     version = forms.IntegerField(required=False, min_value=1, max_value=1_000_000)
 
-    field_order = ("text", "scope", "kind", "because", "regret", "sort", *ASIDE)
+    field_order = ("text", "scope", "kind", "because", "regret", *ASIDE)
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw: those of one run or version only where they say something."""
@@ -96,9 +101,9 @@ def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most
     return archived_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
 
 
-def _filters(asked: ListRequest[ArchiveFilter], _topics: Sequence[Any]) -> dict[str, Any]:
+def filters_of(request: ConsoleRequest, form: type[FilterForm[Any]]) -> dict[str, Any]:
     """Return the filter as its members in the address, and whether it leaves anything out."""
-    members, fields = asked.request.GET.lists(), ArchivedForm.base_fields
+    members, fields = request.GET.lists(), form.base_fields
     filters = [(name, value) for name, values in members if name in fields for value in values if value]
     return {"filters": filters, "filtered": any(name != "sort" for name, _value in filters)}
 
@@ -112,9 +117,10 @@ ARCHIVED = ListPage(
         asked.filter, principal=asked.principal, cursor=cursor, limit=limit, now=asked.now
     ),
     count=lambda asked, most: archived_count(asked.filter, principal=asked.principal, at_most=most),
-    noun="topic",
+    noun="memory",
     columns=COLUMNS,
-    more=_filters,
+    more=lambda asked, _topics: filters_of(asked.request, ArchivedForm),
+    sorts=SORTS,
 )
 
 urlpatterns = ARCHIVED.urlpatterns

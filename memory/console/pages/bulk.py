@@ -26,6 +26,7 @@ from memory.console.fields import ReasonField
 from memory.console.forget_forms import PURGE, IdsForm, ids_pack
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
+from memory.console.pages.released import released_chosen
 from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -88,7 +89,7 @@ WORDS = {
 _NOT_ASKED = ("csrfmiddlewaretoken", "seen_at")
 Chosen = Callable[..., list[uuid.UUID]]
 # Lists whose filter can select all matching topics.
-LISTS: dict[str, Chosen] = {"archived": archived_chosen}
+LISTS: dict[str, Chosen] = {"archived": archived_chosen, "released": released_chosen}
 
 
 class PickedForm(forms.Form):

@@ -138,7 +138,8 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
         key_id=said["once"],
         may_forget=said["may_forget"],
     )
-    return show(request, "key_created.html", {"key": key_as_json(key, now=timezone.now()), "secret": secret})
+    context = {"key": key_as_json(key, now=timezone.now()), "secret": secret, "writes": key.role != "reader"}
+    return show(request, "key_created.html", context)
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)

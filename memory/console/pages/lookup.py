@@ -12,13 +12,14 @@ from memory.access.impersonation import ImpersonatedKey, keys_to_impersonate
 from memory.access.principal import Principal
 from memory.api.replies import json_text
 from memory.console.fields import ScopeField, form_error
-from memory.console.list_page import ListPage
+from memory.console.list_page import ListPage, SortColumn, sort_links
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import EARLIEST, LATEST
-from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
+from memory.predicates.search_parts import LIVE
+from memory.predicates.search_text import SearchFlaw
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
@@ -75,6 +76,13 @@ SORT_WORDS = {
     "idle": "Longest unused first",
 }
 
+# The columns that sort a list; each has two of ``SORT_WORDS``.
+SORTS = {
+    "created": SortColumn("created", "oldest"),
+    "salience": SortColumn("salience", "faintest"),
+    "used": SortColumn("used", "idle"),
+}
+
 
 class AgentForm(forms.Form):
     """A request for ``POST /v1/query``, and the key whose answer is shown."""
@@ -129,8 +137,9 @@ class AgentForm(forms.Form):
 @page(get=READER)
 def lookup(request: ConsoleRequest) -> HttpResponse:
     """Show the results of a search. At most ten queries beside those of the session. Errors mark their position."""
-    typed, sort, part = (request.GET.get(name, "") for name in ("q", "sort", "part"))
-    context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
+    typed, sort, part = request.GET.get("q", ""), request.GET.get("sort", ""), _part(request)
+    context = {"q": typed, "sort": sort, "sort_words": SORT_WORDS, "cheats": CHEATS, "part": part}
+    context["sorts"] = sort_links(request, SORTS)
     try:
         search = _search(request)
     except SearchFlaw as flaw:
@@ -171,9 +180,14 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
 
 
+def _part(request: ConsoleRequest) -> str:
+    """Return the only state that a URL asks for; without a question that of live memories."""
+    return request.GET.get("part") or ("" if request.GET.get("q", "").strip() else LIVE)
+
+
 def _search(request: ConsoleRequest) -> TopicSearch:
     """Return the search in a URL. Raises ``SearchFlaw`` if it is invalid."""
-    return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
+    return search_read(request.GET.get("q", ""), principal=request.principal, part=_part(request))
 
 
 # The topics that meet every part of a lookup. One query per part of the page to count.
@@ -183,7 +197,7 @@ TOPICS = ListPage(
     read=_search,
     fetch=lambda asked, cursor, limit: search_export(asked.filter, cursor=cursor, limit=limit, now=asked.now),
     count=lambda asked, most: search_count(asked.filter, at_most=most, now=asked.now),
-    noun="topic",
+    noun="memory",
     columns=COLUMNS,
     view=lookup,
 )

@@ -42,8 +42,8 @@ from memory.notifications.send import SendFailed, mail_post
 # "Lately" in the list, and the range of the link to Activity.
 LATELY = dt.timedelta(days=7)
 MAY = {
-    "reader": "sees everything, changes nothing",
-    "operator": "also changes policies, runs, undoes and restores",
+    "reader": "sees everything and changes nothing",
+    "operator": "also changes policies, runs and topics",
     "administrator": "also manages keys, people and notifications",
 }
 
@@ -65,7 +65,10 @@ class MailForm(ReasonForm):
 class RoleForm(ReasonForm):
     """A role and the reason."""
 
-    role = forms.ChoiceField(label="Role", choices=[(role, f"{role.capitalize()}: {MAY[role]}") for role in ROLES])
+    role = forms.ChoiceField(
+        choices=[(role, role.capitalize()) for role in ROLES],
+        help_text=" ".join(f"The {role} {MAY[role]}." for role in ROLES),
+    )
     field_order = ["role", "reason"]
 
 

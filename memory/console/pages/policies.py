@@ -16,19 +16,29 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped, rule_stepped, rules_of_draft
 from memory.console.preset_curve import preset_curve
+from memory.console.regret_chart import regret_picture
 from memory.console.rule_form import RuleForm, signs_of_fields
 from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.policy_values import KNOB_LABELS
 from memory.core.problem_codes import ProblemCode
-from memory.core.scopes import ROOT, scope_normalize
+from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
+from memory.insight.activity import day_begin
 from memory.insight.policy_effect import Effect, rollback_effect
 from memory.insight.policy_effect import policy_effect as policy_effect_of
+from memory.insight.regret import regret_days
 from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
-from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
+from memory.policy.explain import (
+    policy_history,
+    policy_newer,
+    policy_sheet,
+    policy_version_show,
+    rules_as_json,
+    versions_since,
+)
 from memory.policy.read import rule_sentence
 from memory.policy.save import policy_rollback
 from memory.policy.shipped_rule_sets import RULE_SET_LABELS
@@ -36,6 +46,7 @@ from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
+REGRET_DAYS = 90
 EMPTIED = 20
 # The tabs that edit a draft, by the names of their URLs. The URL of their steps has `_effect` after it.
 VALUES, RULES = "policy", "policy_rules"
@@ -81,12 +92,19 @@ def policies(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def policy_versions(request: ConsoleRequest) -> HttpResponse:
-    """Show the versions of the policy of a scope, newest first. Two queries."""
+    """Show the versions of the policy of a scope, newest first. Two queries; regret over time comes afterwards, by two
+    more."""
     scope = scope_of(request)
     before = number_of(request, "cursor")
     history = policy_history(scope, before=before or None, limit=VERSIONS)
     head = tuning_head("policy_versions", scope, policies_current())
-    return show(request, "policy_versions.html", {"head": head, "versions": history.items, "next": history.next})
+    shown: dict[str, Any] = {"head": head, "versions": history.items, "next": history.next}
+    if "regret" in request.GET:
+        now = timezone.now()
+        days = regret_days(days=REGRET_DAYS, principal=request.principal, now=now, scope=scope)
+        marks = versions_since([*scope_ancestors(scope), scope], since=day_begin(days[0].day), limit=VERSIONS)
+        shown["regret"] = regret_picture(days, marks, scope=scope, now=now)
+    return show(request, "policy_versions.html", shown)
 
 
 @page(get=READER)

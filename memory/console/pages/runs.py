@@ -11,9 +11,10 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import ReasonForm
-from memory.console.list_page import ListPage, ListRequest
+from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.run_forms import ActionsForm, RunsForm, StartForm
+from memory.console.run_forms import FOR_APPROVAL, ActionsForm, RunsForm, StartForm
+from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
@@ -33,8 +34,10 @@ from memory.forgetting.run_list import (
 from memory.forgetting.run_text import run_sentence, undo_summary
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
 from memory.health import worker_problem
+from memory.insight.recalls import recalls_behind
 from memory.insight.regret import regret_of_run
 from memory.jobs import tasks
+from memory.jobs.schedule_list import schedules_policies, schedules_soonest
 from memory.models import ForgetRun
 from memory.policy.explain import versions_behind
 
@@ -81,34 +84,36 @@ ACTION_COLUMNS = (
     "at",
 )
 
+# Next times shown above the list of runs.
+NEXT_SHOWN = 5
 # Seconds that a request works itself; then the worker continues and the page shows the progress.
 WORK_SECONDS = 1.0
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def runs_start(request: ConsoleRequest) -> HttpResponse:
-    """Ask where, plan there, and lead to the plan, or to the page that asks whether to apply it. Nothing is forgotten
-    before that."""
+    """Ask where, plan there, and lead to the plan: a dry run, or a run that is held until it is approved. Nothing is
+    forgotten before that."""
     if request.method != "POST":
-        return show(request, "runs_start.html", {"form": StartForm(initial={"scope": request.GET.get("scope", "")})})
+        return show(request, "runs_start.html", {"start": StartForm(initial={"scope": request.GET.get("scope", "")})})
     form = StartForm(request.POST)
     if not form.is_valid():
-        return show(request, "runs_start.html", {"form": form}, status=422)
+        return show(request, "runs_start.html", {"start": form}, status=422)
+    held = form.cleaned_data["then"] == FOR_APPROVAL
     run = run_start(
         form.cleaned_data["scope"] or ROOT,
         event="manual",
-        dry_run=True,
+        dry_run=not held,
         principal=request.principal,
         now=timezone.now(),
+        held_because=f"{request.user.get_username()} asked for approval." if held else "",
     )
-    if request.POST.get("then") == "apply" and run.planned:
-        return go(request, "console:run_apply", run_id=run.pk)
     return go(request, "console:run", run_id=run.pk)
 
 
 @page(get=READER)
 def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show one run and its actions. Eight queries, for a plan at most eight more."""
+    """Show one run and its actions. Eight queries, for a plan at most eight more, for a run after a query three."""
     found = run_get(run_id, principal=request.principal)
     tally = run_action_counts(run_id)
     actions = ACTIONS.context(request, form=ActionsForm(request.GET, tally=tally), run_id=run_id)
@@ -124,6 +129,8 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "most": max(tally.by_action.values(), default=0),
             "preview": plan_preview(found),
             "behind": _behind(found),
+            "decide": ReasonForm(),
+            "recall": recalls_behind([found]).get(run_id),
             **actions,
             **_progress(found),
         },
@@ -165,10 +172,10 @@ class _RunConfirmation:
     lead: str
     due: tuple[ForgetRun.Status, ...]
     preview: Callable[[ForgetRun], Preview]
-    take: Callable[[ConsoleRequest, uuid.UUID, str], str]
+    take: Callable[[ConsoleRequest, uuid.UUID, str], None]
 
 
-def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     run = run_apply(
         run_id,
         principal=request.principal,
@@ -177,10 +184,10 @@ def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         enqueue=tasks.run_enqueue,
         seconds=WORK_SECONDS,
     )
-    return run_sentence(run)
+    _say(request, run, run_sentence(run))
 
 
-def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     run = run_approve(
         run_id,
         principal=request.principal,
@@ -189,12 +196,20 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         enqueue=tasks.run_enqueue,
         seconds=WORK_SECONDS,
     )
-    return f"Approved. {run_sentence(run)}"
+    _say(request, run, f"Approved. {run_sentence(run)}")
 
 
-def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+def _say(request: ConsoleRequest, run: ForgetRun, sentence: str) -> None:
+    """Show what a run did, with Undo as soon as it can be undone."""
+    if run.status == ForgetRun.Status.DONE and run.applied:
+        undo_offer(request, sentence, run)
+    else:
+        messages.success(request, sentence)
+
+
+def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     undone = run_undo(run_id, principal=request.principal, reason=reason, now=timezone.now())
-    return undo_summary(undone.restored, undone.conflict_count)
+    messages.success(request, undo_summary(undone.restored, undone.conflict_count))
 
 
 _APPLY = _RunConfirmation(
@@ -235,7 +250,7 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation)
     status = 200
     if form.is_valid():
         try:
-            messages.success(request, step.take(request, run_id, form.cleaned_data["reason"]))
+            step.take(request, run_id, form.cleaned_data["reason"])
             return go(request, "console:run", run_id=run_id)
         except Conflict as problem:
             refused, status = problem, 409
@@ -278,15 +293,24 @@ def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return every run, newest first. One query."""
+    """Return every run, newest first, each with the query that set it off. One query, and three for such runs."""
     found, following = runs_list(asked.filter, cursor=cursor, limit=limit)
-    return [run_as_json(run) for run in found], following
+    recalls = recalls_behind(found)
+    return [
+        run_as_json(run) | {"recall": recalls.get(run.pk), "taken": run.applied + run.skipped} for run in found
+    ], following
 
 
-def _waiting(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
-    """Return the held runs, unless the list shows them. One query."""
+def _around(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
+    """Return the held runs, unless the list shows them, and on the first page the next times and the form of a new
+    run. Six queries."""
     held, waiting = ([], 0) if asked.filter.status == ForgetRun.Status.HELD else runs_held()
-    return {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
+    around = {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
+    if "cursor" in asked.request.GET:
+        return around
+    coming, more = schedules_soonest(now=asked.now, most=NEXT_SHOWN)
+    start = StartForm(initial={"scope": "" if asked.filter.scope == ROOT else asked.filter.scope})
+    return around | {"coming": coming, "coming_more": more, "start": start}
 
 
 def _file(asked: ListRequest[ActionFilter]) -> str:
@@ -294,7 +318,7 @@ def _file(asked: ListRequest[ActionFilter]) -> str:
     return f"run-{run_get(asked.arguments['run_id'], principal=asked.principal).pk}"
 
 
-# Every run, and before them those that wait for approval. Two queries for a page, one to count.
+# Every run, and before them those that wait for approval and the next times. Ten queries at most, one to count.
 RUNS = ListPage(
     name="runs",
     address="runs/",
@@ -303,7 +327,14 @@ RUNS = ListPage(
     count=lambda asked, most: runs_count(asked.filter, at_most=most),
     noun="run",
     columns=COLUMNS,
-    more=_waiting,
+    more=_around,
+)
+# When each policy runs next, by scope. Five queries.
+NEXT = ListPage(
+    name="runs_next",
+    address="runs/next/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: schedules_policies(now=asked.now, cursor=cursor, limit=limit),
 )
 # The actions of one run. Two queries to count.
 ACTIONS = ListPage(
@@ -324,6 +355,7 @@ ACTIONS = ListPage(
 
 urlpatterns = [
     *RUNS.urlpatterns,
+    *NEXT.urlpatterns,
     path("runs/start/", runs_start, name="runs_start"),
     *ACTIONS.urlpatterns,
     path("runs/<uuid:run_id>/progress/", run_progress, name="run_progress"),

@@ -1,4 +1,4 @@
-"""Schedules: the jobs, the state of the worker, its queue, and failed jobs."""
+"""Jobs: the schedules, the state of the worker, its queue, and failed jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,10 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import ReasonField
-from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem
 from memory.jobs.schedule_actions import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
-from memory.jobs.schedule_list import (
-    ScheduleSummary,
-    failures_list,
-    queue_status,
-    schedule_get,
-    schedules_policies,
-    schedules_upkeep,
-)
+from memory.jobs.schedule_list import ScheduleSummary, failures_list, queue_status, schedule_get, schedules_upkeep
 
 
 class WhyForm(forms.Form):
@@ -50,19 +42,12 @@ class ChangeForm(WhyForm):
 
 @page(get=READER)
 def schedules(request: ConsoleRequest) -> HttpResponse:
-    """Show all schedules, the worker, the queue and the failures of late. Twelve queries."""
+    """Show the jobs, the worker, the queue and the failures of late. Eight queries."""
     now = timezone.now()
-    policies, following = schedules_policies(now=now, cursor=request.GET.get("cursor"), limit=ROWS)
     return show(
         request,
         "schedules.html",
-        {
-            "upkeep": schedules_upkeep(now=now),
-            "policies": policies,
-            "next": following,
-            "queue": queue_status(now=now),
-            "failures": failures_list(now=now),
-        },
+        {"upkeep": schedules_upkeep(now=now), "queue": queue_status(now=now), "failures": failures_list(now=now)},
     )
 
 
@@ -100,6 +85,8 @@ _RESUME = _ScheduleAction("Resume", "Resume", "The schedule continues from now."
 
 def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) -> HttpResponse:
     now = timezone.now()
+    schedule = schedule_get(schedule_id, now=now)
+    back = "console:runs" if schedule.scope else "console:schedules"
     form = WhyForm(request.POST if request.method == "POST" else None)
     refused: MemoryProblem | None = None
     status = 200
@@ -110,10 +97,10 @@ def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) ->
             refused, status = problem, 409
         else:
             messages.success(request, act.done.format(said))
-            return go(request, "console:schedules")
+            return go(request, back)
     elif form.is_bound:
         status = 422
-    context = {"schedule": schedule_get(schedule_id, now=now), "act": act, "form": form, "refused": refused}
+    context = {"schedule": schedule, "back": back, "act": act, "form": form, "refused": refused}
     return show(request, "schedule_confirm.html", context, status=status)
 
 
@@ -158,7 +145,7 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
         else:
             messages.success(request, f"{said} now runs {schedule_get(schedule_id, now=now).often}.")
             return go(request, "console:schedules")
-    context = {"schedule": schedule, "act": act, "form": form, "refused": refused}
+    context = {"schedule": schedule, "back": "console:schedules", "act": act, "form": form, "refused": refused}
     return show(request, "schedule_confirm.html", context, status=status)
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from memory.access.keys import key_as_json, keys_reaching
 from memory.access.principal import Principal
 from memory.console.fields import ActorField, ScopeField
-from memory.console.list_page import FilterForm, ListPage, ListRequest
+from memory.console.list_page import FilterForm, ListPage, ListRequest, SortColumn, sort_field
 from memory.console.overview_chart import rung_bar, spark_bars, spark_line
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages.policies import scope_of
@@ -22,19 +22,18 @@ from memory.insight.activity import activity_days, live_days
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.recalls import RecallFilter, recalls_list
 from memory.insight.regret import regret_days
-from memory.insight.scope_tree import (
-    DAYS,
-    SORTS,
-    ScopeFigures,
-    Sort,
-    scope_children,
-    scope_children_count,
-    scope_writers,
-)
+from memory.insight.scope_tree import DAYS, ScopeFigures, Sort, scope_children, scope_children_count, scope_writers
 from memory.insight.topic_counts import topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
+# The columns that sort the tree.
+SORTS = {
+    "size": SortColumn("size"),
+    "name": SortColumn("name", descending=False),
+    "growth": SortColumn("growth"),
+    "recalls": SortColumn("recalls"),
+}
 # Scopes below, recalls, changes, runs and keys on the page of one.
 LARGEST, LATEST, LAST_RUNS, KEYS = 8, 10, 5, 20
 
@@ -50,7 +49,7 @@ class ScopesForm(FilterForm[Level]):
     """Which level of the tree to show."""
 
     within = ScopeField(required=False, widget=forms.HiddenInput)
-    sort = forms.ChoiceField(required=False, choices=[(name, name) for name in SORTS], widget=forms.HiddenInput)
+    sort = sort_field(SORTS)
 
     def to_filter(self) -> Level:
         """Return the level; invalid fields are ignored."""
@@ -100,7 +99,6 @@ def _above(asked: ListRequest[Level], rows: Sequence[Any]) -> Mapping[str, Any]:
     return {
         "above": above,
         "here": here,
-        "sort": asked.filter.sort,
         "jumps": OpenForm(),
         "everywhere": scope_writers([here], now=asked.now)[here],
         "single": any(row["writers"].count for row in rows),
@@ -116,6 +114,7 @@ SCOPES = ListPage(
     count=lambda asked, most: scope_children_count(asked.filter.parent, principal=asked.principal, at_most=most),
     noun="scope",
     more=_above,
+    sorts=SORTS,
 )
 
 

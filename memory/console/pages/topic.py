@@ -4,7 +4,9 @@ Looking at a topic here leaves no trace in the access log. A lookup by an agent 
 counts as regret if it was archived; somebody who inspects the store says no such thing, and would spoil the measure.
 """
 
+import datetime as dt
 import uuid
+from typing import Any
 
 from django.http import HttpResponse
 from django.urls import path
@@ -16,11 +18,14 @@ from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.pages import topic_actions, topic_forget
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import graph_place
+from memory.console.why_card import answer, lines
 from memory.insight.accesses import accesses_of
 from memory.insight.audit_list import AuditFilter, audit_list
+from memory.insight.replies import WhyReply
 from memory.insight.salience_history import salience_history
 from memory.insight.timeline import field_timeline, topic_timeline
 from memory.insight.why import topic_why
+from memory.policy.effective import policies_current
 from memory.recall.lookup import topic_get
 
 LAST_CHANGES = 5
@@ -31,19 +36,21 @@ REVISIONS = 30
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show one topic. Seventeen queries at most; salience and uses load separately."""
+    """Show one topic. Eighteen queries at most; salience and uses load separately."""
     now = timezone.now()
     detail = topic_timeline(topic_id, principal=request.principal, now=now)
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )
+    why = topic_why(topic_id, principal=request.principal, now=now)
+    by_runs = [entry for entry in why["history"] if entry["by"] == "run" and entry["state"] in ("applied", "undone")]
     return show(
         request,
         "topic.html",
         {
             "topic": detail,
-            "why": topic_why(topic_id, principal=request.principal, now=now),
-            "changes": changes,
+            **_why(why, now),
+            "changes": sorted([*changes, *by_runs], key=lambda each: each["at"], reverse=True)[:LAST_CHANGES],
             "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
             "also_from": detail["also_from"],
             "graph": graph_place(detail["title"], detail["neighbors"]),
@@ -53,13 +60,19 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 @page(get=READER)
 def topic_peek(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show the beginning of a topic beside a list. Seventeen queries at most."""
+    """Show the beginning of a topic beside a list. Eighteen queries at most."""
     if not request.htmx:
         return go(request, "console:topic", topic_id)
     now = timezone.now()
     detail = topic_get(topic_id, principal=request.principal, now=now)
     why = topic_why(topic_id, principal=request.principal, now=now)
-    return show(request, "parts/topic_peek.html", {"topic": detail, "why": why})
+    return show(request, "parts/topic_peek.html", {"topic": detail, **_why(why, now)})
+
+
+def _why(card: WhyReply, now: dt.datetime) -> dict[str, Any]:
+    """Return the card and its lines. One query."""
+    mode = policies_current().knobs(card["scope"]).mode
+    return {"why": card, "answer": answer(card, now=now), "lines": lines(card, now=now, mode=mode)}
 
 
 @page(get=READER)

@@ -43,6 +43,17 @@ FILE_NAME = "memstate-export.jsonl"
 # Bytes of a file that the request checks itself, because the worker may be busy for a minute.
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
+# Files that an import accepts, by what they are; two lines of each.
+SAMPLES = {
+    "Memories, as JSON Lines": """\
+{"memory": "Mara drives an old blue Volvo.", "user_id": "mara", "created_at": "2026-03-01T09:00:00Z"}
+{"memory": "Mara is allergic to penicillin.", "user_id": "mara", "categories": ["health"]}
+""",
+    "Chat transcript, as JSON Lines": """\
+{"role": "user", "content": "I moved to Oslo.", "time": "2026-03-01T09:00:00Z"}
+{"role": "assistant", "content": "How do you like it there?", "time": "2026-03-01T09:00:20Z"}
+""",
+}
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -71,7 +82,7 @@ class ReadingForm(forms.Form):
     scope = ScopeField(
         required=False,
         label="Into scope",
-        help_text="For files from other systems. A MemState export contains the scopes of its topics.",
+        help_text="Memories of a user_id go below it, into /user/<user_id>. A MemState export keeps its own scopes.",
     )
 
 
@@ -79,7 +90,9 @@ class ImportForm(ReadingForm):
     """A file, and the options of its import."""
 
     # The last, so that the others have arrived when it is refused halfway.
-    file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
+    file = forms.FileField(
+        label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt", "data-submits": True})
+    )
 
 
 class ReleaseForm(forms.Form):
@@ -143,8 +156,8 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     source = form.cleaned_data["source"] or source_guess(upload.path)
     if source is None:
         sentence = (
-            "This file is neither a MemState export nor JSON from mem0 or a chat. If it is one of these, "
-            "choose its format."
+            "This file is neither a MemState export nor JSON from mem0 or a chat. See the accepted files. If it is "
+            "one of these, choose its format."
         )
         form.add_error("file", forms.ValidationError(sentence, code=ProblemCode.FILE_NOT_AN_EXPORT))
         return _page(request, form, status=422)
@@ -274,6 +287,7 @@ def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **mor
         "form": form,
         "exporting": ExportForm(),
         "most": settings.MEMSTATE_MAX_IMPORT_BYTES,
+        "samples": SAMPLES,
         **more,
     }
     return show(request, "transfer.html", context, status=status)

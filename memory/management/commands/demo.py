@@ -1,4 +1,4 @@
-"""manage.py demo: half a year of one assistant's memory, so that every page and query has something to show."""
+"""manage.py demo: loads half a year of one assistant's memory, so that no page is empty."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from memory.management.store_command import CommandRefused, StoreCommand, comman
 
 
 class Command(StoreCommand):
-    """Fills the store; the same arguments always give the same topics."""
+    """Fills the store. The same arguments always give the same topics."""
 
     help = "Fill the store with a believable half year of one assistant's memory."
 
@@ -31,7 +31,7 @@ class Command(StoreCommand):
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
             raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
-        # The demo may be the first command that is run.
+        # The demo may be the first command of a new store.
         call_command("migrate", verbosity=0, interactive=False)
         try:
             story = story_build(now=now, seed=options["seed"], topics=options["topics"])

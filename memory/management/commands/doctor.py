@@ -1,4 +1,4 @@
-"""`manage.py doctor`: runs the health checks and prints their sentences."""
+"""manage.py doctor: runs the health checks and prints their results."""
 
 from __future__ import annotations
 

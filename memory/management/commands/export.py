@@ -1,4 +1,4 @@
-"""manage.py export FILE: the topics and policies of a store, or of a scope, as JSON Lines."""
+"""manage.py export FILE: writes the topics and policies of a store, or of a scope, as JSON Lines."""
 
 import fcntl
 import os
@@ -22,20 +22,20 @@ STDOUT = "-"
 
 
 class Command(StoreCommand):
-    """Writes ``FILE.part`` and gives it its name at the end, so that a file with that name is whole."""
+    """Writes ``FILE.part`` and renames it at the end, so that ``FILE`` is always complete."""
 
     help = (
         "Export topics and policies as JSON Lines; - writes to the standard output. An exact copy is made by pg_dump."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file and what is in it."""
+        """Add the file, the scope and the vectors."""
         parser.add_argument("file", help="where to write; - for the standard output")
         parser.add_argument("--scope", default="/", help="export what lies here and below (default /)")
         parser.add_argument("--vectors", action="store_true", help="with the embeddings, which are made anew otherwise")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Export, and say how many lines there are."""
+        """Export, and print the number of lines."""
         try:
             scope = scope_normalize(options["scope"])
             principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
@@ -59,11 +59,11 @@ class Command(StoreCommand):
         self.stdout.write(f"{lines:,} lines are in {path}.")
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
-        # The file is closed to other accounts.
+        # No other account may read the file.
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
             _own_check(file, part)
             _turn_take(file, part)
-            # What an export that was stopped has left is older than this one.
+            # The file may contain the lines of an export that was stopped.
             file.truncate(0)
             lines = self._write(file, principal, vectors=vectors)
             file.flush()
@@ -83,7 +83,7 @@ class Command(StoreCommand):
 
 
 def _turn_take(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandRefused`` if another process is writing the file; the lock holds until the file is closed."""
+    """Lock the file until it is closed. Raise ``CommandRefused`` if another process is writing the file."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
@@ -93,7 +93,7 @@ def _turn_take(file: IO[bytes], part: Path) -> None:
 
 
 def _own_check(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandRefused`` unless the file belongs to this account; close it to other accounts."""
+    """Forbid other accounts to read the file. Raise ``CommandRefused`` unless the file belongs to this account."""
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise CommandRefused(

@@ -1,4 +1,4 @@
-"""manage.py extract FILE: what POST /v1/extract does, from a file, with a progress bar."""
+"""manage.py extract FILE: extracts facts from a file like POST /v1/extract, with a progress bar."""
 
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,19 @@ from memory.management.store_command import CommandRefused, StoreCommand, comman
 
 
 class Command(StoreCommand):
-    """Prints the facts of a text, one on each line; with ``--store`` those that are new are remembered."""
+    """Prints the facts of a text, one per line. With ``--store``, the new facts are stored."""
 
     help = "Extract facts from a text file; --store remembers those that are not known yet."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file, and where its facts go."""
+        """Add the file, and the scope and kind of its facts."""
         parser.add_argument("file", type=Path, help="UTF-8 text")
         parser.add_argument("--scope", default="/", help="where facts are stored, and compared with what is known")
         parser.add_argument("--kind", help="kind of the topics that facts become; fact unless given")
         parser.add_argument("--store", action="store_true", help="remember the facts that are not known yet")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Extract, and say what was found."""
+        """Extract, and print the facts."""
         path: Path = options["file"]
         try:
             content = path.read_text(encoding="utf-8-sig")

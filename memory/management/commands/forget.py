@@ -1,4 +1,4 @@
-"""manage.py forget: forget runs at the terminal, by default as a dry run."""
+"""manage.py forget: runs of forgetting at the terminal, by default as a dry run."""
 
 import datetime as dt
 import sys
@@ -28,12 +28,12 @@ TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")
 
 
 class Command(StoreCommand):
-    """Forget runs at the terminal. Each verb reports what it did and how to undo it."""
+    """Runs of forgetting. Each option reports its result and how to undo it."""
 
     help = "Plan a forget run and show it; with --apply, make it. Apply, approve and undo runs."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the options of a new run, and those that name an earlier one."""
+        """Add the options of a new run, and those that refer to an earlier run."""
         parser.add_argument("scope", nargs="?", default=ROOT, help="the scope to look at, with all below it")
         parser.add_argument("--event", choices=EVENTS, default="manual", help="what to answer; manual is not gated")
         parser.add_argument("--apply", action="store_true", help="do it; without this, it is a dry run")
@@ -50,7 +50,7 @@ class Command(StoreCommand):
         parser.add_argument("--reason", default="", help="why, for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Run the verb."""
+        """Run the option that was given."""
         try:
             if options["runs"]:
                 self._list(scope_normalize(options["scope"]), options["show"])
@@ -99,7 +99,7 @@ class Command(StoreCommand):
 
     def _begin(self, options: dict[str, Any]) -> None:
         arguments: dict[str, Any] = {"principal": TERMINAL, "reason": options["reason"], "now": timezone.now()}
-        # ``seconds=0`` applies nothing yet, so that the progress bar shows all of it.
+        # ``seconds=0`` applies nothing yet, so that the progress bar begins at 0.
         verb, run_id = (
             (run_apply, options["apply_plan"]) if options["apply_plan"] else (run_approve, options["approve"])
         )
@@ -113,7 +113,7 @@ class Command(StoreCommand):
                 bar.update(run.applied + run.skipped - bar.n)
         run = run_get(run.id, principal=TERMINAL)
         while run.status == ForgetRun.Status.APPLYING:
-            # A worker took the last batch and is about to end the run.
+            # A worker has taken the last batch and will end the run soon.
             time.sleep(0.05)
             run = run_get(run.id, principal=TERMINAL)
         return run

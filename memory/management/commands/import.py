@@ -31,7 +31,7 @@ _FAILED = ("Not undone.", "Nothing was imported.")
 
 
 class Command(StoreCommand):
-    """Checks the whole file before anything is written. If it is stopped, the same command continues where it was."""
+    """Checks the whole file before anything is written. If the import is stopped, the same command continues it."""
 
     help = (
         "Import an export of MemState, or the memories or conversations of another system. What is there already stays "
@@ -39,7 +39,7 @@ class Command(StoreCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file and where it is from."""
+        """Add the file, its source and the other options."""
         parser.add_argument("file", type=Path, nargs="?")
         parser.add_argument(
             "--from",

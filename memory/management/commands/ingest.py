@@ -1,5 +1,5 @@
-"""manage.py ingest FILE.jsonl: what POST /v1/ingest/batch does, from a file, with a progress bar, going on where it was
-stopped."""
+"""manage.py ingest FILE.jsonl: ingests a file like POST /v1/ingest/batch, with a progress bar. If it was stopped, it
+continues."""
 
 import codecs
 import hashlib
@@ -28,19 +28,19 @@ LINES_PER_BATCH = 200
 
 
 class Command(StoreCommand):
-    """Ingests in batches. The idempotency key of a batch is a hash of its lines and those before it, so a batch that
-    was written before a kill is replayed and not written twice."""
+    """Ingests in batches. The idempotency key of a batch is a hash of the file up to the end of the batch, so a batch
+    that was written before a kill is not written twice."""
 
     help = "Ingest a file of JSON Lines, one item as for POST /v1/ingest on each line."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file and where its topics go."""
+        """Add the file and the scope of its topics."""
         parser.add_argument("file", type=Path)
         parser.add_argument("--scope", default="/", help="scope of items that name none; nothing is written outside it")
         parser.add_argument("--defer", action="store_true", help="leave the embedding to the worker")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Ingest the file and say what was refused; exit status 1 if anything was."""
+        """Ingest the file and print the refused lines. The exit status is 1 if there are any."""
         path: Path = options["file"]
         try:
             scope = scope_normalize(options["scope"])
@@ -54,7 +54,7 @@ class Command(StoreCommand):
             raise command_refused(problem) from problem
         self.stdout.write(f"{accepted} items are in the store.")
         if refused:
-            # A batch is known by what it holds and what comes before it: a file that has changed is another file.
+            # The key includes the lines before the batch, so that a changed file is another file.
             raise CommandRefused(
                 f"{refused} items were refused, each for the reason given above. Put them, corrected, into a file of "
                 "their own: this one, once it is changed, would be written again from the change on.",
@@ -69,7 +69,7 @@ class Command(StoreCommand):
         with tqdm(total=size, unit="B", unit_scale=True, desc="Ingesting", dynamic_ncols=True) as bar:
             for first, lines in _batches(file):
                 numbers, items = self._parse(first, lines)
-                # The hash of everything up to here: the same lines at another place of the file are another batch.
+                # The hash covers the file up to here, so that the same lines at another place are another batch.
                 digest.update(b"".join(lines))
                 _status, reply = batch_ingest(
                     items,
@@ -90,7 +90,7 @@ class Command(StoreCommand):
         return accepted, refused
 
     def _parse(self, first: int, lines: list[bytes]) -> tuple[list[int], list[object]]:
-        """Return the number of each line that is not blank, and what it holds: an item, or the problem with it."""
+        """Return (number, item or problem) of each line that is not blank."""
         numbers: list[int] = []
         items: list[object] = []
         for number, line in enumerate(lines, start=first):
@@ -107,7 +107,7 @@ class Command(StoreCommand):
 def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     first, lines = 1, []
     for number, line in enumerate(file, start=1):
-        # Some editors put a mark before the first line.
+        # Some editors write a byte order mark before the first line.
         lines.append(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
         if len(lines) == LINES_PER_BATCH:
             yield first, lines

@@ -1,4 +1,4 @@
-"""manage.py key: make, list and revoke API keys at the terminal."""
+"""manage.py key: creates, lists and revokes API keys at the terminal."""
 
 import datetime as dt
 from typing import Any

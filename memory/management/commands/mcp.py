@@ -1,4 +1,4 @@
-"""manage.py mcp: the store for one agent that speaks MCP over stdin and stdout."""
+"""manage.py mcp: serves one agent that speaks MCP over stdin and stdout."""
 
 import os
 import sys
@@ -19,14 +19,14 @@ _HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create ma
 
 
 class Command(BaseCommand):
-    """The key is read from the environment or a file: all accounts of the machine can read command lines."""
+    """Reads the key from the environment or a file, because all accounts of the machine can read command lines."""
 
     help = "Serve one agent over stdin and stdout by the Model Context Protocol."
-    # Agents start this and wait for it.
+    # Agents start this command and wait until it is ready.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add where the key is."""
+        """Add the option for the file with the key."""
         parser.add_argument("--key-file", type=Path, help="a file that holds nothing but a key")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -41,14 +41,14 @@ class Command(BaseCommand):
                 f"The store cannot be read: {problem}", ProblemCode.DATABASE_UNAVAILABLE, returncode=2
             ) from problem
         finally:
-            # This thread only waits from here on, for as long as the agent is there.
+            # From here on, this thread only waits until the agent ends.
             connections.close_all()
-        # The SDK is loaded by those who use it.
+        # Imported here, because the SDK takes long to load.
         from memory.mcp.stdio import stdio_serve
 
-        # The first question need not wait for the model to be loaded.
+        # Loads the model now, so that the first question does not wait for it.
         threading.Thread(target=embedder_get, daemon=True).start()
-        # In a thread of its own, because it cannot be interrupted while it reads; this one hears signals.
+        # The server reads in another thread, where it cannot be interrupted. This thread receives signals.
         failures: list[BaseException] = []
 
         def serve() -> None:

@@ -1,4 +1,4 @@
-"""``manage.py openapi``: write the OpenAPI document and the list of routes into docs/, or check those there."""
+"""manage.py openapi: writes the OpenAPI document and the list of routes to docs/, or checks the existing files."""
 
 import json
 from argparse import ArgumentParser
@@ -14,14 +14,14 @@ from memory.core.problem_codes import ProblemCode
 from memory.management.store_command import CommandRefused
 
 DOCUMENT, PAGE = Path("docs") / "openapi.json", Path("docs") / "api.md"
-# What stands above this line of the page is written by hand.
+# The text above this line of the page is written by hand.
 MARK = "<!-- Below this line: made by manage.py openapi from the routes. -->\n"
 
 
 def files_made(base: Path) -> dict[Path, str]:
-    """Return the text of each file below ``base`` that is made from the routes.
+    """Return the text of each file below ``base`` that is generated from the routes.
 
-    The document is sorted, so that a change of the API is a small difference.
+    The document is sorted, so that a small change of the API gives a small difference.
     """
     schema = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/v1/")))
     page = base / PAGE
@@ -34,7 +34,7 @@ def files_made(base: Path) -> dict[Path, str]:
 
 class Command(BaseCommand):
     help = "Writes the OpenAPI document of the API to docs/openapi.json, and its routes to docs/api.md."
-    # Checks would ask for a database, and this needs none.
+    # System checks need a database, but this command does not.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Write or compare."""
+        """Write the files, or compare them with ``--check``."""
         for file, text in files_made(Path(settings.BASE_DIR)).items():
             name = file.relative_to(settings.BASE_DIR)
             if not options["check"]:

@@ -1,4 +1,4 @@
-"""manage.py policy: read and set policies at the terminal."""
+"""manage.py policy: reads and sets policies at the terminal."""
 
 import argparse
 from typing import Any
@@ -152,7 +152,7 @@ def _reason_add(parser: argparse.ArgumentParser) -> None:
 
 
 def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Return the scope, the first word if it is no assignment, and the values by their canonical names."""
+    """Return (scope, values by canonical name). The scope is the first word unless this word is an assignment."""
     words = list(words)
     scope = scope_normalize(words.pop(0)) if words and _is_scope(words[0]) else "/"
     values: dict[str, str] = {}
@@ -168,7 +168,7 @@ def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def _is_scope(word: str) -> bool:
-    # A scope may hold an equals sign, the name of a value no slash.
+    # A scope may contain an equals sign; the name of a value contains no slash.
     return word.startswith("/") or ("=" not in word and word not in KNOBS)
 
 

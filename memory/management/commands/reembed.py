@@ -1,4 +1,4 @@
-"""manage.py reembed: moves a store from one embedding model to the present one."""
+"""manage.py reembed: replaces vectors of another embedding model by vectors of the present one."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from memory.management.store_command import CommandRefused, StoreCommand
 
 
 class Command(StoreCommand):
-    """Works in small committed steps. If it is stopped, the next start continues where it was."""
+    """Works in small committed steps. If it is stopped, the next start continues."""
 
     help = "Embed every topic anew whose vector is of another model than the present one. Can be stopped and resumed."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Embed until nothing is left; topics are found by their words meanwhile."""
+        """Embed until no topic waits. Meanwhile, these topics are found by their words."""
         embedder = embedder_get()
         try:
             # Check that the new model works before old vectors are discarded.

@@ -1,4 +1,4 @@
-"""manage.py verify_erasure: proves that what was purged is gone."""
+"""manage.py verify_erasure: verifies that no purged text is left."""
 
 import time
 from argparse import ArgumentParser
@@ -12,7 +12,7 @@ from memory.management.store_command import CommandRefused, StoreCommand
 
 
 class Command(StoreCommand):
-    """Exits with 1 if anything is left, or if a receipt is not as it was written."""
+    """Exits with 1 if a trace is left, or if a receipt was changed."""
 
     help = (
         "Verify the chain of receipts, and search every table of the database for what they say was erased: ids, "
@@ -24,7 +24,7 @@ class Command(StoreCommand):
         parser.add_argument("--quiet", action="store_true", help="Print only what is wrong.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Read everything and report what was found."""
+        """Search every table and report the traces."""
         began = time.monotonic()
         with tqdm(total=rows_expected(), unit="row", desc="Reading", disable=options["quiet"] or None) as bar:
 

@@ -1,7 +1,7 @@
 """Exported or stored conversations of ChatGPT, Claude and Claude Code (docs/importers.md).
 
-Only the texts of the person and the model are kept. A damaged message is counted and left out: these files are large,
-have many versions, and their owners cannot repair them.
+Only the texts of the person and the model are kept. A damaged message is counted and left out, because these files
+are large, have many versions, and cannot be repaired by their owners.
 """
 
 from abc import abstractmethod
@@ -40,7 +40,8 @@ class _Export(Chat):
 
     @abstractmethod
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages of a conversation, with the members that ``Chat`` reads, and without places."""
+        """Yield the messages of a conversation with the members that ``Chat`` reads, but without their places in the
+        file."""
 
 
 class ChatGPT(_Export):
@@ -50,7 +51,7 @@ class ChatGPT(_Export):
     title = "ChatGPT export"
 
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages from the root down to ``current_node``, then those of other branches as lost."""
+        """Yield the messages from the root to ``current_node``, then the messages of other branches as lost."""
         nodes = conversation.get("mapping")
         if not isinstance(nodes, dict):
             yield _record(None, problem="This is not a conversation: it has no mapping.")
@@ -156,7 +157,7 @@ def _record(value: Any, *lost: tuple[str, str], problem: str = "") -> Record:
 
 
 def _branch(nodes: dict[str, Any], current: Any) -> dict[str, None]:
-    """Return the keys from the root down to ``current``; without it, down to the last node of the file."""
+    """Return the keys from the root to ``current``, or to the last node of the file if ``current`` is missing."""
     key = current if isinstance(current, str) and current in nodes else next(reversed(nodes), None)
     found: dict[str, None] = {}
     while isinstance(key, str) and key in nodes and key not in found:
@@ -166,7 +167,8 @@ def _branch(nodes: dict[str, Any], current: Any) -> dict[str, None]:
 
 
 def _blocks(content: Any) -> tuple[list[str], bool]:
-    """Return the texts of a message (a text, or blocks of several types), and whether it has other blocks."""
+    """Return (texts, whether there are other blocks) of a message, which is a text or a list of blocks of several
+    types."""
     if isinstance(content, str):
         return ([content] if content.strip() else []), False
     blocks = content if isinstance(content, list) else []
@@ -180,7 +182,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the non-empty lines, each with its number and its end as an offset in the file. A line that is too long is
+    """Yield (number, end as an offset in the file, line) of each line that is not empty. A line that is too long is
     cut, so that it is not valid JSON."""
     with path.open("rb") as file:
         number = offset = 0

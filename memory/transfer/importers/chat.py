@@ -31,7 +31,7 @@ ROLES = ("role", "author", "from", "speaker", "sender")
 TEXTS = ("content", "text", "value", "message", "body", "parts")
 TIMES = ("time", "timestamp", "created_at", "ts", "date", "create_time", "sent_at")
 THREADS = ("conversation_id", "thread_id", "session_id", "chat_id")
-# The title of the conversation, as the readers of exports name it.
+# The member with the title of the conversation, as readers of exports name it.
 SUBJECT = "conversation_title"
 _PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name", SUBJECT}
 _LOST = {
@@ -41,14 +41,14 @@ _LOST = {
 _WITHOUT_TEXT = "a call of a tool or a picture, for instance"
 _NOT_TEXT = "it is not a text"
 _TICK = dt.timedelta(microseconds=1)
-# The most messages at the beginning of a conversation that wait for the first message with a time.
+# At most this many messages at the beginning of a conversation wait for the first message with a time.
 MAX_WAITING = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message as it is in the file, or, without a value, the reason why it is missing. ``group`` identifies a
-    conversation that has no name; ``lost`` are members that are not kept, each with a clause."""
+    """A message as it is in the file, or the reason why it is missing. ``group`` identifies a conversation without a
+    name. ``lost`` are the members that are not imported, each with the reason as a clause."""
 
     value: Any
     place: str
@@ -60,7 +60,7 @@ class Record:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The part of a conversation read so far: its last message that became a topic, and the time of that message."""
+    """The state of a conversation: the last message that became a topic, and the time of this message."""
 
     last: str = ""
     at: dt.datetime | None = None
@@ -68,7 +68,7 @@ class _Conversation:
 
 @dataclass(slots=True)
 class _Message:
-    """A parsed message. ``at`` is its time, ``stated`` the time as written."""
+    """A parsed message. ``at`` is the time of the message, ``stated`` the text of it in the file."""
 
     draft: Draft
     conversation: _Conversation
@@ -81,7 +81,7 @@ class _Message:
 
     @property
     def waits(self) -> bool:
-        """Whether its time depends on later messages."""
+        """Whether the time depends on later messages."""
         return self.at is None and self.conversation.at is None
 
 
@@ -119,7 +119,7 @@ class Chat(Importer):
 
 
 class _Transcript:
-    """Assigns each message of a file to a conversation: the one that it names, or else the list that contains it."""
+    """Assigns each message of a file to the conversation that it names, otherwise to the list that contains it."""
 
     def __init__(self, now: dt.datetime) -> None:
         self.now = now
@@ -127,7 +127,7 @@ class _Transcript:
         self.conversations: dict[tuple[str, str], _Conversation] = {}
 
     def message(self, found: Record) -> Draft | _Message:
-        """Return the message of a record, or a draft with the reason if it has none."""
+        """Return the message of a record, or a draft with the reason if there is no message."""
         self.number += 1
         draft = Draft(found.place, found.offset, self.number, problem=found.problem, lost=list(found.lost))
         value = found.value
@@ -175,7 +175,8 @@ def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
-    """Yield the drafts of ``waiting`` and empty it. The last message may have the time that the others wait for."""
+    """Yield the drafts of ``waiting``, and empty the list. The last message may have the time for which the others
+    wait."""
     newest = waiting[-1] if waiting else None
     for found in waiting:
         if isinstance(found, _Message):
@@ -198,7 +199,7 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     before = conversation.last
     subject = message.record.get(SUBJECT)
     fields += [value_field("conversation", subject)] if isinstance(subject, str) and subject and not before else []
-    # The message before is part of the id: the same word at another place is another message.
+    # The id depends on the previous message, so that the same text at another place is another message.
     topic_id = id_computed("chat", scope, message.thread, before, message.role, message.stated, message.text)
     conversation.last, conversation.at = str(topic_id), at or conversation.at
     if seen.before(topic_id):
@@ -220,7 +221,7 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
 
 
 def _topic_time(message: _Message, first: dt.datetime | None) -> dt.datetime | None:
-    """Return the creation time of the topic: the time of the message, unless that contradicts the order of the file.
+    """Return the creation time of the topic: the time of the message, unless this contradicts the order of the file.
     Times are at least a microsecond apart, so that lists keep the order."""
     before = message.conversation.at
     if before is None:
@@ -265,7 +266,7 @@ def _role_of(record: dict[str, Any]) -> str:
 
 
 def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
-    """Return the text of a message, and whether other parts were left out."""
+    """Return (the text of a message, whether other parts were left out)."""
     found: list[str] = []
     left_out = False
     for name in TEXTS:
@@ -277,12 +278,12 @@ def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _text_gather(value: Any, found: list[str]) -> bool:
-    """Add the texts of a content to ``found``; return whether other parts were left out."""
+    """Add the texts of ``content`` to ``found``. Return whether other parts were left out."""
     if isinstance(value, str):
         found += [value] if value else []
         return False
     if isinstance(value, list):
-        # A sum, because any() would stop at the first.
+        # A sum, because any() would stop at the first part.
         return sum(_text_gather(part, found) for part in value) > 0
     if isinstance(value, dict):
         inner = next((value[name] for name in TEXTS if value.get(name) not in NOTHING), None)

@@ -1,4 +1,4 @@
-"""One entry of a file as an item of ingest, with the parts of the entry that the item cannot hold."""
+"""One entry of a file as an item of ingest, with the parts of the entry that the item does not contain."""
 
 import json
 import uuid
@@ -14,9 +14,9 @@ from memory.ingest.items import IngestItem
 # Empty values.
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 UNKNOWN = "it is not known here"
-# Titles are shown in lists; a field holds the whole text.
+# Titles are cut for lists; a field contains the whole text.
 MAX_TITLE = 200
-# Of a JSON value: its Python type, its field type, and its name in sentences.
+# For the types of JSON values: (Python type, field type, name in sentences).
 _TYPES: tuple[tuple[type, str, str], ...] = (
     (str, "string", "a text"),
     (bool, "bool", "true or false"),
@@ -29,12 +29,13 @@ _TYPES: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(slots=True)
 class Draft:
-    """One parsed entry. Without an item it is not imported: either ``lost`` gives the reason, or ``problem`` does, and
-    then the whole file is refused.
+    """One parsed entry. An entry without an item is not imported: ``lost`` gives the reason, or ``problem``, which
+    refuses the whole file.
 
     ``offset`` rises with every draft and is at most the number of bytes read, so that a stopped import can continue
-    after it. ``number`` counts entries. ``lost`` and ``notes`` are pairs of a member and a clause: what is not kept,
-    and what is kept in another form."""
+    after it. ``number`` counts entries. ``lost`` and ``notes`` are pairs (member, clause): ``lost`` for what is not
+    imported, ``notes`` for what is imported in another form.
+    """
 
     place: str
     offset: int
@@ -45,7 +46,7 @@ class Draft:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def item_set(self, raw: dict[str, Any]) -> None:
-        """Set the item parsed from ``raw``, or the problem with it."""
+        """Parse ``raw`` and set the item, or the problem."""
         item = item_parse(raw)
         if isinstance(item, MemoryProblem):
             self.problem = item.sentence
@@ -54,7 +55,7 @@ class Draft:
 
 
 def title_from(text: str) -> str:
-    """Return ``text`` as a title if it is short, else its first words."""
+    """Return ``text`` as a title: the whole text if it is short, otherwise its first words."""
     line = " ".join(text[: 4 * MAX_TITLE].split())
     if len(line) <= MAX_TITLE:
         return line
@@ -69,8 +70,8 @@ def value_field(name: str, value: Any) -> dict[str, Any]:
 
 
 def id_computed(source: str, *parts: str) -> uuid.UUID:
-    """Return a topic id for an entry without one. A second import computes the same id. The id reveals nothing of the
-    text, because receipts of a purge keep ids."""
+    """Return a topic id for an entry without an id. A second import computes the same id. The id reveals nothing about
+    the text, because receipts of purges contain ids."""
     digest = salted_hmac(f"memory.transfer.{source}", json.dumps(parts), algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
 
@@ -86,8 +87,8 @@ def name_shown(name: str) -> str:
 
 
 class Seen:
-    """The ids of a file's topics, to find duplicates. Only the latest are kept, so that memory stays bounded; the store
-    knows those that were written."""
+    """The ids of a file's topics, to find duplicates. Only the latest ids are kept, so that memory stays bounded. The
+    others are found in the store."""
 
     MOST = 500_000
 

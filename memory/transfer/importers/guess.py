@@ -5,7 +5,7 @@ from pathlib import Path
 
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
-# By the name of the source. The first match in the file decides, because later parts are texts and metadata.
+# Patterns by source. The first match in the file decides, because later parts are texts and metadata.
 _SIGNS = {
     "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
     "claude": re.compile(r'"chat_messages"\s*:'),
@@ -14,6 +14,9 @@ _SIGNS = {
 }
 # Memories of mem0 may have a role as well, but no message has a memory.
 _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
+
+# A memory of mem0 with nothing but its text.
+_TEXT = re.compile(r'"(?:text|data)"\s*:')
 
 
 def source_guess(path: Path) -> str | None:
@@ -27,4 +30,4 @@ def source_guess(path: Path) -> str | None:
     found = {name: match.start() for name, sign in _SIGNS.items() if (match := sign.search(text))}
     if found:
         return min(found, key=found.__getitem__)
-    return "chat" if _CHAT.search(text) else None
+    return "chat" if _CHAT.search(text) else "mem0" if _TEXT.search(text) else None

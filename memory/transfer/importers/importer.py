@@ -1,4 +1,4 @@
-"""What all importers share: parse a file into drafts, count them for the check, and batch them for writing."""
+"""The base of all importers: parses a file into drafts, counts them for the check, and groups them into batches."""
 
 import datetime as dt
 import itertools
@@ -20,7 +20,7 @@ from memory.transfer.sources import Batch
 
 # Small enough that a killed worker loses little, large enough to keep the embedder busy.
 BATCH = 200
-# A file may have any number of members; those beyond this number are counted together.
+# Members are counted separately up to this number; the others are counted together.
 MOST_CLAUSES = 100
 _OTHERS = ("other members", "they are unknown")
 
@@ -32,25 +32,25 @@ class Importer(ABC):
 
     name: str
     title: str
-    # The word for one entry, and for several.
+    # The words for one entry and for several.
     noun: str
     nouns: str
-    # Whether an invalid entry is left out and counted, instead of stopping the import.
+    # Whether an invalid entry is counted and left out. Otherwise it stops the import.
     forgiving = False
 
     @abstractmethod
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each entry, in the order of the file. The items go into ``scope`` (canonical). Times after
+        """Yield a draft for each entry, in the order of the file. The items are for ``scope`` (canonical). Times after
         ``now`` are invalid. The same file gives the same drafts. Raises ``RequestRefused`` for a file that is not
         JSON, ``OSError``."""
 
     def check(
         self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
     ) -> ImportReport:
-        """Read the whole file and count. Two queries for each ``BATCH`` entries.
+        """Read the whole file and count its entries. Two queries for each ``BATCH`` entries.
 
         An invalid entry is a problem, and then nothing is imported; a forgiving importer counts it as a loss. An entry
-        that the store cannot hold is a loss. Raises ``NotVisible`` for a scope outside the principal's,
+        that the store cannot accept is a loss. Raises ``NotVisible`` for a scope outside the principal's,
         ``RequestRefused`` for a file that is not JSON, ``OSError``.
         """
         if not principal.sees(scope):
@@ -109,7 +109,7 @@ def _items_count(report: ImportReport, items: list[IngestItem], forecast: Foreca
 
 
 def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:
-    # An entry counts once for each clause.
+    # An entry is counted once for each clause.
     for pair in dict.fromkeys(found):
         counted[pair if pair in counted or len(counted) < MOST_CLAUSES else _OTHERS] += 1
 

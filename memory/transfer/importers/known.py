@@ -1,4 +1,4 @@
-"""Which topics of a file exist in the store, or were erased."""
+"""Finds the topics of a file that exist in the store or were erased."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
-    """Return those of ``ids`` that are topics, in any scope, and those that a purge has erased. Two queries."""
+    """Return (ids of topics in any scope, ids that a purge has erased) among ``ids``. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_THERE_SQL, [list(ids)])
         there = {row[0] for row in cursor.fetchall()}
@@ -32,7 +32,7 @@ def item_id(item: IngestItem) -> uuid.UUID:
 def items_new(items: Iterable[IngestItem], *, there: Ids, erased: Ids) -> list[IngestItem]:
     """Return the items whose topics neither exist nor were erased, without links to missing topics.
 
-    ``there`` and ``erased`` hold the ids of existing and of erased topics, among the items and the targets of their
+    ``there`` and ``erased`` are the ids of existing and of erased topics, among the items and the targets of their
     links."""
     given: list[IngestItem] = []
     ids = set(there)

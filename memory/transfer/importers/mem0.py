@@ -30,9 +30,9 @@ from memory.transfer.importers.times import time_past
 KIND = "memory"
 FIELD = "memory"
 LISTS = ("results", "memories", "relations")
-# The owners of a memory, from the widest to the narrowest, so that /user/alice contains everything about her.
+# The owners of a memory. The user comes first, so that /user/alice contains everything about her.
 OWNERS = {"user_id": "user", "agent_id": "agent", "app_id": "app", "run_id": "run"}
-# Members that name the speaker; they become fields.
+# Members that name the speaker. They become fields.
 SPEAKERS = ("role", "actor_id", "attributed_to")
 # Below the limit for an item of ingest, with room for the fields that the importer adds.
 MAX_FIELDS = 190
@@ -51,7 +51,7 @@ _PLACED = {
     *OWNERS,
     *SPEAKERS,
 }
-# Members that are not kept, and why.
+# Members that are not imported, and why.
 _LOST = {
     "hash": "it is made anew from the text",
     "score": "it belonged to the search that found the memory",
@@ -79,7 +79,7 @@ class Mem0(Importer):
     nouns = "memories"
 
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each memory and each relation. Holds the ids of the last ones."""
+        """Yield a draft for each memory and each relation."""
         seen = Seen()
         for entry in entries_read(path, members=LISTS):
             draft = Draft(entry.place, entry.offset, entry.number)
@@ -95,7 +95,7 @@ class Mem0(Importer):
 
 
 class _Memory:
-    """Reads one memory into its draft."""
+    """Reads one memory into a draft."""
 
     def __init__(self, draft: Draft, entry: Entry, scope: str, now: dt.datetime, seen: Seen) -> None:
         self.draft, self.scope, self.now, self.seen = draft, scope, now, seen

@@ -1,8 +1,8 @@
 """Reads the entries of a JSON file of any size one by one: a list, JSON Lines, or an object that holds lists.
 
 The entries of a list are its elements. The entries of an object are those of its lists with a known name, such as
-``results``. Any other value is itself an entry. ``ijson`` reports where values begin and end. It gets the file in
-pieces that end at brackets, commas and lines, so that the place of each entry is known.
+``results``. Any other value is itself an entry. ``ijson`` reports where values begin and end. The file is passed to
+``ijson`` in pieces that end at brackets, commas and lines, so that the place of each entry is known.
 """
 
 import re
@@ -20,13 +20,13 @@ from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
-# The limit for one entry. Topics hold far less, but a conversation over years may be this long.
+# The limit for one entry. Topics are far smaller, but a conversation over years may be this long.
 MAX_ENTRY_BYTES = 32 * 1024 * 1024
-# The limit for the file. The limit for an entry is far lower.
+# The limit of nesting in a file. The limit for one entry is far lower.
 MAX_DEPTH = 1000
 _PIECE = re.compile(rb"[^\[\]{},\n]*+[\]},\n]|[^\[\]{},\n]++|[\[{]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# A depth that no value reaches: in an object with known lists, members outside these lists are not entries.
+# A depth that no value reaches, used for objects with known lists: members outside these lists are not entries.
 _NOWHERE = MAX_DEPTH + 1
 # Errors of ijson in words for people.
 _ERRORS = {
@@ -43,8 +43,8 @@ _ERRORS = {
 class Entry:
     """One value of a file, or the problem with it.
 
-    ``start`` and ``offset`` are the bytes before it and up to its end. ``number`` counts from 1; ``line`` is its first
-    line. ``member`` is the name of its list ("" for none) and ``group`` the number of that list."""
+    ``start`` and ``offset`` are the positions of its beginning and end in bytes. ``number`` counts from 1; ``line`` is
+    the first line. ``member`` is the name of the list ("" for none), ``group`` the number of the list."""
 
     value: Any
     start: int
@@ -57,14 +57,14 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Its place in the file, for people."""
+        """The place in the file, as text for people."""
         return f"Entry {self.number} (line {self.line})"
 
 
 def entries_read(path: Path, *, members: Collection[str]) -> Iterator[Entry]:
-    """Yield the entries of a file; ``members`` are the names of lists that hold entries.
+    """Yield the entries of a file. ``members`` are the names of lists of entries.
 
-    Holds one block and one entry at a time. Raises ``RequestRefused`` with the line for a file that is not JSON in
+    Keeps one block and one entry in memory. Raises ``RequestRefused`` with the line for a file that is not JSON in
     UTF-8 or has an entry longer than ``MAX_ENTRY_BYTES``, when reading reaches it; ``OSError``.
     """
     with path.open("rb") as file:
@@ -72,13 +72,13 @@ def entries_read(path: Path, *, members: Collection[str]) -> Iterator[Entry]:
 
 
 class _Reader:
-    """The state of reading. ``_held`` is the entry read so far, with the separator before it."""
+    """The state of reading. ``_held`` is the part of the current entry read so far, with the separator before it."""
 
     def __init__(self, file: IO[bytes], members: Collection[str]) -> None:
         self._file, self._members = file, members
         self._held = bytearray()
         self._offset, self._line = 0, 1
-        # ``_level`` is the depth at which values are entries now.
+        # ``_level`` is the depth of entries.
         self._depth = self._level = 0
         # The last name in the outermost object.
         self._name = ""
@@ -101,11 +101,11 @@ class _Reader:
                 if entry is not None or self._depth <= self._level:
                     self._held.clear()
             events.clear()
-        # A number or word at the very end ends with the file. A file without any value is accepted here.
+        # A number or word at the end of the file is complete only now. A file without any value is accepted here.
         if self._number or self._groups or self._held.strip():
             self._send(parser, None)
             if self._held.strip() and not events:
-                # The parser ignores a text that is cut off outside of lists and objects.
+                # The parser does not report a truncated string outside of lists and objects.
                 raise self._refused(_ERRORS["premature EOF"])
             for event, value in events:
                 if (entry := self._entry_ended(event, value)) is not None:
@@ -120,7 +120,7 @@ class _Reader:
             block = self._file.read(BLOCK)
 
     def _send(self, parser: Any, piece: bytes | None) -> None:
-        """Give the parser a piece of the file, or its end."""
+        """Pass a piece of the file to the parser, or the end of the file."""
         try:
             if piece is None:
                 parser.close()
@@ -131,11 +131,11 @@ class _Reader:
         except UnicodeDecodeError as problem:
             raise self._refused("a text contains half of a surrogate pair, which is not a character") from problem
         except (ValueError, ArithmeticError, SystemError) as problem:
-            # Python refuses the number, and the C code of ijson may report that as an error of its own.
+            # Python refuses the number, and the C code of ijson may report another error for this.
             raise self._refused("a number has too many digits") from problem
 
     def _entry_ended(self, event: str, value: Any) -> Entry | None:
-        """Follow one event of the parser; return the entry that ends with it, if one does."""
+        """Process one event of the parser. Return the entry that ends with this event, if any."""
         if event == "map_key":
             if self._depth == 1:
                 self._name = value
@@ -160,7 +160,7 @@ class _Reader:
         return None
 
     def _entry(self, value: Any) -> Entry:
-        """Return the entry that ends here: the held object or list, else ``value``."""
+        """Return the entry that ends here: the object or list in ``_held``, otherwise ``value``."""
         self._number += 1
         raw, problem = bytes(self._held.lstrip(b" \t\r\n,")), ""
         if raw.startswith((b"{", b"[")):

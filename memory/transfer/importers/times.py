@@ -1,4 +1,4 @@
-"""Times as other systems write them."""
+"""Parses times in the formats of other systems."""
 
 import datetime as dt
 import re
@@ -14,7 +14,7 @@ _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 
 
 class ParsedTime(NamedTuple):
-    """A time, and whether the text names a time zone. Without one, the time is taken as UTC."""
+    """A time, and whether the text contains a time zone. A time without a time zone is read as UTC."""
 
     at: dt.datetime
     zoned: bool
@@ -23,7 +23,7 @@ class ParsedTime(NamedTuple):
 def time_parse(value: Any) -> ParsedTime | None:
     """Parse a JSON value: ISO 8601, a number since 1970, or a date as in mail headers. Return None for anything else.
 
-    Numbers below 100,000,000 are positions in a recording, not times.
+    Smaller numbers than 100,000,000 are refused, because they are positions in a recording.
     """
     if isinstance(value, bool):
         return None
@@ -38,7 +38,7 @@ def time_parse(value: Any) -> ParsedTime | None:
 
 
 def time_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.datetime | None:
-    """Return the time that a member holds, None if it is empty, unreadable or after ``now``. Unreadable and future
+    """Return the time in a member, or None if the member is empty, unreadable or after ``now``. Unreadable and future
     times are listed in ``draft.lost``, missing time zones in ``draft.notes``."""
     if value in NOTHING:
         return None

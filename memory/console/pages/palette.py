@@ -1,0 +1,59 @@
+"""The command palette: what a typed text may stand for, each as a link."""
+
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from memory.console.page import READER, ConsoleRequest, go, page, show
+from memory.console.people import actors_suggested
+from memory.console.places import Link, actions_found, places_found
+from memory.forgetting.run_text import event_words
+from memory.insight.suggestions import runs_suggested, scopes_suggested, topics_suggested
+from memory.models import ForgetRun
+
+# Characters that are read, and entries of each kind.
+MOST_LETTERS = 200
+MOST = 5
+
+
+@page(get=READER)
+def palette(request: ConsoleRequest) -> HttpResponse:
+    """Return what the text ``q`` finds: places, actions, scopes, topics, runs, callers. At most six queries, none
+    without a text."""
+    text = " ".join(request.GET.get("q", "").replace("\0", "").split())[:MOST_LETTERS]
+    if not request.htmx:
+        return go(request, f"{reverse('console:lookup')}?{urlencode({'q': text})}")
+    groups = [("Go to", _plain(places_found(request.role, text))), ("Do", _plain(actions_found(request.role, text)))]
+    if text:
+        scopes = [each for each in scopes_suggested(text, most=MOST) if request.principal.sees(each)]
+        topics = topics_suggested(text, principal=request.principal, most=MOST)
+        runs = runs_suggested(text, principal=request.principal, most=MOST)
+        callers = [name for name in actors_suggested(text, most=MOST) if name != "system"]
+        groups += [
+            ("Scopes", [(each, "", _about("scope", scope=each)) for each in scopes]),
+            ("Memories", [(title, scope, reverse("console:topic", args=[key])) for key, title, scope in topics]),
+            ("Runs", [(_run_words(run), run.scope, reverse("console:run", args=[run.pk])) for run in runs]),
+            ("Agents and people", [(name, "", _about("caller", name=_identity(name))) for name in callers]),
+            ("Search", [(f"Search memories for “{text}”", "", _about("lookup", q=text))]),
+        ]
+    return show(request, "parts/palette.html", {"groups": [(name, found) for name, found in groups if found]})
+
+
+def _plain(links: list[Link]) -> list[tuple[str, str, str]]:
+    return [(link.label, "", link.address) for link in links]
+
+
+def _about(page_name: str, /, **members: str) -> str:
+    return f"{reverse(f'console:{page_name}')}?{urlencode(members)}"
+
+
+def _identity(name: str) -> str:
+    return name if name.startswith("key:") else f"user:{name}"
+
+
+def _run_words(run: ForgetRun) -> str:
+    return f"{event_words(run.event)}, {run.created_at:%-d %b %Y %H:%M}"
+
+
+urlpatterns = [path("palette/", palette, name="palette")]

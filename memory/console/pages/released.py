@@ -1,0 +1,79 @@
+"""Released: topics that no query returns, who released them and why; restore begins here."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from memory.access.principal import Principal
+from memory.console.fields import KindField, ScopeField
+from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
+from memory.console.pages.archived import filters_of
+from memory.insight.released_list import ReleasedFilter, released_count, released_ids, released_list
+
+COLUMNS = (
+    "topic_id",
+    "title",
+    "scope",
+    "kind",
+    "released_at",
+    "rung",
+    "because",
+    "reason",
+    "by",
+    "run_id",
+    "policy",
+    "version",
+    "newer_id",
+    "newer_title",
+)
+SORTS = {"released": SortColumn("released", "-released"), "title": SortColumn("title", "-title", descending=False)}
+
+
+class ReleasedForm(FilterForm[ReleasedFilter]):
+    """The filter of the list."""
+
+    text = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Title or summary",
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
+    )
+    scope = ScopeField(required=False)
+    kind = KindField(required=False, placeholder="finding")
+    sort = sort_field(SORTS)
+
+    def to_filter(self) -> ReleasedFilter:
+        """Return the filter; invalid fields are ignored."""
+        cleaned: dict[str, Any] = self.cleaned_data
+        return ReleasedFilter(
+            scope=cleaned.get("scope") or "/",
+            kind=cleaned.get("kind") or None,
+            text=cleaned.get("text") or None,
+            sort=cleaned.get("sort") or "released",
+        )
+
+
+def released_chosen(members: Mapping[str, Any], *, principal: Principal, at_most: int) -> list[uuid.UUID]:
+    """Return all topics that the filter in an address finds, none for a filter that cannot be read. One query."""
+    form = ReleasedForm(members)
+    return released_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
+
+
+# What is released. One query for a page, one to count.
+RELEASED = ListPage(
+    name="released",
+    address="released/",
+    form=ReleasedForm,
+    fetch=lambda asked, cursor, limit: released_list(
+        asked.filter, principal=asked.principal, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: released_count(asked.filter, principal=asked.principal, at_most=most),
+    noun="memory",
+    columns=COLUMNS,
+    more=lambda asked, _topics: filters_of(asked.request, ReleasedForm),
+    sorts=SORTS,
+)
+
+urlpatterns = RELEASED.urlpatterns

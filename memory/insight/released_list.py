@@ -1,0 +1,118 @@
+"""Released topics, page by page: when each was released, by whom and why. Read-only."""
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_parse, cursor_time
+from memory.insight.archive_list import Journaled, like_plain
+from memory.models.expressions import rung_label_sql
+from memory.predicates.binding import Bound, scope_sql
+
+Sort = Literal["released", "-released", "title", "-title"]
+# The orders of the list: the key, its type and parser in a cursor, and the direction.
+_ORDERS: dict[str, tuple[str, str, Any, str]] = {
+    "released": ("t.released_at", "timestamptz", cursor_time, "DESC"),
+    "-released": ("t.released_at", "timestamptz", cursor_time, "ASC"),
+    "title": ("t.title", "text", str, "ASC"),
+    "-title": ("t.title", "text", str, "DESC"),
+}
+
+# The last action that released the topic and was not undone, only for the rows of the page.
+_PAGE_SQL = """
+SELECT f.key, f.id, t.title, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id, n.title
+FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
+JOIN memory_topic t ON t.id = f.id JOIN memory_scope s ON s.id = t.scope_id
+LEFT JOIN LATERAL (
+    SELECT l.why, l.run_id, (l.changes->>'by')::uuid AS newer FROM memory_forgetaction l
+    WHERE l.topic_id = f.id AND l.changes->>'released' = 'true' AND l.state IN ('applied', 'conflict')
+    ORDER BY l.id DESC LIMIT 1
+) a ON true
+LEFT JOIN memory_forgetrun r ON r.id = a.run_id
+LEFT JOIN memory_topic n ON n.id = a.newer
+ORDER BY f.key {way}, f.id {way}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFilter:
+    """Which released topics are listed; None means all. ``scope`` is canonical and includes what lies below it."""
+
+    scope: str = "/"
+    kind: str | None = None
+    text: str | None = None
+    sort: Sort = "released"
+
+
+@dataclass(slots=True)
+class ReleasedTopic(Journaled):
+    """A row of the list. ``newer_id`` is the topic that replaced it, if one did."""
+
+    topic_id: uuid.UUID
+    title: str
+    scope: str
+    kind: str
+    released_at: dt.datetime
+    rung: str
+    journal: str | None
+    run_id: uuid.UUID | None
+    by: str | None
+    event: str | None
+    newer_id: uuid.UUID | None
+    newer_title: str | None
+
+
+def released_list(
+    filters: ReleasedFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[ReleasedTopic], str | None]:
+    """Return released topics with the reasons, and the cursor of the next page. One query.
+
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    key, kind, read, way = _ORDERS[filters.sort]
+    bound = Bound()
+    found = _found(filters, principal, bound)
+    if cursor is not None:
+        value, last = cursor_parse(cursor, read, uuid.UUID)
+        place = f"({bound.bind(value)}::{kind}, {bound.bind(last)}::uuid)"
+        found += f" AND ({key}, t.id) {'<' if way == 'DESC' else '>'} {place}"
+    sql = _PAGE_SQL.format(rung=rung_label_sql("t.rung"), key=key, found=found, way=way, limit=limit + 1)
+    with connection.cursor() as ask:
+        ask.execute(sql, bound.values)
+        rows = ask.fetchall()
+    following = cursor_make(*rows[limit - 1][:2]) if len(rows) > limit else None
+    return [ReleasedTopic(*row[1:]) for row in rows[:limit]], following
+
+
+def released_count(filters: ReleasedFilter, *, principal: Principal, at_most: int) -> int:
+    """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
+    bound = Bound()
+    found = _found(filters, principal, bound)
+    with connection.cursor() as ask:
+        ask.execute(f"SELECT count(*) FROM (SELECT 1 {found} LIMIT {at_most + 1:d}) x", bound.values)
+        return int(ask.fetchone()[0])
+
+
+def released_ids(filters: ReleasedFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
+    """Return the topics that match, ``at_most`` + 1 if there are more. One query."""
+    bound = Bound()
+    found = _found(filters, principal, bound)
+    with connection.cursor() as ask:
+        ask.execute(f"SELECT t.id {found} ORDER BY t.released_at DESC, t.id DESC LIMIT {at_most + 1:d}", bound.values)
+        return [topic_id for (topic_id,) in ask.fetchall()]
+
+
+def _found(filters: ReleasedFilter, principal: Principal, bound: Bound) -> str:
+    bind = bound.bind
+    scope = scope_sql("t.scope_id", principal.scope_chosen(filters.scope), bind)
+    where = ["t.released_at IS NOT NULL", "t.merged_into_id IS NULL", scope]
+    if filters.kind is not None:
+        where.append(f"t.kind = {bind(filters.kind)}")
+    if filters.text is not None:
+        like = bind(f"%{like_plain(filters.text)}%")
+        where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
+    return f"FROM memory_topic t WHERE {' AND '.join(where)}"

@@ -1,0 +1,61 @@
+"""The command palette by keys alone, and its button."""
+
+import re
+
+from playwright.sync_api import expect
+
+from memory.models import Topic
+from tests.browser.conftest import NARROW, Enter
+from tests.browser.test_pages import findings
+from tests.browser.watch import overflow, settled
+
+
+def test_it_is_opened_typed_in_walked_and_followed_by_keys(enter: Enter) -> None:
+    topic = Topic.objects.filter(rung=0, released_at=None, merged_into=None, title__contains=" ").order_by("pk")[0]
+    page = enter("operator")
+    page.goto("/")
+    settled(page)
+    dialog, field = page.locator("#palette"), page.locator("#palette-input")
+    chosen = dialog.locator("[aria-selected=true]")
+    page.get_by_role("link", name="Recalls").first.focus()
+    page.keyboard.press("Control+k")
+    expect(field).to_be_focused()
+    expect(chosen).to_have_text("Home")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_have_text("Memories")
+    expect(field).to_have_attribute("aria-activedescendant", str(chosen.get_attribute("id")))
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(chosen).to_have_text("Import a file")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("link", name="Recalls").first).to_be_focused()
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("backtest")
+    expect(chosen).to_have_text("Tuning › Backtest")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/salience/backtest/$"))
+
+    # Enter waits for what was typed.
+    settled(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type(str(topic.pk))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/topics/{topic.pk}/$"))
+
+
+def test_its_button_opens_it_and_it_has_no_flaw(enter: Enter) -> None:
+    for options in ({}, {"viewport": NARROW, "color_scheme": "dark"}):
+        page = enter("reader", **options)
+        page.goto("/runs/")
+        settled(page)
+        page.get_by_role("link", name="Jump to").click()
+        page.keyboard.type("mara")
+        expect(page.get_by_role("option", name="/user/mara", exact=True)).to_be_visible()
+        assert findings(page) == []
+        assert overflow(page) == []
+        page.mouse.click(5, 400)
+        expect(page.locator("#palette")).to_be_hidden()
+        page.keyboard.press("?")
+        expect(page.locator("#shortcuts")).to_contain_text("Jump to a place")

@@ -1,0 +1,129 @@
+"""What a person does with runs, each task from Home with its clicks counted."""
+
+import re
+import uuid
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from memory.forgetting.pause import pauses_active
+from memory.models import AccessLog, AuditEvent, ForgetRun, Topic
+from memory.policy.save import policy_save
+from tests.browser.clicks import Clicks
+from tests.browser.conftest import Enter
+from tests.browser.watch import settled
+
+RUN = re.compile(r"/runs/[0-9a-f-]{36}/$")
+
+
+def menu(page: Page, name: str) -> Clicks:
+    """Follow a line of the menu from Home, which is the first click."""
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("navigation", name="Pages").get_by_role("link", name=name))
+    return clicks
+
+
+@pytest.fixture
+def due(enter: Enter) -> None:
+    """A policy under which topics are due."""
+    policy_save(
+        "/",
+        preset=None,
+        values={"forget_salience_threshold": 0.11},
+        author="test",
+        reason="so that something is due",
+        now=timezone.now(),
+    )
+
+
+@pytest.mark.usefixtures("due")
+def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
+    """The reason is asked for once."""
+    page = enter("operator")
+    before = Topic.objects.filter(rung=3).count()
+    clicks = menu(page, "Runs")
+    clicks.click(page.get_by_role("button", name="Plan the run"))
+    expect(page).to_have_url(RUN)
+    run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
+    assert (run.status, run.dry_run) == ("planned", True)
+    page.get_by_label("Reason").fill("as planned")
+    clicks.click(page.get_by_role("button", name=re.compile(rf"^Apply: {run.planned:,} topic")))
+    expect(page.locator("[data-toast]")).to_be_visible()
+    assert Topic.objects.filter(rung=3).count() > before
+    clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
+    assert clicks.count == 4
+    expect(page.locator("#notices")).to_contain_text("restored")
+    run.refresh_from_db()
+    assert run.status == "undone"
+    assert Topic.objects.filter(rung=3).count() == before
+    told = AuditEvent.objects.filter(after__run=str(run.pk)).order_by("id")
+    assert [(each.action, each.reason) for each in told] == [
+        ("run_applied", "as planned"),
+        ("run_undone", "undone at once"),
+    ]
+
+
+@pytest.mark.usefixtures("due")
+def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None:
+    page = enter("operator")
+    clicks = menu(page, "Runs")
+    clicks.click(page.get_by_label("Plan for approval"))
+    clicks.click(page.get_by_role("button", name="Plan the run"))
+    other = enter("olga")
+    other.goto("/")
+    settled(other)
+    clicks = Clicks(other)
+    clicks.click(other.locator(".decide").get_by_role("link", name="Review"))
+    expect(other.locator("main")).to_contain_text("operator asked for approval")
+    other.get_by_label("Reason").fill("as asked")
+    clicks.click(other.get_by_role("button", name=re.compile("^Approve: ")))
+    assert clicks.count == 2
+    expect(other.locator("[data-toast]")).to_be_visible()
+    assert ForgetRun.objects.filter(approved_by="user:olga", status="done").count() == 1
+
+
+def test_forgetting_is_paused_from_home_in_two_clicks(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Pause forgetting"))
+    page.get_by_label("Reason").fill("a wrong half-life")
+    clicks.click(page.get_by_role("button", name="Pause forgetting"))
+    assert clicks.count == 2
+    (pause,) = pauses_active(timezone.now())
+    assert (pause.scope, pause.reason, pause.actor) == ("/", "a wrong half-life", "user:operator")
+    expect(page.locator("main")).to_contain_text("Forgetting is paused in /")
+    expect(page.locator("#next")).to_contain_text("paused")
+
+
+def test_the_list_is_live_and_names_the_query_that_set_off_a_run(enter: Enter) -> None:
+    page = enter("operator")
+    menu(page, "Runs")
+    asked = AccessLog.objects.filter(kind="query").exclude(query="").order_by("-at").first()
+    assert asked
+    scope = Topic.objects.select_related("scope").get(pk=asked.topic_ids[0]).scope.path
+    asked.folded_at = asked.at
+    asked.save(update_fields=["folded_at"])
+    ForgetRun.objects.create(
+        id=uuid.UUID(int=5),
+        scope=scope,
+        event="query_complete",
+        status="applying",
+        actor="system",
+        policy_version=1,
+        judged_at=asked.at,
+        created_at=asked.at,
+        planned=10,
+        applied=4,
+    )
+    row = page.locator("#run-rows tr", has_text="Run after a query")
+    expect(row).to_contain_text("4 of 10 topics done")
+    expect(row.locator("progress")).to_have_js_property("value", 4)
+    ForgetRun.objects.filter(pk=uuid.UUID(int=5)).update(status="done", applied=10, counts={"archived": 10})
+    expect(row).to_contain_text("Archived 10")
+    row.get_by_title("The query that set off this run").click()
+    expect(page).to_have_url(re.compile(rf"/recalls/{asked.pk}/$"))
