@@ -14,7 +14,7 @@ from memstate_site.processes import dies_with_parent, process_group_kill
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-# A process that ran this long has shown that it can; its next failure counts as the first one again.
+# After a process has run this long, its next failure counts as the first one again.
 PROVEN_SECONDS = 60.0
 
 
@@ -43,15 +43,15 @@ class Patience:
 class Child:
     """A process group led by the process that this object started."""
 
-    # As in "the web server has ended".
+    # The name in sentences such as "the web server has ended".
     title: str
-    # What its lines are marked with.
+    # The prefix of its output lines.
     mark: str
     command: list[str]
     environment: dict[str, str]
     show: Callable[[str], None]
     pass_fds: tuple[int, ...] = ()
-    # Some output, such as the secrets of a first start, goes to the terminal as it is.
+    # Some output, such as the secrets of a first start, is shown without a prefix.
     plain: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
@@ -71,14 +71,14 @@ class Child:
         self._unread = b""
         self.process = subprocess.Popen(
             self.command,
-            # Python and gunicorn look for the project in the working folder first.
+            # Python and gunicorn search for the project in the working folder first.
             cwd=CHECKOUT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=self.pass_fds,
-            # Ctrl-C at the terminal is for the supervisor, which stops its children in order.
+            # Ctrl-C at the terminal must reach only the supervisor, which stops its children in order.
             start_new_session=True,
             preexec_fn=dies_with_parent(signal.SIGKILL),  # noqa: PLW1509 - one thread, and it only makes a system call
         )
@@ -87,7 +87,7 @@ class Child:
 
     @property
     def output(self) -> int | None:
-        """The file descriptor of its output."""
+        """The file descriptor of the output of the process."""
         if self.process is None or self.process.stdout is None or self.process.stdout.closed:
             return None
         return self.process.stdout.fileno()
@@ -108,7 +108,8 @@ class Child:
                 self.show(text if self.plain else f"{self.mark:<8} | {text}")
 
     def ended(self) -> int | None:
-        """Return its exit status, once, and end the remaining group; None while it runs or if it never ran."""
+        """Return the exit status once, and end the rest of the group. None while the process runs or if it never
+        ran."""
         if self.process is None or self.process.poll() is None:
             return None
         status = self.process.returncode

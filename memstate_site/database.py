@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from memstate_site.env import SettingError
 
-# Parts of the address for which Django has its own settings.
+# Parts of the address for which Django has separate settings.
 DJANGO_NAMES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 
 
@@ -25,16 +25,16 @@ def database_settings(
 ) -> dict[str, Any]:
     """Return one entry of DATABASES for a `postgresql://` address.
 
-    The address may have everything that libpq supports: sockets, several hosts, TLS. With `pool`, the threads of the
-    process share connections; otherwise each thread keeps one for a minute. A pool does not survive a fork, and the job
-    cluster forks, so only web processes have one.
+    The address may have all parts that libpq supports: sockets, several hosts, TLS. With `pool`, the threads of the
+    process share connections; otherwise each thread keeps one for a minute. Only web processes have a pool, because the
+    job cluster forks, and a pool cannot be used after a fork.
     """
     if not address.startswith(("postgresql://", "postgres://")):
         raise SettingError(f"{variable} must be an address that starts with postgresql://.")
     try:
         parts: dict[str, Any] = dict(conninfo_to_dict(address))
     except psycopg.ProgrammingError as problem:
-        # The message of the driver contains the address with the password; only its first part is safe to show.
+        # Only the first part of the driver's message is shown, because the rest contains the address with the password.
         raise SettingError(f"{variable} is not an address that PostgreSQL understands ({_cause(problem)}).") from None
     if not all(port.isdigit() for port in str(parts.get("port", "5432")).split(",")):
         raise SettingError(f"{variable} names a port that is not a number.")
@@ -44,7 +44,7 @@ def database_settings(
         )
 
     settings: dict[str, Any] = {django: str(parts.pop(libpq, "")) for libpq, django in DJANGO_NAMES.items()}
-    # Limits stand first, so that options in the address can still change them.
+    # The limits come first, so that options in the address can change them.
     limits = {
         "statement_timeout": statement_timeout_ms,
         "lock_timeout": lock_timeout_ms,
@@ -61,7 +61,7 @@ def database_settings(
         **settings,
         "OPTIONS": parts,
         "CONN_MAX_AGE": 0 if pool is not None else 60,
-        # A connection that died with a restarted server is noticed and replaced instead of failing a request.
+        # Connections that a restart of the server has closed are replaced, so that no request fails.
         "CONN_HEALTH_CHECKS": True,
     }
 

@@ -43,7 +43,7 @@ class SettingError(Exception):
 
 
 def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> str:
-    """The variable as text without surrounding blanks; an empty variable counts as not set."""
+    """Return the variable as text without surrounding blanks. An empty variable counts as not set."""
     _known.add(name)
     value = os.environ.get(name, "").strip() or default
     if choices and value not in choices:
@@ -52,7 +52,7 @@ def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> st
 
 
 def envbool(name: str, default: bool) -> bool:
-    """The variable as yes or no, in any of the usual spellings."""
+    """Return the variable as true or false, from the usual spellings."""
     value = envstr(name).lower()
     if not value:
         return default
@@ -64,17 +64,17 @@ def envbool(name: str, default: bool) -> bool:
 
 
 def envint(name: str, default: int, *, minimum: int | None = None, maximum: int | None = None) -> int:
-    """The variable as a whole number within its bounds."""
+    """Return the variable as a whole number within its bounds."""
     return _number(name, default, int, "a whole number", minimum, maximum)
 
 
 def envfloat(name: str, default: float, *, minimum: float | None = None, maximum: float | None = None) -> float:
-    """The variable as a number within its bounds."""
+    """Return the variable as a number within its bounds."""
     return _number(name, default, float, "a number", minimum, maximum)
 
 
 def envlist(name: str, default: Collection[str] = ()) -> list[str]:
-    """The variable as a list, separated by commas; blanks around the parts and empty parts do not count."""
+    """Return the variable as a list, separated by commas. Blanks around the parts and empty parts are removed."""
     value = envstr(name)
     if not value:
         return list(default)
@@ -82,15 +82,15 @@ def envlist(name: str, default: Collection[str] = ()) -> list[str]:
 
 
 def envpath(name: str, default: Path) -> Path:
-    """The variable as an absolute path; `~` is the home folder, a relative path counts from the working folder."""
+    """Return the variable as an absolute path. `~` is the home folder; a relative path starts in the working folder."""
     value = envstr(name)
     return Path(os.path.abspath(Path(value).expanduser() if value else default))
 
 
 def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
-    """A secret from the variable itself, or from the file that `<name>_FILE` names, or None when neither is set.
+    """Return the secret from the variable, or from the file in `<name>_FILE`, or None if neither is set.
 
-    The file form is what container platforms offer, and keeps the secret out of the environment of every process.
+    Container platforms provide such files. They keep the secret out of the environment of every process.
     """
     path = envstr(f"{name}_FILE")
     if path and envstr(name):
@@ -107,13 +107,13 @@ def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
     if not value:
         return None
     if len(value) < minimum_length:
-        # The value is left out, because the sentence is logged.
+        # The sentence does not contain the value, because it is logged.
         raise SettingError(f"{name} has {len(value)} characters, but it needs at least {minimum_length}.")
     return value
 
 
 def variables_unknown() -> list[str]:
-    """A sentence for each variable with our prefix that no process reads. Call it after all settings were read."""
+    """Return a sentence for each `MEMSTATE_` variable that no process reads. Call it after all settings were read."""
     return [
         f"{name} is not a setting; {nearest_hint(name, _known, noun='settings')}."
         for name in sorted(os.environ)

@@ -15,15 +15,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def data_folder() -> Path:
-    """The folder with all data of this installation: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
+    """Return the folder with all data of this installation: `MEMSTATE_DATA_DIR`, or `.memstate` in the checkout."""
     return envpath("MEMSTATE_DATA_DIR", CHECKOUT / ".memstate")
 
 
 def data_folder_ensure() -> Path:
-    """The data folder, created if it is missing. The mode of an existing folder is never changed.
+    """Return the data folder, created if it is missing. The mode of an existing folder is never changed.
 
-    A new folder is closed to other accounts. If root creates it, others can enter but not list it: the database below
-    it runs under another account, and every file in the folder is closed to others.
+    Other accounts cannot enter a new folder. If root creates it, others can enter but not list it, because the database
+    in it runs under another account. Other accounts can read no file in the folder.
     """
     folder = data_folder()
     try:
@@ -40,9 +40,9 @@ def data_folder_ensure() -> Path:
 
 
 def secret_ensure(path: Path) -> str:
-    """The secret in its own file, generated on first use.
+    """Return the secret from its own file, generated on first use.
 
-    Several processes may generate it at once: the file is created complete, by one link, and the first one wins.
+    If several processes generate it at once, the first one wins: the complete file is created by one hard link.
     """
     existing = private_file_read(path)
     if existing is not None:
@@ -69,7 +69,7 @@ def private_file_read(path: Path) -> str | None:
 
 
 def private_file_create(path: Path, text: str) -> bool:
-    """Write a new file that only its owner can read; False if the file exists already."""
+    """Write a new file that only its owner can read. Return False if the file exists already."""
     temporary = _private_temporary(path, text)
     try:
         os.link(temporary, path)

@@ -1,6 +1,6 @@
 """How gunicorn serves MemState, under `manage.py up` and standalone.
 
-By itself: `gunicorn -c python:memstate_site.gunicorn_conf memstate_site.wsgi` with DATABASE_URL set.
+Standalone: `gunicorn -c python:memstate_site.gunicorn_conf memstate_site.wsgi` with DATABASE_URL set.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from memstate_site.env import envint, envstr
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.processes import dies_with_parent
 
-# The supervisor opens the address and passes the socket on. So requests wait during a restart instead of being refused,
-# and no other process can take the address.
+# The supervisor opens the address and passes the socket to gunicorn. So requests wait during a restart instead of being
+# refused, and no other process can take the address.
 _listening = envint("MEMSTATE_LISTEN_FD", -1)
 _host = envstr("MEMSTATE_API_HOST", "127.0.0.1")
 bind = (
@@ -29,11 +29,11 @@ workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
 threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
 # The address of a draft of a policy contains the whole draft with its rules, so that it can be shared.
 limit_request_line = 8190
-# Agents send many small requests; a connection is worth keeping for a while.
+# Connections are kept open for a while, because agents send many small requests.
 keepalive = 75
 timeout = 60
 graceful_timeout = 5
-# The heartbeat file is written often, so it lies in memory where possible.
+# The heartbeat file is written often, so it is in memory where possible.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes a private file in it
 # Its place is the same for every installation of a user, so two would disturb each other; nothing here uses it.
 control_socket_disable = True

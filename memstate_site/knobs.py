@@ -10,7 +10,7 @@ from memstate_site.env import SettingError, envbool, envfloat, envint, envstr
 
 
 def envknobs() -> dict[str, KnobValue]:
-    """The knobs that have a variable of their own in the environment, checked against their bounds."""
+    """Return the policy values that are set in the environment, checked against their bounds."""
     turned: dict[str, KnobValue] = {}
     for field in dataclasses.fields(Knobs):
         variable = f"MEMSTATE_{field.name.upper()}"

@@ -1,4 +1,4 @@
-"""Processes left running by a killed supervisor. The next supervisor finds them in the notes and ends them."""
+"""Ends processes that a killed supervisor has left running. The supervisor writes their groups to a file of notes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTES_FILE = "processes.json"
 RUN_VARIABLE = "MEMSTATE_RUN"
 
 
-def note(folder: Path, run: str, groups: list[int]) -> None:
+def notes_write(folder: Path, run: str, groups: list[int]) -> None:
     """Write the process groups of this run to the notes."""
     private_file_replace(folder / NOTES_FILE, json.dumps({"run": run, "groups": groups}))
 
@@ -31,7 +31,7 @@ def notes_remove(folder: Path) -> None:
 def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
     """End the processes that the last run left behind. Return whether there were notes of such a run.
 
-    The caller holds the folder's lock, so the supervisor that wrote the notes is gone.
+    The caller must have the lock of the folder, which proves that the supervisor of the notes has ended.
     """
     text = private_file_read(folder / NOTES_FILE)
     if text is None:
@@ -41,7 +41,7 @@ def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
         run, groups = str(notes["run"]), {int(group) for group in notes["groups"]}
     except (ValueError, KeyError, TypeError):
         return True
-    # On Linux they end shortly after the supervisor; elsewhere they are still running.
+    # On Linux, they end shortly after the supervisor. On other systems, they are still running.
     if not wait_until(lambda: not _members(run, groups), 1):
         say("Processes of the last run are still running; stopping them first.")
         for number, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):

@@ -1,4 +1,4 @@
-"""The address the web server listens on, opened by the supervisor before anything else is started."""
+"""The address of the web server, which the supervisor opens before it starts any process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import psutil
 from memstate_site.env import SettingError
 
 BACKLOG = 1024
-# A server that listens on all addresses is reached on the same machine by its loopback address.
+# The loopback address for a server that listens on all addresses, for requests from the same machine.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.socket:
     """Return a socket that listens on the address. Raises ``SettingError`` with the reason if that is not possible.
 
-    `patience` is for a start right after a killed run, whose last process may hold the address a little longer.
+    Tries for `patience` seconds, because right after a kill, a process of the last run may still use the address.
     """
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(
@@ -52,7 +52,8 @@ def shown_address(host: str, port: int) -> str:
 
 
 def status_of(host: str, port: int, path: str, *, asks_as: str) -> int | None:
-    """Return the status of a page, requested with the host name `asks_as`; None without an answer within a second."""
+    """Return the status of a page, requested with the host name `asks_as`. None if there is no answer within a
+    second."""
     connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), port, timeout=1)
     try:
         connection.request("GET", path, headers={"Host": asks_as, "Connection": "close"})
@@ -83,6 +84,6 @@ def _user_of(port: int) -> str:
             if listens and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     except (psutil.Error, OSError, AttributeError):
-        # Ordinary accounts may not see which process has it.
+        # An ordinary account may not be allowed to see which process uses the address.
         pass
     return "another program"

@@ -24,7 +24,7 @@ _SHARED: list[Any] = [
 
 
 def logging_settings(*, style: str, level: str) -> dict[str, Any]:
-    """The `dictConfig` for every process, and structlog set up to speak through it."""
+    """Return the `dictConfig` for every process, and configure structlog to log through it."""
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -45,9 +45,9 @@ def logging_settings(*, style: str, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Django's own set-up gives these loggers handlers; emptied, their lines go through the root once.
+            # Django gives these loggers handlers of their own. Without these, each line is logged once, by the root.
             "django": {"handlers": [], "level": level, "propagate": True},
-            # A refused request is not worth a log line: the client gets the reason.
+            # Refused requests are not logged, because the client gets the reason.
             "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": level, "propagate": True},

@@ -1,7 +1,7 @@
 """Preparation before the store is served: migrations, and on a first start the administrator and the keys.
 
-Run as `python -m memstate_site.prepare` by `manage.py up`, and by hand before processes that are started one by one.
-It may run on several hosts at once: one does the work, the others wait and find it done.
+`manage.py up` runs `python -m memstate_site.prepare`. Run it yourself before processes that you start one by one. It
+may run on several hosts at once: one does the work, and the others wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from memstate_site.listening import shown_address
 
 CREDENTIALS_FILE = "credentials.json"
 ADMINISTRATOR = "admin"
-# An arbitrary number that no other advisory lock of the database uses.
+# An arbitrary number, different from that of any other advisory lock.
 PREPARE_LOCK = 0x4D656D5374
 DATABASE_WAIT_SECONDS = 30.0
 # A shorter key is accepted with a warning.
@@ -43,11 +43,11 @@ def prepare() -> None:
     from memstate_site.staticfiles import release_make
 
     release_make()
-    with _one_at_a_time():
+    with _start_lock():
         embedder_must_fit()
         words_must_be_known()
         executor = MigrationExecutor(connection)
-        # This check is fast, and the command takes a second; most starts have nothing to migrate.
+        # Checked first, because the command takes a second and most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing or stores_behind():
             print(f"Migrating the database ({len(missing)} migrations).", flush=True)
@@ -57,7 +57,8 @@ def prepare() -> None:
 
 
 def embedder_must_fit() -> None:
-    """Refuse to start with an embedder whose vectors the store cannot hold: every request would fail on it later."""
+    """Refuse to start with an embedder whose vectors have another length than the column, because requests would
+    fail."""
     from django.core.exceptions import ImproperlyConfigured
 
     from memory.embedding import EmbeddingFailed, WrongDimension, embedder_get
@@ -70,7 +71,7 @@ def embedder_must_fit() -> None:
     except (ImproperlyConfigured, WrongDimension) as problem:
         raise SettingError(str(problem)) from problem
     except EmbeddingFailed as problem:
-        # The endpoint may recover. Until then, topics are found by their words, and ingest with ?defer=1 is accepted.
+        # The endpoint may recover. Until then, topics are found by words, and ingest with ?defer=1 works.
         print(f"{problem.sentence} MemState starts without it.", flush=True)
     held = vector_column_dimension()
     if held is not None and held != embedder.dimension:
@@ -98,7 +99,7 @@ def words_must_be_known() -> None:
 
 
 def credentials_ensure(path: Path) -> None:
-    """Create the administrator and the first two keys, or use the given ones; show generated secrets once.
+    """Create the administrator and the first two keys, with given or generated secrets. Show generated secrets once.
 
     Generated secrets are saved before they become valid, so an interrupted start loses nothing.
     """
@@ -159,7 +160,7 @@ def _show_once(path: Path, made: dict[str, str]) -> None:
     lines = [("Console", console), ("Administrator", ADMINISTRATOR)]
     lines += [(label, made[name]) for name, label in labels.items() if name in made]
     if not envbool("MEMSTATE_SHOW_SECRETS", sys.stdout.isatty()):
-        # What is not a terminal is likely a log, where others read it and where it stays.
+        # Secrets are shown only on a terminal, because a log stays and may be read by others.
         print(f"\nMemState is set up at {console} The administrator's password and the first keys are in")
         print(f"{path}\n", flush=True)
         return
@@ -183,7 +184,7 @@ def _administrator_make(password: str) -> None:
 
 
 def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> None:
-    """Set the given password if it is new; a restart does not overwrite one set in the console since."""
+    """Set the given password if it is new. A restart does not overwrite a password that was changed in the console."""
     from django.contrib.auth.models import User
 
     if kept.get("given_password_mark") == _mark(password):
@@ -196,11 +197,11 @@ def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> No
 
 
 def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
-    """Store a hash of the password that was set, to recognise it at the next start."""
+    """Store a hash of the given password, to recognise the password at the next start."""
     if given is None:
         return
     kept["given_password_mark"] = _mark(given)
-    # A generated password that is no longer valid would mislead.
+    # The generated password is no longer valid, so it is removed.
     kept.pop("admin_password", None)
     private_file_replace(path, json.dumps(kept, indent=2))
 
@@ -220,7 +221,7 @@ def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
 
     invalid = []
     present = _administrator_hash() or ""
-    # Comparing the password itself takes most of a second, so the mark of its hash is compared first.
+    # A cheap mark of the hash is compared first, because comparing the password takes most of a second.
     marked = kept.get("admin_password_mark") == _mark(present)
     if "admin_password" in kept and not marked and not check_password(kept["admin_password"], present):
         invalid += ["admin_password", "admin_password_mark"]
@@ -243,7 +244,7 @@ def _mark(password: str) -> str:
 
 
 @contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
+def _start_lock() -> Iterator[None]:
     """Hold the start-up lock of the database, on a separate connection without time limits."""
     with _connect() as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
@@ -275,9 +276,9 @@ def _last_line(problem: Exception) -> str:
 
 
 def main() -> int:
-    """Prepare; return an exit status, with a sentence for expected errors."""
+    """Prepare, and return an exit status. Print a sentence for expected errors."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
-    # A migration takes the time it takes; waiting for locks stays bounded, so that it never blocks a running store.
+    # Migrations have no time limit, but their waits for locks have, so that they do not block a running store.
     os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "0")
     try:
         django.setup()

@@ -12,15 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
-# Loaded once at import: the function below runs between fork and exec, where loading anything could hang.
+# Loaded at import, because the function below runs between fork and exec, where loading a library could hang.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
 
 
 def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Callable[[], None] | None:
-    """Return the function that a child calls before it starts its program, to get the signal when its parent ends.
+    """Return a function for a child to call before it starts its program. The child then gets the signal when its
+    parent ends, even by a kill.
 
-    It is created in the parent, or in the child with the parent's number. So even a killed parent leaves no processes.
-    Only Linux supports this; elsewhere the next start ends them (see `memstate_site.leftovers`).
+    Call this in the parent, or in the child with the parent's number. Only Linux supports it; on other systems, the
+    next start ends such processes (see `memstate_site.leftovers`).
     """
     if _LIBC is None:
         return None
@@ -31,21 +32,21 @@ def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Ca
         assert _LIBC is not None
         _LIBC.prctl(_PR_SET_PDEATHSIG, value, 0, 0, 0)
         if os.getppid() != expected:
-            # The parent died before the call; no signal will come any more.
+            # The parent died before the call, so there will be no signal.
             os._exit(1)
 
     return ask
 
 
 class FolderLock:
-    """A lock on a file, held as long as the process lives; the file says which process holds it."""
+    """A lock on a file until the process ends. The file names the process that has the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock unless another process holds it."""
+        """Take the lock unless another process has it."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +68,7 @@ class FolderLock:
             self._descriptor = None
 
     def holder(self) -> str:
-        """Return a description of the process that holds the lock, for a sentence."""
+        """Return a description of the process that has the lock, for a sentence."""
         try:
             number = self.path.read_text(encoding="utf-8").strip()
         except OSError:
@@ -76,15 +77,15 @@ class FolderLock:
 
 
 class SharedUse:
-    """Counts the commands that use the server of a folder: each holds a shared lock, and the one that stops it waits
-    for the others."""
+    """Counts the commands that use the server of a folder: each has a shared lock. The command that stops the server
+    waits for the others."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def alone(self) -> bool:
-        """Whether no other command uses the server; if so, a new one has to wait until this one is closed."""
+        """Return whether no other command uses the server. If so, new commands wait until this one is closed."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -96,7 +97,7 @@ class SharedUse:
 
 
 def process_group_kill(leader: int, number: signal.Signals) -> None:
-    """Send a signal to every process of a group, if there still is one."""
+    """Send a signal to every process of a group, if the group still exists."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -104,7 +105,7 @@ def process_group_kill(leader: int, number: signal.Signals) -> None:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, *, step: float = 0.05) -> bool:
-    """Poll until the condition holds; return False if it does not hold in time."""
+    """Poll until the condition is true. Return False if it is not true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:

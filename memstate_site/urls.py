@@ -9,7 +9,7 @@ from memory.api.app import api
 from memory.api.health import urlpatterns as health
 
 urlpatterns = [
-    # First, because addresses are compared in order and the API gets the most requests.
+    # The API comes first, because addresses are compared in order and the API gets the most requests.
     path("v1/", api.urls),
     path("", include("memory.console.urls")),
     path("", include(health)),

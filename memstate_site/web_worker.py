@@ -1,9 +1,9 @@
 """A gunicorn worker whose threads are never blocked by a client that sends slowly or not at all.
 
-The threads of gunicorn read the requests and wait without limit, so a few idle connections can stop the server. Here
-the main loop, which waits for all connections at once, collects the head of a request and a short body, and passes the
-whole to a thread. The thread reads a longer body at a minimum rate. Clients that are too slow are disconnected.
-`/livez` has its own thread.
+The threads of gunicorn wait for requests without a limit, so a few idle connections can stop the server. In this
+worker, the main loop waits for all connections at once. It reads the head of a request and a short body, and then
+passes the request to a thread. The thread reads a longer body at a minimum rate. Clients that are too slow are
+disconnected. `/livez` has its own thread.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-# A request, except a body longer than SHORT_BODY_BYTES, has to be there this long after its first byte; a new
-# connection is closed after as long without one.
+# Seconds for a request to arrive after its first byte, without a body longer than SHORT_BODY_BYTES. A new connection
+# without a request is closed after the same time.
 REQUEST_SECONDS = 15.0
 SHORT_BODY_BYTES = 64 * 1024
-# gunicorn refuses a head with lines that are too long or too many; this bounds what is collected before it looks.
+# The limit of a head before gunicorn checks it for lines that are too long or too many.
 HEAD_BYTES = 64 * 1024
-# A longer body has REQUEST_SECONDS, and one second more for so many bytes that have arrived.
+# A longer body has REQUEST_SECONDS, and one second more for each of these many bytes.
 BODY_BYTES_PER_SECOND = 16 * 1024
-# The time for which a client may stop reading its reply.
+# Seconds for which a client may stop reading its reply.
 SEND_SECONDS = 30.0
-# A connection that is closed stays so long for the client to read the end of the reply (RFC 9112, 9.6).
+# A closing connection stays open this long, so that the client can read the end of the reply (RFC 9112, 9.6).
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 64 * 1024
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE)
-# A body of unknown length, or one that comes after an interim reply: a thread reads both.
+# Headers of a body of unknown length, or of a body after an interim reply. A thread reads such bodies.
 _UNKNOWN = re.compile(rb"\r\n(?:transfer-encoding|expect)[ \t]*:", re.IGNORECASE)
 _LIVENESS = re.compile(rb"(?:GET|HEAD) /livez[ ?]")
 
 
 class Arrival:
-    """The received part of a request, or, after ``closing``, the number of discarded bytes."""
+    """The received part of a request. After ``closing``, the number of discarded bytes."""
 
     def __init__(self, seconds: float, *, closing: bool = False) -> None:
         self.deadline = time.monotonic() + seconds
@@ -49,7 +49,7 @@ class Arrival:
         self.dropped = 0
 
     def complete(self) -> bool:
-        """Whether a thread can work on it without waiting, except for a long body."""
+        """Return whether a thread can work on the request without waiting, except for a long body."""
         head = self._head()
         if not head:
             return len(self.received) > HEAD_BYTES
@@ -59,12 +59,12 @@ class Arrival:
         return len(self.received) - len(head) >= int(length[1])
 
     def asks_for_liveness(self) -> bool:
-        """Whether the request is for `/livez` and has no body that its thread might have to wait for."""
+        """Return whether the request is for `/livez`, without a body for which its thread would have to wait."""
         head = self._head()
         return bool(_LIVENESS.match(head)) and not _LENGTH.search(head) and not _UNKNOWN.search(head)
 
     def _head(self) -> bytes:
-        """The head of the request with the empty line after it; nothing before that line is there."""
+        """Return the head of the request with the empty line after it, or nothing before this line has arrived."""
         end = self.received.find(b"\r\n\r\n")
         return b"" if end < 0 else bytes(self.received[: end + 4])
 
@@ -90,7 +90,7 @@ class PacedSocket:
     def recv(self, size: int) -> bytes:
         """Return the available bytes. Raises ``ConnectionResetError`` when the client is too slow."""
         now = time.monotonic()
-        # The time counts from the first wait, since the application may be busy before it reads.
+        # The time starts with the first wait, because the application may be busy before it reads.
         self._began = now if self._began is None else self._began
         left = self._began + REQUEST_SECONDS + self._received / BODY_BYTES_PER_SECOND - now
         limits = [min(left, REQUEST_SECONDS), *([] if self._limit is None else [self._limit])]
@@ -108,7 +108,7 @@ class PacedSocket:
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
-    """See the module. Methods without an underscore override those of gunicorn's worker."""
+    """The worker that the module describes. Methods without an underscore override those of gunicorn's worker."""
 
     def init_process(self) -> None:
         self.liveness = futures.ThreadPoolExecutor(max_workers=1)
@@ -154,7 +154,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
     def finish_request(self, conn: TConn, fs: futures.Future[Any]) -> None:
         """Keep the connection or close it. Called in the main loop."""
         if not self.cfg.is_ssl and (fs.cancelled() or fs.exception() is not None or not fs.result()):
-            # gunicorn would wait here, in the main loop, until the client has closed its side.
+            # gunicorn would wait in the main loop until the client has closed its side.
             self._close_slowly(conn)
         else:
             super().finish_request(conn, fs)
@@ -173,7 +173,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
                 self._drop(conn)
 
     def _receive(self, conn: TConn, arrival: Arrival) -> bool:
-        """Take what is there without waiting; False if the connection is over."""
+        """Receive the available bytes without waiting. Return False if the connection has ended."""
         try:
             conn.sock.setblocking(False)
             while arrival.closing or not arrival.complete():

@@ -20,7 +20,7 @@ from memstate_site.processes import dies_with_parent
 
 log = structlog.get_logger(__name__)
 
-# What a worker's timer says when the worker ended for a known reason.
+# The values of a worker's timer if the worker ended for a known reason.
 TIMED_OUT = 0
 RECYCLED = -2
 
@@ -28,8 +28,8 @@ RECYCLED = -2
 class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has no types
     """A sentinel that restarts the cluster when one of its processes was killed.
 
-    An idle worker waits while it holds the lock of the queue. If it is killed, the lock stays held, and all other
-    workers wait forever. Replacing only the killed process, as django-q2 does, does not help; new queues do.
+    An idle worker has the lock of the queue while it waits. If the worker is killed, the lock stays locked, and all
+    other workers wait forever. So this sentinel creates new queues; django-q2 would replace only the killed process.
     """
 
     def reincarnate(self, process: Any) -> None:
@@ -38,21 +38,21 @@ class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has n
             super().reincarnate(process)
             return
         log.error("A process of the job cluster was killed; the cluster starts afresh.", pid=process.pid)
-        # Its other processes end with this one. Whatever they had in hand is handed out again: a job may run twice.
+        # The other processes end with this one. Their jobs are enqueued again, because a job may run twice.
         os._exit(1)
 
 
 def task_locate(name: str) -> Callable[..., object] | None:
-    """Return the function of a registered job; None for any other name, which the queue reports as a failed job."""
+    """Return the function of a registered job, or None for any other name, which the queue reports as a failed job."""
     from memory.jobs.tasks import TASKS
 
     return import_string(name) if name in TASKS else None
 
 
 def tasks_only() -> None:
-    """Let this process and its children run registered jobs only, and no hook that a row of the queue names.
+    """Let this process and its children run only registered jobs, and no hooks of rows in the queue.
 
-    A row in the table of schedules would otherwise run any function of any module.
+    Otherwise, a row in the table of schedules could run any function of any module.
     """
     worker.pydoc = SimpleNamespace(locate=task_locate)
     post_save.disconnect(call_hook, sender=Task)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
-# Settings read this: a web process shares connections between its threads and ends slow statements early.
+# The settings use this: the threads of a web process share connections, and slow statements end early.
 os.environ.setdefault("MEMSTATE_PROCESS", "web")
 
 _django = get_wsgi_application()
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer a request. HTTP/1.1 requires a Host (RFC 9112, section 3.2); without it Django would take its own name,
-    and static files would not ask for one."""
+    """Answer a request. Refuses HTTP/1.1 requests without Host (RFC 9112, section 3.2), for which Django would use its
+    own name, and which static files would accept."""
     if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and not environ.get("HTTP_HOST"):
         start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "0")])
         return []

@@ -15,6 +15,7 @@ from psycopg.errors import UndefinedTable
 
 from memory.access.accounts import account_identities, account_labels
 from memory.access.principal import ROLES, Principal
+from memory.core.callers import caller_names
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
@@ -217,11 +218,6 @@ def caller_labels(identities: Iterable[str]) -> dict[str, str]:
     ids = {identity: found for identity in known if (found := _key_id(identity)) is not None}
     names = {key.pk: f"key:{key.name}" for key in ApiKey.objects.filter(pk__in=ids.values()).only("id", "name")}
     return {identity: names[found] for identity, found in ids.items() if found in names} | account_labels(known)
-
-
-def caller_names(name: str) -> list[str]:
-    """Return the possible labels of a caller with this name, which may lack ``user:`` or ``key:``."""
-    return [name] if name.startswith(("user:", "key:")) else [name, f"user:{name}", f"key:{name}"]
 
 
 def caller_identities(name: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from axes.utils import reset
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
@@ -85,7 +86,7 @@ def person_get(person_id: int) -> Person:
 def person_invite(
     *, name: str, role: str, mail: str = "", reason: str, principal: Principal, now: dt.datetime
 ) -> SignInLink:
-    """Store an account without a password and return the link with which the person chooses one. Eight queries.
+    """Store an account without a password and return the link with which the person chooses one. Nine queries.
 
     Raises ``ValueRefused`` for an unusable name or an unknown role, ``Conflict`` if the name is taken, in any case of
     its letters, and ``NotAllowed``.
@@ -186,8 +187,11 @@ def person_link_renew(
 
 
 def password_choose(person_id: int, token: str, *, password: str, now: dt.datetime) -> str:
-    """Set the password that a person chose with the token of a link, and return the name. Four queries. Raises
-    ``Conflict`` if the token was used meanwhile, or is not valid for another reason."""
+    """Set the password that a person chose with the token of a link, forget the failed attempts to sign in, and return
+    the name. At most five queries.
+
+    Raises ``Conflict`` if the token was used meanwhile, or is not valid for another reason.
+    """
     with transaction.atomic():
         account = User.objects.select_for_update().filter(pk=person_id, is_active=True).first()
         if account is None or not default_token_generator.check_token(account, token):
@@ -198,6 +202,8 @@ def password_choose(person_id: int, token: str, *, password: str, now: dt.dateti
         account.set_password(password)
         account.save(update_fields=["password"])
         password_journal(account, now=now)
+        # Who forgot a password has usually been locked out by then.
+        reset(username=account.username)
     return account.username
 
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router
 
-from memory.agents.chat.background_turn import Running, connection_lend, place_taken
+from memory.agents.chat.background_turn import Running, connection_lend, turn_slot
 from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
 from memory.agents.chat.conversations import conversations_list
 from memory.agents.chat.idempotency import reply_again
@@ -65,7 +65,7 @@ def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: Idempotenc
         if again is not None:
             return _stream(map(_event, reply_events(again))) if streams else json_reply(again)
     with ExitStack() as place:
-        place.enter_context(place_taken())
+        place.enter_context(turn_slot())
         begun = chat_begin(
             payload, channel=Conversation.Channel.API, principal=principal, now=now, idempotency_key=idempotency_key
         )

@@ -20,7 +20,7 @@ LAG = "X-MemState-Replica-Lag"
 def consistency(unasked: Literal["strong", "eventual"]) -> Callable[[View[P]], View[P]]:
     """Let the replica answer a route that only reads, if the request has ``X-MemState-Consistency: eventual``.
 
-    ``unasked`` holds for requests without this header. A reply of the replica names its lag in seconds. Raises
+    ``unasked`` applies to requests without this header. A reply of the replica has its lag in seconds. Raises
     ``ValueRefused`` for another value of the header.
     """
 

@@ -34,7 +34,7 @@ MOST_LISTED = 1000
 
 
 class ConversationUndoRequest(RequestModel):
-    """The reason, and whether to undo or only to preview."""
+    """The reason for the journal, and whether this is only a preview."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
     dry_run: bool = Field(default=False, description="Only report what would be undone; nothing is changed.")

@@ -170,7 +170,7 @@ def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: Polic
 
 @router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
 def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
-    """Return what is set at a scope, and every value in force there with its source."""
+    """Return the policy of a scope, and every value in force there with its source."""
     return _shown(request, scope)
 
 

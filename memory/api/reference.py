@@ -54,8 +54,8 @@ class _Written:
         replies = {status: self._reply(name, answers[status]) for status in sorted(answers) if status < "300"}
         conflict = ", or 409" if "409" in answers else ""
         parts += [
-            _item("Reply" if status == "200" else f"Reply {status}", said + conflict)
-            for status, said in replies.items()
+            _item("Reply" if status == "200" else f"Reply {status}", shape + conflict)
+            for status, shape in replies.items()
         ]
         return "\n".join(parts) + "\n"
 

@@ -30,7 +30,7 @@ from memory.api.run_schemas import (
 )
 from memory.api.schemas import Reason
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.forgetting.run_list import RunFilter, run_actions, runs_list
+from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
 from memory.insight.whatif import Affected, affected_page, whatif
@@ -131,7 +131,8 @@ def run_action_list(
 ) -> HttpResponse:
     """Return the action of a run on each topic, with the reason."""
     principal = principal_of(request, "reader")
-    items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=limit_checked(limit), state=state)
+    wanted = ActionFilter(state=state)
+    items, following = run_actions(run_id, wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))
     return json_reply(ActionPage(items=items, next=following))
 
 

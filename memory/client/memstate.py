@@ -79,7 +79,7 @@ class IngestMembers(TypedDict, total=False):
     categories: Sequence[str]
     valid_from: When | None
     pinned: bool
-    # Operator keys: the time in the past at which it was learned, and that of the last use (default: on arrival).
+    # Operator keys: the past time at which the item was learned, and the time of its last use (default: now).
     created_at: When | None
     last_used_at: When | None
 
@@ -123,7 +123,7 @@ class TopicFilter(TypedDict, total=False):
 
 
 class TopicChanges(TypedDict, total=False):
-    """What ``topic_edit`` takes besides the topic. Only operators change ``salience``."""
+    """The arguments of ``topic_edit``, except the topic. ``salience`` requires an operator key."""
 
     title: str | None
     summary: str | None
@@ -134,7 +134,7 @@ class TopicChanges(TypedDict, total=False):
 
 
 class ChatOptions(TypedDict, total=False):
-    """What ``chat`` and ``chat_stream`` take besides the messages."""
+    """The arguments of ``chat`` and ``chat_stream``, except the messages."""
 
     model: str | None
     intent_override: Intent | None
@@ -147,7 +147,7 @@ class ChatOptions(TypedDict, total=False):
 
 
 class IngestReply(TypedDict):
-    """What one item did."""
+    """The result of one item."""
 
     topic_id: str
     # created_topic:<id>, field:<name>, version:<name>, edge:<to>
@@ -157,7 +157,7 @@ class IngestReply(TypedDict):
 
 
 class BatchReply(TypedDict):
-    """The outcome of each item, in the order sent."""
+    """The result of each item, in the order of the request."""
 
     # Each has index and status, and either the members of IngestReply or the detail of a refusal.
     results: list[Members]
@@ -166,7 +166,7 @@ class BatchReply(TypedDict):
 
 
 class TopicCard(TypedDict):
-    """What every reply says of a topic."""
+    """The members that every reply has for a topic."""
 
     topic_id: str
     title: str
@@ -188,7 +188,7 @@ class Candidate(TopicCard):
     """One topic of an answer."""
 
     similarity: NotRequired[float | None]
-    # How far it answers the question, 0 to 1; comparable between questions.
+    # How well the topic answers the question, 0 to 1; comparable between questions.
     relevance: NotRequired[float | None]
     score: NotRequired[float | None]
     neighbors: list[Members]
@@ -217,14 +217,14 @@ class TopicRow(TopicCard):
 
 
 class TopicPage(TypedDict):
-    """One page. ``next`` is the cursor of the page after it, None on the last."""
+    """One page. ``next`` is the cursor of the next page, None on the last page."""
 
     items: list[TopicRow]
     next: str | None
 
 
 class TopicDetail(TopicRow):
-    """A topic with all its fields and links, and what was merged into it."""
+    """A topic with all its fields and links, and the topics that were merged into it."""
 
     fields: list[Members]
     neighbors: list[Members]
@@ -232,7 +232,7 @@ class TopicDetail(TopicRow):
 
 
 class ChatReply(TypedDict):
-    """The answer of the assistant, and how it came about."""
+    """The answer of the assistant, with the tool calls behind it."""
 
     reply: str
     intent: Intent
@@ -316,7 +316,7 @@ class Unavailable(MemStateError):
 
 
 class ConnectionBroken(MemStateError):
-    """No complete reply was received. Unless no connection was made, the request may have had its effect."""
+    """No complete reply was received. If there was a connection, the request may have had its effect."""
 
 
 class TimedOut(ConnectionBroken):
@@ -373,7 +373,8 @@ def _topic(topic_id: str, rest: str = "") -> str:
 
 
 def _checked(options: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``; the API would ignore it."""
+    """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``, because the API would ignore
+    it."""
     if unknown := options.keys() - kind.__annotations__.keys():
         raise TypeError(f"Unknown argument {min(unknown)!r}; possible are {', '.join(kind.__annotations__)}.")
     return dict(options)
@@ -384,7 +385,7 @@ def _given(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seconds_of(header: str | None) -> float | None:
-    """Return the seconds of a Retry-After header, which is a number or a date; None if it is neither."""
+    """Return the seconds of a Retry-After header, which is a number or a date; None if the header is neither."""
     if not header:
         return None
     try:
@@ -400,7 +401,7 @@ def _seconds_of(header: str | None) -> float | None:
 
 
 def _error_of(status: int | None, body: Any, silent: str, **more: Any) -> MemStateError:
-    """Return the error for a problem document. ``silent`` is the error message if the document has none."""
+    """Return the error for a problem document. ``silent`` is the error message if the document has no message."""
     members = body if isinstance(body, dict) else {}
     detail = members.get("detail")
     detail = detail if isinstance(detail, str) and detail else silent
@@ -420,8 +421,8 @@ def _broken_by(problem: httpx2.RequestError, call: _Call) -> MemStateError:
     return ConnectionBroken(f"{call.name}: the connection broke. ({what})", transient=transient)
 
 
-def _told(response: httpx2.Response, call: _Call) -> Any:
-    """Return the JSON of a reply that was read completely. Raises ``MemStateError`` for an error status."""
+def _reply_read(response: httpx2.Response, call: _Call) -> Any:
+    """Return the JSON of a completely read reply. Raises ``MemStateError`` for an error status."""
     status = response.status_code
     try:
         body = response.json() if response.content else None
@@ -454,8 +455,8 @@ def _event_of(event: httpx2.ServerSentEvent) -> Event:
     return Event(event.event, data)
 
 
-async def _now(answer: Awaitable[T] | T) -> T:
-    """Return the answer; with asyncio, await it first."""
+async def _result_of(answer: Awaitable[T] | T) -> T:
+    """Return the result of a call that may be a coroutine."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -465,7 +466,7 @@ async def _one_by_one(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 class _Core:
-    """Settings, making requests and sending them."""
+    """Settings, and functions that make and send requests."""
 
     _asynchronous: bool
 
@@ -542,7 +543,7 @@ class _Core:
         return {**given, **self._scope_for(given)}
 
     def _scope_for(self, members: Mapping[str, Any]) -> dict[str, str]:
-        """Return the default scope as a member, unless the request is about an existing topic or conversation."""
+        """Return the default scope as a member, or nothing if the request names an existing topic or conversation."""
         if self._scope is None or members.get("scope") is not None or members.get("conversation_id") is not None:
             return {}
         return {"scope": self._scope} if members.get("placement", "new_topic") == "new_topic" else {}
@@ -576,12 +577,12 @@ class _Core:
     async def _events(self, call: _Call) -> AsyncGenerator[Event, None]:
         """Send a request once, and yield the events of its reply. A reply without a stream is one event, ``done``."""
         try:
-            response = await _now(self._http.send(call.request, stream=True))
+            response = await _result_of(self._http.send(call.request, stream=True))
             try:
                 kind = str(response.headers.get("Content-Type", ""))
                 if not (response.is_success and kind.startswith("text/event-stream")):
-                    await _now(response.aread() if self._asynchronous else response.read())
-                    yield Event("done", _told(response, call))
+                    await _result_of(response.aread() if self._asynchronous else response.read())
+                    yield Event("done", _reply_read(response, call))
                     return
                 source: Any = httpx2.EventSource(response, max_event_size=None)
                 async for event in source if self._asynchronous else _one_by_one(source):
@@ -589,7 +590,7 @@ class _Core:
                     if told.name == "done":
                         return
             finally:
-                await _now(response.aclose() if self._asynchronous else response.close())
+                await _result_of(response.aclose() if self._asynchronous else response.close())
         except httpx2.RequestError as problem:
             raise _broken_by(problem, call) from problem
         raise ConnectionBroken(f"{call.name}: the reply ended too early.", transient=True)
@@ -628,7 +629,7 @@ class AsyncMemState(_Core):
 
     async def close(self) -> None:
         """Close the connections. The client cannot be used afterwards."""
-        await _now(self._http.aclose() if self._asynchronous else self._http.close())
+        await _result_of(self._http.aclose() if self._asynchronous else self._http.close())
 
     async def ingest(
         self,
@@ -654,8 +655,8 @@ class AsyncMemState(_Core):
     ) -> AsyncGenerator[BatchReply, None]:
         """Store any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request.
 
-        ``index`` counts over all items. Nothing is sent before the first reply is asked for. After an exception, all
-        earlier batches are stored.
+        ``index`` counts over all items. The first request is sent when the first reply is read from the iterator. After
+        an exception, all earlier batches are stored.
         """
         if size < 1:
             raise ValueError("size is at least 1.")
@@ -676,7 +677,8 @@ class AsyncMemState(_Core):
         kind: str | None = None,
         background: bool = False,
     ) -> Members:
-        """Extract facts from a text; ``store`` stores new ones. ``background`` starts a job: see ``extraction``."""
+        """Extract facts from a text. ``store`` stores the new facts. ``background`` starts a job: see
+        ``extraction``."""
         body = self._scoped(content=content, scope=scope, store=store, kind=kind)
         return await self._ask("POST", "/v1/extract", body, params={"background": True} if background else None)
 
@@ -687,9 +689,10 @@ class AsyncMemState(_Core):
     async def supersede(
         self, old_query: str, *, new_text: str, scope: str | None = None, reason: str = "", token: str | None = None
     ) -> Members:
-        """Replace the fact that ``old_query`` means by ``new_text``. The old value stays in history.
+        """Replace a fact by ``new_text``; ``old_query`` describes the fact. The old value stays in the history.
 
-        If it could mean several, ``Conflict`` is raised. Its ``members`` name them, each with a ``token`` to send.
+        If ``old_query`` fits several facts, ``Conflict`` is raised. Its ``members`` list these facts, each with a
+        ``token`` to send back.
         """
         body = self._scoped(old_query=old_query, new_text=new_text, scope=scope, reason=reason, token=token)
         return await self._ask("POST", "/v1/supersede", body)
@@ -710,7 +713,7 @@ class AsyncMemState(_Core):
                 yield row
 
     async def topic(self, topic_id: str) -> TopicDetail:
-        """Return one topic, at any rung. This does not raise its salience."""
+        """Return one topic on any rung. This does not raise the salience of the topic."""
         return await self._ask("GET", _topic(topic_id))
 
     async def field_history(
@@ -725,11 +728,12 @@ class AsyncMemState(_Core):
         return await self._ask("GET", "/v1/stats", params=self._scoped(scope=scope))
 
     async def health(self) -> Members:
-        """Raise ``Unavailable`` unless the store is ready; ``members["failed"]`` lists the failed checks."""
+        """Raise ``Unavailable`` unless the store is ready. ``members["failed"]`` of the error lists the failed
+        checks."""
         return await self._ask("GET", "/readyz", repeatable=False)
 
     async def topic_edit(self, topic_id: str, **changes: Unpack[TopicChanges]) -> TopicDetail:
-        """Change the properties of a topic. The former values stay in its history."""
+        """Change the properties of a topic. The previous values stay in its history."""
         return await self._ask("PATCH", _topic(topic_id), _given(_checked(changes, TopicChanges)))
 
     async def topic_pin(self, topic_id: str, *, reason: str = "") -> TopicDetail:
@@ -747,8 +751,8 @@ class AsyncMemState(_Core):
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Unpack[ChatOptions]) -> ChatReply:
         """Return the assistant's reply to the last message. Each message has a role and a content.
 
-        The reply is asked for as a stream, in which the server shows every few seconds that it is at work. So
-        ``timeout`` limits its silence, and not how long the answer takes.
+        The client requests a stream, in which the server sends something every few seconds. So ``timeout`` limits the
+        time without data, and not the whole time of the answer.
         """
         return await self._send(self._chat_call(messages, options, "text/event-stream, application/json;q=0.5"))
 
@@ -757,18 +761,18 @@ class AsyncMemState(_Core):
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of the reply of ``chat``; the last is ``done``, with the whole reply. Raises like ``chat``.
 
-        It is not sent again by itself. Sent again with the same ``idempotency_key``, it yields the same events.
+        The request is not retried. A second call with the same ``idempotency_key`` yields the same events.
         """
         return self._events(self._chat_call(messages, options, "text/event-stream"))
 
     async def conversations(self, *, cursor: str | None = None, limit: int | None = None) -> Members:
-        """List conversations, the one that moved last first, one page at a time."""
+        """List conversations, the most recently active first, one page at a time."""
         return await self._ask("GET", "/v1/chat", params={"cursor": cursor, "limit": limit})
 
     async def conversation(
         self, conversation_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> Members:
-        """Read a conversation and what it wrote, with its turns, newest first, one page at a time."""
+        """Read what a conversation wrote, and its turns, newest first, one page at a time."""
         path = f"/v1/chat/{_segment(conversation_id)}"
         return await self._ask("GET", path, params={"cursor": cursor, "limit": limit})
 
@@ -785,9 +789,9 @@ class AsyncMemState(_Core):
     ) -> Any:
         """Send any request, as in ``request("GET", "/v1/runs", params={"status": "held"})``, and return its JSON.
 
-        ``json`` is sent as it is; ``None`` among ``params`` is left out. ``cursor`` is added to ``json`` if that is
-        given, else to ``params``, so that ``pages`` takes this method too. ``repeatable`` says whether the request may
-        be sent again; unless given, it may if it is GET, PUT or DELETE, or has an ``idempotency_key``.
+        ``json`` is sent as it is. In ``params``, ``None`` is left out. ``cursor`` is added to ``json`` if this is
+        given, otherwise to ``params``, so that ``pages`` accepts this method too. ``repeatable`` allows retries. Its
+        default is true for GET, PUT and DELETE, and for requests with an ``idempotency_key``.
         """
         if cursor is not None and json is not None:
             json = {**json, "cursor": cursor}
@@ -799,7 +803,7 @@ class AsyncMemState(_Core):
     async def pages(
         method: Callable[P, Awaitable[AnyPage]], /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncGenerator[AnyPage, None]:
-        """Call a method that answers in pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
+        """Call a method that returns pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
         more: dict[str, Any] = dict(kwargs)
         while True:
             page = await cast(Callable[..., Awaitable[AnyPage]], method)(*args, **more)
@@ -813,7 +817,7 @@ class AsyncMemState(_Core):
 
 
 def _finished(answer: Awaitable[T]) -> T:
-    """Run what never waits for an event loop: without asyncio, the first step is also the last."""
+    """Run a coroutine that never waits for an event loop, so that its first step is also the last."""
     try:
         answer.__await__().__next__()
     except StopIteration as end:
@@ -822,7 +826,7 @@ def _finished(answer: Awaitable[T]) -> T:
 
 
 def _blocking(method: Callable[Concatenate[Any, P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method of ``AsyncMemState`` as one of ``MemState``, which returns when the reply has come."""
+    """Return a method of ``AsyncMemState`` as a blocking method."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -834,7 +838,7 @@ def _blocking(method: Callable[Concatenate[Any, P], Awaitable[T]]) -> Callable[C
 def _blocking_each(
     method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    """Return a method of ``AsyncMemState`` that yields as one of ``MemState``."""
+    """Return a method of ``AsyncMemState`` that yields as a blocking method."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -854,7 +858,7 @@ def _each(answers: AsyncGenerator[T, None]) -> Iterator[T]:
 
 
 class MemState(_Core):
-    """A client whose methods return when the reply has come. It may be used by several threads at once."""
+    """A client with blocking methods. Several threads may use one client at once."""
 
     _asynchronous = False
 
@@ -892,7 +896,7 @@ class MemState(_Core):
 
     @staticmethod
     def pages(method: Callable[P, AnyPage], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[AnyPage]:
-        """Call a method that answers in pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
+        """Call a method that returns pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
 
         async def answered(**more: Any) -> AnyPage:
             return cast(Callable[..., AnyPage], method)(*args, **more)

@@ -16,7 +16,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.models import Rung
 from memory.policy.partition import TopicSubset
-from memory.policy.snapshot import Policies, SetPolicy
+from memory.policy.snapshot import Policies
 
 OTHER = "b"
 # A backtest runs while the user waits.
@@ -126,10 +126,7 @@ class SalienceDraft:
     @property
     def changes(self) -> bool:
         """Whether the draft differs from what is set at the scope."""
-        after, before = (
-            (each.policies.get(self.scope) or SetPolicy(self.scope, 0)).as_stored()
-            for each in (self.drafted, self.policies)
-        )
+        after, before = (each.set_at(self.scope).as_stored() for each in (self.drafted, self.policies))
         return after != before
 
     @property

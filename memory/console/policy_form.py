@@ -19,7 +19,6 @@ from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOB_LABELS, KNOBS, Knob, KnobValue
 from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
-from memory.policy.draft_steps import draft_start
 from memory.policy.explain import GROUPS
 from memory.policy.read import effective_as_json, number_words
 from memory.policy.replies import EffectiveValue
@@ -92,7 +91,7 @@ class DraftForm(forms.Form):
         lead = f"{prefix}-" if prefix else ""
         said = {name: str(data[lead + name]) for name in (*MEMBERS, *KNOBS) if data and lead + name in data}
         if "base_version" not in said:
-            said = {**draft_texts(draft_start(policies, scope), rules=rules_shown), **said}
+            said = {**draft_texts(policies.set_at(scope), rules=rules_shown), **said}
             said["base_version"] = str(policies.numbers.get(scope, 0))
         super().__init__({lead + name: text for name, text in said.items()}, prefix=prefix)
         self.inherited = self._inherited(said)

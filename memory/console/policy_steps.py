@@ -25,7 +25,6 @@ from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import draft_parse, values_parse
 from memory.policy.draft_steps import (
-    draft_start,
     draft_with_moved,
     draft_with_preset,
     draft_with_rule,
@@ -47,7 +46,7 @@ def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> 
     ``preset``, ``add`` (a shipped set of rules) and ``switch`` (a rule) each change one thing. No queries. Raises
     ``ValueRefused`` if there is no such thing.
     """
-    start = draft = draft_start(policies, scope)
+    start = draft = policies.set_at(scope)
     if "base_version" in said:
         texts = {name: said[name] for name in (*MEMBERS, *KNOBS) if said.get(name)}
         return (_rules_text(start) if start.rules else {}) | texts

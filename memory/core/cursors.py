@@ -10,15 +10,15 @@ from typing import Any
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# Characters. The longest cursors hold a title and an id.
+# The most characters of a cursor. The longest cursors contain a title and an id.
 MOST_CURSOR = 8000
 _FOREIGN = "This cursor does not belong to this list. Request the first page without a cursor."
 
 
 def cursor_make(*parts: object) -> str:
-    """Return the cursor made of ``parts``; times are written in ISO 8601, numbers as their exact text."""
+    """Return the cursor that consists of ``parts``. Times are written in ISO 8601, other values as their text."""
     texts = [part.isoformat() if isinstance(part, dt.datetime) else str(part) for part in parts]
-    # Escapes would make an address with a long title longer than servers accept.
+    # Without escapes, because an address with an escaped long title would be longer than servers accept.
     return base64.urlsafe_b64encode(json.dumps(texts, ensure_ascii=False).encode()).decode()
 
 
@@ -41,7 +41,7 @@ def _storable(part: object) -> bool:
 
 
 def cursor_time(text: str) -> dt.datetime:
-    """Return the time that a part of a cursor holds, in UTC; one without an offset is taken as UTC.
+    """Return a part of a cursor as a time in UTC. A time without an offset is taken as UTC.
 
     Raises ``ValueError`` and ``OverflowError``.
     """
@@ -50,7 +50,7 @@ def cursor_time(text: str) -> dt.datetime:
 
 
 def cursor_number(text: str) -> int:
-    """Return the integer that a part of a cursor holds. Raises ``ValueError`` unless it fits in 64 bits."""
+    """Return a part of a cursor as an integer. Raises ``ValueError`` unless it fits in 64 bits."""
     number = int(text)
     if not -(2**63) <= number < 2**63:
         raise ValueError
@@ -58,7 +58,8 @@ def cursor_number(text: str) -> int:
 
 
 def cursor_as_number(cursor: str) -> int:
-    """Return the number that the whole cursor is: an offset or a row number. Raises ``ValueRefused`` for any other."""
+    """Return a cursor that is a plain number, such as an offset, as an integer. Raises ``ValueRefused`` for any other
+    cursor."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     return int(cursor)

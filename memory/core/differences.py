@@ -1,7 +1,7 @@
 """Differences between two texts, word by word. Pure Python.
 
-A difference is a list of pieces in reading order. The pieces that are the same or removed, joined, are the text before;
-those that are the same or added are the text after.
+A difference is a list of pieces in reading order. The same and the removed pieces together are the text before; the
+same and the added pieces together are the text after.
 """
 
 import difflib
@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-# A longer stretch of different words is reported as one removal and one addition: the cost of the comparison grows
-# with the square of its length.
+# If more words than this differ in a row, they are reported as one removal and one addition, because the cost of the
+# comparison grows with the square of their number.
 MOST_WORDS = 600
-# A word or a punctuation mark with the white space before it. Otherwise the spaces around a changed word would appear
-# as unchanged pieces. Numbers, times and hyphenated words are one word.
+# A word or a punctuation mark, with the white space before it, so that the spaces around a changed word are no
+# unchanged pieces of their own. Numbers, times and hyphenated words are one word.
 _WORD = re.compile(r"\s*(?:\w+(?:[.,:'’-]\w+)*|[^\w\s])|\s+")
 
 Kind = Literal["same", "added", "removed"]
@@ -21,16 +21,16 @@ Kind = Literal["same", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text that stayed the same, was added or was removed."""
+    """A part of a text that stayed the same, was added or was removed."""
 
     kind: Kind
     text: str
 
 
 def words_differ(before: str, after: str) -> list[Piece]:
-    """Return the difference between two texts; neighbouring pieces of the same kind are joined.
+    """Return the difference between two texts. Neighbouring pieces of the same kind are joined.
 
-    The time grows linearly with the texts, plus at most the square of ``MOST_WORDS``.
+    The running time is linear in the length of the texts, plus at most the square of ``MOST_WORDS``.
     """
     old, new = _WORD.findall(before), _WORD.findall(after)
     start = 0
@@ -46,13 +46,13 @@ def words_differ(before: str, after: str) -> list[Piece]:
 
 
 def pieces_shorten(pieces: list[Piece], *, most: int = 160) -> list[Piece]:
-    """Return the pieces for display: long unchanged pieces are cut in the middle, changes are not."""
+    """Return the pieces for display. Long unchanged pieces lose their middle; changes stay whole."""
     shown = []
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if piece.kind == "same" and len(piece.text) > most and len(pieces) > 1:
             half = most // 2
-            head = piece.text[:half] if place else ""
-            tail = piece.text[-half:] if place < len(pieces) - 1 else ""
+            head = piece.text[:half] if index else ""
+            tail = piece.text[-half:] if index < len(pieces) - 1 else ""
             piece = Piece("same", f"{head} … {tail}")
         shown.append(piece)
     return shown

@@ -8,12 +8,12 @@ from memory.core.problem_codes import ProblemCode
 SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 
-# A thousand years. Any present date minus this is still a valid date.
+# A thousand years. The present date minus this is still a valid date.
 MAX_SECONDS = 1_000 * SECONDS["y"]
 
 _WRITTEN = re.compile(r"([0-9]{1,12})\s*(s|min|h|d|w|m|y)", re.ASCII)
 
-# The units of ``duration_words``. Months and years are not among them, because 30 days are not exactly a month.
+# The units of ``duration_words``, without months and years, because 30 days are not exactly a month.
 _WORD_UNITS = ("d", "h", "min", "s")
 
 
@@ -33,14 +33,14 @@ def duration_parse(text: str) -> float:
 
 
 def seconds_bounded(seconds: float) -> float:
-    """Return ``seconds`` to the microsecond; raises ``ValueRefused`` if it is below 0 or above a thousand years."""
+    """Return ``seconds`` rounded to microseconds. Raises ``ValueRefused`` below 0 and above a thousand years."""
     if not 0 <= seconds <= MAX_SECONDS:
         raise ValueRefused("A duration lies between 0 and 1000 years.", code=ProblemCode.INVALID_DURATION)
     return round(seconds, 6)
 
 
 def duration_text(seconds: float) -> str | float:
-    """Return a duration in its stored form: ``7d``, ``24h`` or ``90min`` if it is whole in a unit, else the seconds."""
+    """Return a duration in its stored form: ``7d``, ``24h`` or ``90min``, or the seconds if no unit divides it."""
     for unit in ("d", "h", "min"):
         if seconds and seconds % SECONDS[unit] == 0:
             return f"{int(seconds // SECONDS[unit])}{unit}"

@@ -1,4 +1,4 @@
-"""Addresses of endpoints without their secrets, and the waiting time that an endpoint asks for."""
+"""The addresses of endpoints without secrets, and the waiting time that an endpoint requests."""
 
 import datetime as dt
 import ipaddress
@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """Host and port of an address, without credentials; ``local`` is whether it is a loopback address."""
+    """The host and the port of an address, without credentials. ``local`` means that it is a loopback address."""
 
     host: str
     local: bool
 
 
 def endpoint_address(address: str) -> EndpointAddress:
-    """Return host and port of ``address``; only loopback addresses count as local.
+    """Return the host and the port of ``address``. Only loopback addresses count as local.
 
-    The host of a malformed address is ``the configured address``, which is not local.
+    The host of a malformed address is the text ``the configured address``.
     """
     try:
         parts = urlsplit(address)
@@ -38,7 +38,8 @@ def endpoint_address(address: str) -> EndpointAddress:
 
 
 def retry_after_seconds(header: str) -> float | None:
-    """Return the seconds to wait by a Retry-After header, a number or a date (RFC 9110, 10.2.3); None if malformed."""
+    """Return the seconds to wait that a Retry-After header requests, by a number or a date (RFC 9110, 10.2.3). Return
+    None for a malformed header."""
     try:
         wait = float(header)
     except ValueError:
@@ -48,5 +49,5 @@ def retry_after_seconds(header: str) -> float | None:
             return None
         until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
         wait = until.timestamp() - time.time()
-    # A date in the past means no waiting.
+    # A date in the past means no wait.
     return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,15 +1,15 @@
 """Exceptions for refused requests: a sentence for people, and a code by which programs identify the problem.
 
-The API maps the classes to statuses in one place (``memory/api/problems.py``); commands print the sentence.
+``memory/api/problems.py`` maps the classes to HTTP status codes. Commands print the sentence.
 """
 
 from memory.core.problem_codes import ProblemCode
 
 
 class MemoryProblem(Exception):
-    """A refusal with a sentence for the caller. Nothing has been written when it is raised.
+    """A refused request, with a sentence for the caller. The request has written nothing.
 
-    The class decides the HTTP status, ``code`` names the problem. Each class has a default code.
+    The class determines the HTTP status; ``code`` identifies the problem. Each class has a default code.
     """
 
     code: ProblemCode = ProblemCode.REFUSED
@@ -31,7 +31,7 @@ class RequestRefused(MemoryProblem):
 
 
 class NotVisible(MemoryProblem):
-    """What the request names does not exist, or lies outside the scope of the key (404)."""
+    """The request names something that does not exist or is outside the scope of the key (404)."""
 
     code = ProblemCode.NOT_VISIBLE
 

@@ -1,4 +1,4 @@
-"""Values of the fields of topics: each is stored as text, with the type that the text must parse as."""
+"""Values of the fields of topics. Each value is stored as text, with a type; the text must be valid for the type."""
 
 import datetime as dt
 import json
@@ -14,10 +14,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _is_int(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None
-
-
 def _is_float(text: str) -> bool:
     try:
         return math.isfinite(float(text)) and text.isascii() and "_" not in text and text == text.strip()
@@ -25,16 +21,12 @@ def _is_float(text: str) -> bool:
         return False
 
 
-def _is_bool(text: str) -> bool:
-    return text.lower() in ("true", "false")
-
-
 def _is_date(text: str) -> bool:
     try:
         dt.date.fromisoformat(text)
     except ValueError:
         return False
-    # Python also accepts weeks and dates without dashes, which most other languages do not.
+    # Python also accepts weeks and dates without dashes. Most other languages do not.
     return _DATE.fullmatch(text) is not None
 
 
@@ -65,18 +57,17 @@ def _parses_as_json(text: str) -> bool:
     return True
 
 
-def _is_list(text: str) -> bool:
-    return _parses_as_json(text) and isinstance(json.loads(text), list)
-
-
 FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
     "string": (lambda _text: True, "text"),
-    "int": (_is_int, "a whole number such as 42"),
+    "int": (lambda text: _INTEGER.fullmatch(text) is not None, "a whole number such as 42"),
     "float": (_is_float, "a finite number such as 3.5"),
-    "bool": (_is_bool, "true or false"),
+    "bool": (lambda text: text.lower() in ("true", "false"), "true or false"),
     "date": (_is_date, "a date such as 2026-03-01"),
     "datetime": (_is_datetime, "a date and time such as 2026-03-01T09:30:00Z"),
-    "list": (_is_list, 'a JSON list such as ["a", "b"]'),
+    "list": (
+        lambda text: _parses_as_json(text) and isinstance(json.loads(text), list),
+        'a JSON list such as ["a", "b"]',
+    ),
     "json": (_parses_as_json, "JSON"),
 }
 
@@ -84,9 +75,8 @@ FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
 def value_as_text(value: object, *, field_type: str, name: str) -> str:
     """Return the text to store for ``value``, a JSON value for the field ``name`` of type ``field_type``.
 
-    A text is stored as given. A number, boolean, list or object is stored as JSON, unless the type is ``string``.
-    Raises ``ValueRefused`` for an unknown type, a value that does not parse as its type, and a text longer than
-    ``MAX_VALUE_LENGTH`` characters.
+    A text is stored unchanged, any other value as JSON. Raises ``ValueRefused`` for an unknown type, for a value that
+    is not valid for its type, and for a text longer than ``MAX_VALUE_LENGTH`` characters.
     """
     if field_type not in FIELD_TYPES:
         raise ValueRefused(

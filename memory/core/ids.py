@@ -5,8 +5,8 @@ import secrets
 import threading
 import uuid
 
-# A time up to this much before the last one comes from another thread or a corrected clock. A time further back is
-# meant: the caller writes rows of the past.
+# If a time is at most this much before the previous one, another thread was faster or the clock was corrected. An
+# earlier time is intended: the caller writes rows with past times.
 BACKWARDS_MS = 10_000
 
 _TAIL_BITS = 74
@@ -20,15 +20,15 @@ _last_tail = 0
 def uuid7(*, now_ms: int) -> uuid.UUID:
     """Return a version 7 UUID (RFC 9562, section 5.7) for the time ``now_ms``, in milliseconds since 1970.
 
-    Rows created one after another get neighbouring keys, so inserts touch only the right edge of a B-tree. Within this
-    process each UUID is greater than the one before ("monotonic random", section 6.2), so rows of the same millisecond
-    keep their order. ``uuid.uuid7`` of Python 3.14 can replace this function.
+    Rows that are created one after another get neighbouring keys, so inserts change only the right edge of a B-tree.
+    Within this process each UUID is greater than the previous one ("monotonic random", section 6.2), so rows of the
+    same millisecond keep their order. ``uuid.uuid7`` of Python 3.14 can replace this function.
     """
     global _last_ms, _last_tail
     with _lock:
         if 0 <= _last_ms - now_ms < BACKWARDS_MS:
             tail = _last_tail + 1 + secrets.randbits(_STEP_BITS)
-            # A tail that overflows carries into the milliseconds.
+            # If the tail overflows, the milliseconds are increased.
             _last_ms, _last_tail = _last_ms + (tail >> _TAIL_BITS), tail & ((1 << _TAIL_BITS) - 1)
         else:
             _last_ms, _last_tail = now_ms, secrets.randbits(_TAIL_BITS)
@@ -42,10 +42,8 @@ def uuid7_at(now: dt.datetime) -> uuid.UUID:
 
 
 def uuid7_past(*, at_ms: int) -> uuid.UUID:
-    """Return a version 7 UUID for exactly ``at_ms``, a past time in milliseconds since 1970; earlier times become 1970.
-
-    UUIDs of the same millisecond have no order.
-    """
+    """Return a version 7 UUID for exactly ``at_ms``, a past time in milliseconds since 1970. Times before 1970 count as
+    1970. UUIDs of the same millisecond have no order."""
     return _uuid7(max(0, at_ms), secrets.randbits(_TAIL_BITS))
 
 

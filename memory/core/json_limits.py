@@ -1,4 +1,4 @@
-"""JSON from outside, parsed within limits and checked for text that cannot be stored."""
+"""Parses JSON from outside within limits, and refuses text that cannot be stored."""
 
 import json
 import math
@@ -8,13 +8,13 @@ from typing import Any
 from memory.core.errors import RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# A whole string, which is skipped because its brackets do not count, or one bracket. Possessive quantifiers and an
-# optional closing quote keep the time linear in the length of any input.
+# Either a whole string or one bracket. Strings are matched so that brackets within them do not count. Possessive
+# quantifiers and an optional closing quote keep the time linear in the length of any input.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
 def _depth_bounded(text: str, limit: int, what: str) -> None:
-    # The parser recurses, so the depth is counted before it runs.
+    # The parser is recursive, so the depth is checked before it runs.
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text):
         first = text[match.start()]
@@ -61,8 +61,8 @@ def _encodes(text: str) -> bool:
 def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
     """Return the parsed value of a JSON document. ``what`` names the document in the sentences of problems.
 
-    Raises ``RequestRefused`` if it is not JSON in UTF-8 or is nested more than ``max_depth`` levels deep, and
-    ``ValueRefused`` for numbers that are not finite and for text that PostgreSQL cannot hold.
+    Raises ``RequestRefused`` if the document is not JSON in UTF-8 or is nested more than ``max_depth`` levels deep.
+    Raises ``ValueRefused`` for numbers that are not finite and for text that PostgreSQL cannot store.
     """
 
     def refuse_constant(name: str) -> None:
@@ -80,7 +80,7 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
         raise RequestRefused(
             f"{what} is not UTF-8: byte {problem.start} cannot be read.", code=ProblemCode.INVALID_JSON
         ) from problem
-    # With so few brackets, which is common, the depth needs no check.
+    # A text with so few brackets, which is common, cannot be nested too deeply.
     if text.count("[") + text.count("{") > max_depth:
         _depth_bounded(text, max_depth, what)
     try:

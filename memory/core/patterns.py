@@ -1,8 +1,8 @@
 """Patterns: regular expressions with the same meaning in Python and PostgreSQL, bounded so that matching is fast.
 
-A pattern is written for Python's ``re`` and always ignores case. It is parsed once, checked on the parse tree, and
-written out again from the tree as an advanced regular expression of PostgreSQL. Where the two differ in meaning, the
-translation keeps Python's.
+A pattern is written for Python's ``re`` and always ignores case. The pattern is parsed, and its parse tree is checked
+and translated to an advanced regular expression of PostgreSQL. Where the two languages differ, the translation has the
+meaning of the pattern in Python.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from memory.core.problem_codes import ProblemCode
 MAX_PATTERN = 200
 MAX_REPEATS = 100
 MAX_NESTED_REPEATS = 1000
-# Each open repeat enlarges the automaton of the database.
+# The most repeats without an upper bound. Each of them enlarges the automaton of the database.
 MAX_OPEN_REPEATS = 10
 
 # The parser behind ``re.compile``. The standard library has no public access to the parse tree.
@@ -40,11 +40,11 @@ _CLASSES = {"CATEGORY_DIGIT": "[:digit:]", "CATEGORY_SPACE": f"[:space:]{_SEPARA
 _AT = {
     "AT_BEGINNING": r"\A",
     "AT_BEGINNING_STRING": r"\A",
-    # In Python ``$`` also matches before a line feed at the end of the text.
+    # In Python, ``$`` also matches before a line feed at the end of the text.
     "AT_END": r"(?=\u000A?\Z)",
     "AT_END_STRING": r"\Z",
     "AT_BOUNDARY": r"\y",
-    # In Python it never matches in an empty text.
+    # In Python, ``\B`` never matches in an empty text.
     "AT_NON_BOUNDARY": r"\Y(?:(?=.)|(?<=.))",
 }
 
@@ -55,9 +55,10 @@ def pattern_check(pattern: str) -> None:
 
 
 def pattern_to_postgres(pattern: str) -> str:
-    """Return ``pattern`` for PostgreSQL's ``~*``: it matches the texts that ``re.search`` with ``IGNORECASE`` matches.
+    """Return ``pattern`` for PostgreSQL's ``~*``, which then matches the same texts as ``re.search`` with
+    ``IGNORECASE``.
 
-    The two are equal for ASCII texts. Beyond ASCII the locale of the database decides which characters are letters and
+    This holds for ASCII texts. For other texts, the locale of the database determines which characters are letters and
     which differ only in case. Raises ``ValueRefused`` as ``pattern_check`` does.
     """
     return _sequence(_tree(pattern))
@@ -75,7 +76,7 @@ def _tree(pattern: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = _parser.parse(pattern)
-            # The compiler refuses some patterns that the parser accepts.
+            # The compiler of ``re`` refuses some patterns that the parser accepts.
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
         raise ValueRefused(
@@ -99,7 +100,7 @@ def _refused(what: str) -> ValueRefused:
 
 
 def _walk(tree: Any, times: int) -> int:
-    """Check a sequence that may be repeated ``times`` times, and return its number of repeats without upper bound."""
+    """Check a sequence that may be repeated ``times`` times. Return its number of repeats without an upper bound."""
     opened = 0
     for op, argument in tree:
         name = str(op)
@@ -172,7 +173,7 @@ def _part(name: str, argument: Any) -> str:
             return f"(?:{'|'.join(_sequence(branch) for branch in argument[1])})"
         case _:
             least, most, body = argument
-            # Greedy or not makes no difference: only whether the pattern matches is of interest.
+            # Greedy or not makes no difference, because only whether the pattern matches is of interest.
             end = "" if most == _UNBOUNDED else str(int(most))
             return f"(?:{_sequence(body)}){{{least},{end}}}"
 
@@ -183,12 +184,13 @@ def _outside(code: int) -> str:
 
 
 def _inside(code: int) -> str:
-    # As an escape, so that no character has a special meaning within brackets.
+    # All characters are escaped, so that none has a special meaning within brackets.
     return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 def _bracket(items: Any) -> str:
-    """Return a set of characters. A class such as ``\\W`` is not allowed within brackets; it becomes an alternative."""
+    """Return a set of characters. PostgreSQL does not allow classes such as ``\\W`` within brackets, so they become
+    alternatives."""
     negated, plain, others = False, "", []
     for op, argument in items:
         name = str(op)

@@ -1,7 +1,7 @@
 """Policy presets: each published design as a named set of policy values. docs/coming-from.md gives their sources.
 
-Every preset sets the same values, so a preset replaces every value of a preset from a wider scope. Presets do not set
-what operators decide for themselves: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.
+Every preset sets the same values, so a preset replaces all values of a preset from a wider scope. Presets do not set
+what operators decide: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.
 """
 
 from collections.abc import Mapping
@@ -34,14 +34,14 @@ _DESIGN = (
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named design. ``meaning`` is one line for people; ``rules`` names members of ``SHIPPED_RULE_SETS``."""
+    """A named design. ``meaning`` describes it in one line. ``rules`` are names in ``SHIPPED_RULE_SETS``."""
 
     meaning: str
     values: Mapping[str, KnobValue] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
 
 
-# Only the defaults ask whether a topic answers. By the published designs each retrieval counts alike, and little.
+# In the published designs every retrieval adds the same small bump. Only the defaults consider the relevance.
 _PUBLISHED_USE: dict[str, KnobValue] = {
     "query_salience_bump": 0.1,
     "query_field_salience_bump": 0.1,
@@ -50,26 +50,28 @@ _PUBLISHED_USE: dict[str, KnobValue] = {
 
 
 def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
-    plain = Knobs()
-    defaults: dict[str, KnobValue] = {name: getattr(plain, name) for name in _DESIGN}
+    knobs = Knobs()
+    defaults: dict[str, KnobValue] = {name: getattr(knobs, name) for name in _DESIGN}
     if values:
         defaults |= _PUBLISHED_USE
-    of_strategy = STRATEGY_DEFAULTS[str(values.get("strategy", plain.strategy))]
+    of_strategy = STRATEGY_DEFAULTS[str(values.get("strategy", knobs.strategy))]
     return Preset(meaning, {**defaults, **of_strategy, **values}, rules)
 
 
 def _published(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
-    # No published design leaves idle days out.
+    # In all published designs, idle days count.
     return _preset(meaning, {"clock": "wall", **values}, rules=rules)
 
 
 def _archive_only(threshold: float) -> dict[str, KnobValue]:
-    # Equal thresholds switch off the steps before archiving.
+    # Equal thresholds switch off the rungs before archiving.
     return {"theta_summary": threshold, "theta_detach": threshold, "forget_salience_threshold": threshold}
 
 
 PRESETS: dict[str, Preset] = {
-    "balanced": _preset("the defaults: salience halves in 30 days without use, and goes down the whole ladder", {}),
+    "balanced": _preset(
+        "the defaults: salience halves in 30 days without use, and topics go down the whole ladder", {}
+    ),
     "memstate": _published(
         "topic-graph memory: salience never fades, and below 0.05 a topic is archived",
         {"strategy": "static", "reinforce_once_seconds": 0.0, **_archive_only(0.05)},
@@ -79,7 +81,7 @@ PRESETS: dict[str, Preset] = {
         {"exempt_scopes": ("/user",), **_archive_only(0.05)},
     ),
     "active-forgetting": _published(
-        "use and time since the last one weigh the rank of a topic; below 0.1 it is archived",
+        "number of uses and time since the last use weight the rank of a topic; below 0.1 a topic is archived",
         {"strategy": "active_forgetting", "ranking_decay": "active_forgetting", **_archive_only(0.1)},
     ),
     "relevance": _published(

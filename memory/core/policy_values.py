@@ -1,7 +1,8 @@
 """Policy values, called knobs in the code: half-lives, thresholds, modes, limits and weights, with types and defaults.
 
-A knob that no policy sets has its default. An environment variable can replace the default: ``MEMSTATE_`` and the name
-in capitals (``MEMSTATE_FIELD_SALIENCE_MAX``). A few defaults depend on the strategy (``STRATEGY_DEFAULTS``).
+A knob that no policy sets has its default. An environment variable can replace the default; its name is ``MEMSTATE_``
+and the name of the knob in capitals (``MEMSTATE_FIELD_SALIENCE_MAX``). A few defaults depend on the strategy
+(``STRATEGY_DEFAULTS``).
 """
 
 import dataclasses
@@ -20,8 +21,8 @@ KnobType = Literal["number", "count", "switch", "choice", "text", "words", "scop
 MAX_WORDS = 100
 MAX_WORD_LENGTH = 200
 
-# Without decay a row still needs a half-life for its fade key. This one is so long that nothing decays, and short
-# enough that the key stays finite.
+# The half-life of rows without decay, which need one for their fade key. It is so long that nothing decays, and so
+# short that the key is finite.
 NO_DECAY_SECONDS = 1e18
 
 
@@ -89,9 +90,11 @@ class Knobs:
     prune_after_days: float = _number(30.0, "ladder", "days without use before a topic may be archived", 0, 36_500)
     archive_attenuation: float = _number(0.5, "ladder", "factor that archiving applies to the salience", 0.01, 1)
     keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing keeps in a field", 1, 10_000)
-    compact: bool = _switch(False, "ladder", "whether near topics that are due to be archived become one topic")
+    compact: bool = _switch(
+        False, "ladder", "whether similar topics that are due to be archived are combined into one topic"
+    )
     compact_threshold: float = _number(
-        0.88, "ladder", "cosine similarity from which topics are near enough to become one", 0.5, 1
+        0.88, "ladder", "least cosine similarity of topics that are combined into one", 0.5, 1
     )
     exempt_scopes: tuple[str, ...] = _words((), "ladder", "scopes in which nothing is ever forgotten", "scopes")
     exempt_kinds: tuple[str, ...] = _words(
@@ -100,7 +103,7 @@ class Knobs:
     clock: str = _choice(
         "active",
         "ladder",
-        "whether days without a question or a write in the scope leave its topics as they are, or count like others",
+        "whether days without a query or a write in the scope are left out (active) or count like others (wall)",
         "active",
         "wall",
     )
@@ -112,7 +115,8 @@ class Knobs:
     topic_count_soft_limit: int = _count(
         500,
         "runs",
-        "live topics of the scope that sets it below which only memory pressure and manual runs forget",
+        "number of live topics, at and below the scope that sets it, below which only memory pressure and manual runs "
+        "forget",
         0,
         1_000_000_000,
     )
@@ -131,7 +135,7 @@ class Knobs:
     reinforce_min_relevance: float = _number(
         0.3,
         "salience",
-        "relevance from which a retrieval adds the bump times the relevance, and below it nothing; 0: always the bump",
+        "least relevance at which a retrieval counts; it adds the bump times the relevance, with 0 the whole bump",
         0,
         1,
     )
@@ -197,20 +201,19 @@ class Knobs:
 
     @property
     def keys(self) -> tuple[float, bool]:
-        """What the fade keys of topics depend on: the half-life, and whether idle days count."""
+        """The half-life, and whether idle days count. The fade keys of topics depend on both."""
         return self.half_life, self.clock == "wall"
 
     @property
     def detach_below(self) -> float:
-        """The score below which a topic is detached; 0, so never, unless archiving starts at a lower score.
-
-        Equal thresholds thus switch a rung off, as presets that only archive need it.
-        """
+        """The score below which a topic is detached. If topics are archived at the same or a higher score, the value is
+        0 and no topic is detached. Presets that only archive therefore set equal thresholds."""
         return self.theta_detach if self.theta_detach > self.forget_salience_threshold else 0.0
 
     @property
     def summarize_below(self) -> float:
-        """The score below which a topic is summarized; 0, so never, unless archiving starts at a lower score."""
+        """The score below which a topic is summarized. If topics are archived at the same or a higher score, the value
+        is 0 and no topic is summarized."""
         return self.theta_summary if self.theta_summary > self.forget_salience_threshold else 0.0
 
     @property
@@ -226,7 +229,7 @@ class Knobs:
 
 KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
 
-# The names of the knobs for people.
+# The labels of the knobs in the console.
 KNOB_LABELS: dict[str, str] = {
     "strategy": "Strategy",
     "half_life_days": "Half-life in days",
@@ -237,7 +240,7 @@ KNOB_LABELS: dict[str, str] = {
     "prune_after_days": "Archive after days unused",
     "archive_attenuation": "Salience kept by archiving",
     "keep_recent_revisions": "Revisions that summarizing keeps",
-    "compact": "Compact near topics",
+    "compact": "Compact similar topics",
     "compact_threshold": "Similarity to compact",
     "exempt_scopes": "Exempt scopes",
     "exempt_kinds": "Exempt kinds",
@@ -285,8 +288,8 @@ DUPLICATE_THRESHOLD_USUAL = (0.85, 0.95)
 # Other names that are accepted for a knob.
 KNOB_ALIASES = {"theta_archive": "forget_salience_threshold"}
 
-# Strategies score on different scales, so each published design has its own thresholds. These are the defaults under a
-# strategy where neither a policy nor the environment sets a value.
+# Strategies have different scales of scores, so each published design has its own thresholds. Under a strategy, these
+# values replace the defaults of ``Knobs``.
 STRATEGY_DEFAULTS: dict[str, dict[str, float]] = {
     "half_life": {},
     "static": {"prune_after_days": 0.0},
@@ -318,9 +321,9 @@ def knobs_warnings(knobs: "Knobs") -> list[str]:
 
 
 def knob_parse(name: str, value: object) -> KnobValue:
-    """Return ``value`` converted to the type of knob ``name``; text from forms and the terminal is parsed.
+    """Return ``value`` converted to the type of the knob ``name``. Text from forms and the terminal is parsed.
 
-    Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or one out of bounds.
+    Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or a value out of bounds.
     """
     if name not in KNOBS:
         raise knob_unknown(name)

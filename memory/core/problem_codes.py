@@ -1,6 +1,6 @@
 """The code of every problem. Programs and tests identify problems by their codes, not by their sentences.
 
-A released code never changes; its sentence may. docs/errors.md is generated from this list.
+A released code never changes, but its sentence may. docs/errors.md is generated from this list.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ URN_PREFIX = "urn:memstate:problem:"
 
 
 class ProblemCode(StrEnum):
-    """The codes. A member is a string with hyphens; its ``description`` is one line for the docs."""
+    """The codes. A member is a text with hyphens. Its ``description`` is the line in the docs."""
 
     description: str
 
@@ -24,7 +24,7 @@ class ProblemCode(StrEnum):
 
     @property
     def urn(self) -> str:
-        """The code as the ``type`` of a problem document."""
+        """The code in the form of the member ``type`` of a problem document."""
         return URN_PREFIX + self.value
 
     # General codes, for problems without a code of their own.
@@ -290,7 +290,7 @@ class ProblemCode(StrEnum):
     INTERNAL_ERROR = "internal-error", "An unexpected error occurred; the log of the server has the details."
 
 
-# The code of a problem with the language model, by the failure type that is counted.
+# The code of a problem with the language model, by the ``kind`` of the failure.
 MODEL_CODES = {
     "not_configured": ProblemCode.MODEL_NOT_CONFIGURED,
     "absent": ProblemCode.MODEL_UNKNOWN,
@@ -304,6 +304,6 @@ _VALIDATION_CODES = {"missing": ProblemCode.MISSING_MEMBER, "extra_forbidden": P
 
 
 def validation_code(findings: Sequence[Mapping[str, Any]]) -> ProblemCode:
-    """Return the code for pydantic's errors: a specific one only if all errors are of the same type."""
+    """Return the code for pydantic's errors. The code is specific only if all errors have the same type."""
     codes = {_VALIDATION_CODES.get(str(finding["type"]), ProblemCode.INVALID_MEMBER) for finding in findings}
     return codes.pop() if len(codes) == 1 else ProblemCode.INVALID_MEMBER

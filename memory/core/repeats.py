@@ -1,4 +1,4 @@
-"""Which accesses count as use: a query that a key repeats within a short time counts once."""
+"""Decides which accesses count as use: a query that a key repeats within a short time counts once."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,10 +11,11 @@ def repeats_dropped(
 ) -> list[int]:
     """Return the ids of the accesses that count.
 
-    ``accesses`` are ``(id, asked, at)``, ``at`` in epoch seconds; ``counted_before`` holds for each ``asked`` the time
-    of the last access that counted earlier. An access counts if it is at least ``window`` seconds from the last one
-    that *counted*: an agent that repeats a query every 30 seconds counts every 60. With a window of 0 every access
-    counts. The distance is absolute, because an access may be logged after a later one.
+    ``accesses`` are (id, asked, at) with ``at`` in epoch seconds. ``counted_before`` maps each ``asked`` to the time of
+    the last access that counted. An access counts if its distance to the last access that counted is at least
+    ``window`` seconds: of a query that is repeated every 30 seconds, every second access counts with a window of 60.
+    With a window of 0, every access counts. The distance is absolute, because an access may be logged after a later
+    one.
     """
     last = dict(counted_before)
     counted = []

@@ -1,4 +1,4 @@
-"""What requests are made of: models that refuse members which do not exist, and name the nearest that does."""
+"""The base class of requests. It refuses unknown members and suggests the most similar known member."""
 
 from typing import Any, ClassVar
 
@@ -7,15 +7,15 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from memory.core.nearest import nearest_hint
 
-# Most unknown members of one object that are reported.
+# The most unknown members of one object that are reported.
 _MOST_UNKNOWN = 20
 
 
 class RequestModel(BaseModel):
-    """An object of a request. A mistyped member would otherwise be lost in silence, and the default take its place."""
+    """An object of a request. Unknown members are refused; otherwise a mistyped member would be ignored silently."""
 
     model_config = ConfigDict(extra="forbid")
-    # Members that people expect here, and what does it instead, as the end of a sentence.
+    # Members that callers may expect, each with the end of a sentence that says what to use instead.
     elsewhere: ClassVar[dict[str, str]] = {}
 
     @model_validator(mode="before")

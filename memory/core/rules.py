@@ -1,4 +1,4 @@
-"""Rules: event -> condition -> action. A rule belongs to a scope and applies there and below."""
+"""Rules: event, condition and action. A rule belongs to a scope and applies there and below."""
 
 from dataclasses import dataclass, field
 from typing import Any, NotRequired
@@ -8,16 +8,18 @@ from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED
 
 # The events that start a run.
 EVENTS = ("ingest_complete", "query_complete", "cron", "memory_pressure", "manual")
-# These start a run only from the soft limit of active topics on; memory pressure and manual runs always do.
+# The events that start a run only if there are at least as many topics as the soft limit. The other events always do.
 GATED_EVENTS = ("ingest_complete", "query_complete", "cron")
 
-# Of the matching rules with a rung action, only the first applies to a topic; all others apply together.
+# Of the matching rules with one of these actions, only the first applies to a topic. Rules with other actions apply in
+# addition.
 RUNG_ACTIONS = ("summarize", "detach", "archive", "release")
 PIN_ACTIONS = ("pin", "unpin")
-# The rung to which a rung action moves a topic. A release has a number above all rungs and leaves the rung as it is.
+# The rung to which a rung action moves a topic. A release has a number above all rungs, and does not change the rung.
 RELEASED = 9
 RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
-# Makes one topic of several near ones. It applies beside the rule that moves a topic, and alone it moves none.
+# Combines several similar topics into one. A rule with this action applies in addition to rung actions, and moves only
+# topics that are combined.
 COMPACT = "compact"
 ACTIONS = (*RUNG_ACTIONS, COMPACT, *PIN_ACTIONS, "categorize")
 
@@ -35,7 +37,7 @@ class RuleOut(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, as validated by ``rule_parse``. ``condition`` is the canonical JSON tree."""
+    """One rule that ``rule_parse`` has checked. ``condition`` is the canonical JSON tree."""
 
     name: str
     events: tuple[str, ...]
@@ -43,11 +45,11 @@ class Rule:
     action: str
     category: str = ""
     enabled: bool = True
-    # The scope of its policy; the rule applies there and below.
+    # The scope of the policy that contains the rule.
     scope: str = "/"
 
     def as_json(self) -> RuleOut:
-        """Return the members as they are stored and sent, without the scope, which is the policy's."""
+        """Return the members in the form in which they are stored and sent, without the scope."""
         members: RuleOut = {
             "name": self.name,
             "events": list(self.events),
@@ -62,7 +64,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules in force for a scope: those of the nearest scope first, in the order of their policy."""
+    """The rules in force for a scope. Rules of the nearest scope come first, in the order of their policy."""
 
     rules: tuple[Rule, ...] = field(default=())
 

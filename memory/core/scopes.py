@@ -1,4 +1,4 @@
-"""Scopes: slash-separated paths such as ``/user/alice``. Every topic lies in a scope, every key is bound to one."""
+"""Scopes: slash-separated paths such as ``/user/alice``. Every topic and every key has a scope."""
 
 import re
 
@@ -32,11 +32,11 @@ def scope_normalize(path: str) -> str:
 
 
 def scope_within(path: str, prefix: str) -> bool:
-    """Return whether ``path`` is ``prefix`` or lies below it; both are canonical."""
+    """Return whether ``path`` is ``prefix`` or is below ``prefix``. Both must be canonical."""
     return prefix == ROOT or path == prefix or path.startswith(prefix + "/")
 
 
 def scope_ancestors(path: str) -> list[str]:
-    """Return ``path``, which is canonical, and every scope above it, the root first."""
+    """Return every scope above ``path``, the root first, and then ``path`` itself, which must be canonical."""
     segments = [segment for segment in path.split("/") if segment]
     return [ROOT + "/".join(segments[:depth]) for depth in range(len(segments) + 1)]

@@ -1,7 +1,7 @@
-"""Summaries of the older values of a field, and of several topics, made of their words. Pure Python, deterministic.
+"""Summaries without a model: of the older values of a field, and of several topics. Pure Python, deterministic.
 
-Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Longer texts are summarized
-by sentences: a greedy choice keeps those that cover the most different words within the limit.
+Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Of longer texts, some
+sentences are kept: a greedy algorithm chooses the sentences that contain the most different words within the limit.
 """
 
 import datetime as dt
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 MAX_SUMMARY = 600
-# Values up to this length, in characters, are listed whole.
+# Values of at most this many characters are listed.
 SHORT_VALUE = 80
-# The choice is made among at most this many sentences, which bounds its cost.
+# Sentences are chosen from at most this many, which limits the cost.
 MOST_SENTENCES = 1000
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _THEN = ", then "
-# After the end of a sentence; Chinese and Japanese put no space there.
+# The space after a sentence. There is none after a Chinese or Japanese sentence.
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")
 _WORD = re.compile(r"\w+")
 _LISTED = re.compile(rf"\(\d{{1,2}} (?:{'|'.join(_MONTHS)}) \d{{1,4}}\)$")
@@ -27,7 +27,7 @@ _LEFT_OUT = re.compile(r"^(\d+) other values?$")
 
 @dataclass(frozen=True, slots=True)
 class DatedValue:
-    """A former value of a field and the time since when it was true."""
+    """A former value of a field, and the time from which it was true."""
 
     text: str
     at: dt.datetime
@@ -40,9 +40,9 @@ def date_words(at: dt.datetime) -> str:
 
 
 def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None) -> str:
-    """Return the summary of ``values``, oldest first: at most ``MAX_SUMMARY`` characters of whole words.
+    """Return the summary of ``values``, which are ordered from the oldest: at most ``MAX_SUMMARY`` characters.
 
-    ``earlier`` is the summary of the values before them. The summary of no values is an empty text.
+    ``earlier`` is the summary of still older values. The summary of no values is an empty text.
     """
     lines = [DatedValue(" ".join(value.text.split()), value.at) for value in values]
     before = " ".join((earlier or "").split())
@@ -53,9 +53,9 @@ def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None
 
 
 def texts_summarize(texts: Sequence[DatedValue]) -> str:
-    """Return the sentences of several texts that cover the most words: at most ``MAX_SUMMARY`` characters.
+    """Return the sentences of several texts that contain the most different words: at most ``MAX_SUMMARY`` characters.
 
-    Those of a text are preceded by its date, unless all texts have the same one.
+    The sentences of each text are preceded by its date, unless all texts have the same date.
     """
     dates = [date_words(text.at) for text in texts]
     shown = dates if len(set(dates)) > 1 else [""] * len(dates)
@@ -66,7 +66,7 @@ def texts_summarize(texts: Sequence[DatedValue]) -> str:
 
 
 def _entries_of(summary: str) -> list[str] | None:
-    """Return the entries of a summary if it is a list, else None."""
+    """Return the entries of a summary that is a list; otherwise None."""
     entries = summary.split(_THEN) if summary else []
     return entries if all(_LISTED.search(entry) or _LEFT_OUT.match(entry) for entry in entries) else None
 
@@ -76,7 +76,7 @@ def _entries(values: Sequence[DatedValue], before: Sequence[str]) -> list[str]:
     last = _LISTED.sub("", entries[-1]).rstrip() if entries else None
     for value in values:
         text = value.text or "nothing"
-        # A value that was written again without a change keeps its first date.
+        # If a value was written again without a change, only its first date is listed.
         if text != last:
             entries.append(f"{text} ({date_words(value.at)})")
             last = text
@@ -84,19 +84,19 @@ def _entries(values: Sequence[DatedValue], before: Sequence[str]) -> list[str]:
 
 
 def _list(entries: Sequence[str]) -> str:
-    """Return the joined entries; if they do not fit, the first one and as many of the last ones as fit."""
+    """Return the joined entries. If they are too long, return the first entry and as many of the last ones as fit."""
     whole = _THEN.join(entries)
     if len(whole) <= MAX_SUMMARY:
         return whole
     first, *others = entries
-    # No entry is shorter than "x (2 Jan 2026), then ", so no more than these can fit.
+    # No entry is shorter than "x (2 Jan 2026), then ", so not more than these entries can fit.
     for start in range(max(1, len(others) - MAX_SUMMARY // 20), len(others)):
         out, kept = others[:start], others[start:]
         number = sum(int(match.group(1)) if (match := _LEFT_OUT.match(entry)) else 1 for entry in out)
         short = _THEN.join([first, f"{number} other value{'' if number == 1 else 's'}", *kept])
         if len(short) <= MAX_SUMMARY:
             return short
-    # An earlier summary from elsewhere may have an entry that is too long.
+    # An imported summary may have an entry that is too long.
     return _sentences([(whole, "")])
 
 
@@ -106,13 +106,14 @@ def _list(entries: Sequence[str]) -> str:
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     source: int
-    place: int
+    position: int
     text: str
     words: frozenset[str]
 
 
 def _sentences(sources: Sequence[tuple[str, str]]) -> str:
-    """Return the sentences of ``sources``, pairs of a text and its date, that cover the most words, in their order."""
+    """Return, in their order, the sentences that contain the most different words. ``sources`` are pairs of a text and
+    its date."""
     waiting = _considered(sources)
     chosen: list[_Sentence] = []
     known: set[str] = set()
@@ -126,7 +127,7 @@ def _sentences(sources: Sequence[tuple[str, str]]) -> str:
             date = sources[sentence.source][1]
             opening = len(date) + 2 if date and sentence.source not in open_sources else 0
             cost = opening + len(sentence.text) + (1 if chosen else 0)
-            # A sentence without new words never gets new ones.
+            # A sentence without new words will never have any, so it is dropped.
             if new:
                 left.append(sentence)
                 if new > gain and cost <= room:
@@ -141,19 +142,20 @@ def _sentences(sources: Sequence[tuple[str, str]]) -> str:
 
 
 def _considered(sources: Sequence[tuple[str, str]]) -> list[_Sentence]:
-    """Return the sentences to choose from: at most ``MOST_SENTENCES``, an equal share from the start of each source."""
-    apart = max(1, -(-len(sources) // MOST_SENTENCES))
+    """Return the sentences from which to choose: the same number from the start of each source, at most
+    ``MOST_SENTENCES`` in total."""
+    step = max(1, -(-len(sources) // MOST_SENTENCES))
     share = max(1, MOST_SENTENCES // max(1, len(sources)))
     return [
-        _Sentence(source, place, piece, frozenset(_words(piece)))
-        for source in range(0, len(sources), apart)
-        for place, piece in enumerate(islice(_pieces(sources[source][0]), share))
+        _Sentence(source, position, piece, frozenset(_words(piece)))
+        for source in range(0, len(sources), step)
+        for position, piece in enumerate(islice(_pieces(sources[source][0]), share))
     ]
 
 
 def _joined(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> str:
     parts: dict[int, list[str]] = {}
-    for sentence in sorted(chosen, key=lambda sentence: (sentence.source, sentence.place)):
+    for sentence in sorted(chosen, key=lambda sentence: (sentence.source, sentence.position)):
         parts.setdefault(sentence.source, []).append(sentence.text)
     return " ".join(
         f"{sources[source][1]}: {' '.join(texts)}" if sources[source][1] else " ".join(texts)
@@ -162,13 +164,13 @@ def _joined(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> 
 
 
 def _length_sentence(sources: Sequence[tuple[str, str]]) -> str:
-    """Return the number of characters, for sources without a sentence that fits."""
+    """Return a text with the number of characters, for sources of which no sentence fits."""
     length = sum(len(text) for text, _date in sources)
     return f"{length:,} characters that cannot be summarized" if length else ""
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the sentences of a text; one longer than half of ``MAX_SUMMARY`` is cut between words."""
+    """Yield the sentences of a text. A sentence longer than half of ``MAX_SUMMARY`` is divided between words."""
     for sentence in _SENTENCE_END.split(text):
         piece = ""
         for word in sentence.split():
@@ -181,5 +183,6 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterable[str]:
-    # Short ASCII words are articles and the like, unless they are numbers. Other scripts have short words with meaning.
+    # Short ASCII words are mostly articles and the like, so only numbers count. Other scripts have short words with
+    # meaning.
     return (word for word in _WORD.findall(text.casefold()) if len(word) > 2 or not word.isascii() or word.isdigit())

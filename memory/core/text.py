@@ -1,4 +1,4 @@
-"""The text by which a topic is found: by meaning through its embedding, by words through its search document."""
+"""The text of a topic that is embedded for search by meaning, and indexed for search by words."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 # The title of a topic that was stored without one.
 UNTITLED = "untitled"
-# The beginning of a text is enough to recognize the subject of a topic. Embedders have limits of their own besides; the
-# packaged one reads 512 tokens.
+# The beginning of a text is enough to recognize its subject. Embedders also have their own limits; the packaged one
+# reads 512 tokens.
 MAX_EMBEDDED_CHARS = 4_000
-# PostgreSQL holds at most a megabyte of lexemes in one document, and stores a hyphenated word whole and in parts.
+# A document of PostgreSQL has at most a megabyte of lexemes, and a hyphenated word is stored whole and in parts.
 MAX_DOCUMENT_BYTES = 250_000
-# For one topic, from all sources together.
+# The most categories of one topic, from all sources together.
 MAX_CATEGORIES = 50
 
 
@@ -19,9 +19,9 @@ MAX_CATEGORIES = 50
 class TopicText:
     """The content of a topic: title, summary and the current values of its fields, in the order of their creation.
 
-    Names of fields are left out: "Berlin" distinguishes a topic, "city" does not. Texts of linked topics are left out
-    too. Recall adds the words of neighbours at query time instead, which measured better (docs/benchmarks.md) and
-    leaves nothing of a forgotten topic in the vectors of others.
+    Names of fields are left out, because "city" does not distinguish a topic as "Berlin" does. Texts of linked topics
+    are also left out: recall adds the words of neighbours at query time. This gives better results
+    (docs/benchmarks.md), and nothing of a forgotten topic is in the vectors of others.
     """
 
     title: str
@@ -39,5 +39,5 @@ class TopicText:
 
 
 def text_normalized(text: str) -> str:
-    """Return ``text`` in Unicode's compatibility composition, which embedding models were trained on (NFKC)."""
+    """Return ``text`` in the Unicode normal form NFKC, with which embedding models were trained."""
     return unicodedata.normalize("NFKC", text)

@@ -7,6 +7,6 @@ def text_cut(text: str, most: int) -> str:
 
 
 def line_cut(text: str, most: int) -> str:
-    """Return a text as one line of at most ``most`` characters; an ellipsis replaces the end if it is longer."""
+    """Return a text as one line of at most ``most`` characters. If it is longer, an ellipsis replaces the end."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

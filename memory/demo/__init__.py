@@ -1,1 +1,1 @@
-"""The story behind `manage.py demo`: half a year of one assistant's memory, written by hand and spread over time."""
+"""The data of `manage.py demo`: half a year of one assistant's memory, from handwritten notes with dates."""

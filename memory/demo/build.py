@@ -1,7 +1,7 @@
-"""Builds the story of half a year of one assistant's memory, the same for the same `now`, seed and size.
+"""Builds the story: half a year of one assistant's memory. The same `now`, seed and size give the same story.
 
-Mara Lindqvist designs ferry apps in Gothenburg, moves house, is promoted and launches a product; her assistant
-remembers that, and a great deal that nobody will ever ask for again.
+Mara Lindqvist designs ferry apps in Gothenburg, moves house, is promoted and launches a product. Her assistant
+remembers this, and many tool outputs that are not needed again.
 """
 
 import random
@@ -21,9 +21,9 @@ _RETRIEVALS_PER_TOPIC: Final = 1.8
 
 
 def story_build(*, now: datetime, seed: int = 7, topics: int = 2000) -> Story:
-    """The story that ends at `now`: exactly so many topics, and everything else in proportion.
+    """Return the story that ends at `now`, with exactly ``topics`` topics and everything else in proportion.
 
-    Raises ``StoryProblem`` if a data file of it is not as it has to be.
+    Raises ``StoryProblem`` if a data file of the story is invalid.
     """
 
     def _rng(part: str) -> random.Random:

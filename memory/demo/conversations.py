@@ -1,4 +1,4 @@
-"""Adds a conversation that explains one of the story's last changes; it changes no topic."""
+"""Adds a conversation that explains one of the story's last changes. Changes no topic."""
 
 import datetime as dt
 import uuid
@@ -13,13 +13,13 @@ from memory.models import Conversation, ConversationTurn, ConversationWrite, Rev
 MODEL = "demo"
 LEADER = "mara"
 SCOPE = "/"
-# Between the question and what it led to.
+# The time between the first question and the change.
 BEFORE = dt.timedelta(minutes=2)
 
 
-def talk_load(topics: Sequence[uuid.UUID]) -> None:
-    """Make the conversation that the latest change with a reason came from, among these topics. Five queries; nothing
-    if nothing has changed."""
+def conversation_load(topics: Sequence[uuid.UUID]) -> None:
+    """Write a conversation that led to the latest change with a reason in ``topics``. Five queries. Does nothing if
+    there is no such change."""
     changes = Revision.objects.filter(
         field__topic__in=topics,
         field__topic__rung=Rung.ACTIVE,

@@ -1,8 +1,6 @@
 """Forgetting in the demo's half year: weekly runs, a run held after a mistyped half-life, an undone run, and restores.
 
-run takes what the story still uses.
 The runs are made after all retrievals, each for its own time. So no run archives a topic that the story uses later.
-run takes what the story still uses.
 """
 
 import datetime as dt
@@ -34,8 +32,8 @@ WANTED_BACK = 3
 
 
 def forgetting_load(*, topics: int, now: dt.datetime) -> None:
-    """Make the policies and runs of the half year before ``now``. Does nothing if others have topics in the store too:
-    a demo must not forget what is theirs."""
+    """Make the policies and runs of the half year before ``now``. Does nothing if the store has other topics too,
+    because a demo must not forget these."""
     if Topic.objects.count() != topics or policies_current().numbers:
         return
     policy_save(
@@ -55,8 +53,8 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
             run_undo(
                 run.id, principal=OPERATOR, reason="too early, the move was not over", now=at + dt.timedelta(hours=9)
             )
-    _wanted_back(now)
-    _places_set(now)
+    _some_restore(now)
+    _policies_set(now)
     _schedules_ahead(now)
 
 
@@ -77,7 +75,7 @@ def _half_life_mistype(at: dt.datetime) -> None:
     half_lives_rekey(now=at, budget_seconds=600)
 
 
-def _wanted_back(now: dt.datetime) -> None:
+def _some_restore(now: dt.datetime) -> None:
     """Look up and restore a few archived topics, so that the demo shows regret."""
     archived = ForgetAction.objects.filter(
         state=ForgetAction.State.APPLIED,
@@ -92,9 +90,8 @@ def _wanted_back(now: dt.datetime) -> None:
         topics_restore([action.topic_id], principal=OPERATOR, reason="needed again", now=at + dt.timedelta(minutes=2))
 
 
-def _places_set(now: dt.datetime) -> None:
-    """Give two places policies of their own, of this week: what they change waits for the next run and for the pages
-    that show it beforehand."""
+def _policies_set(now: dt.datetime) -> None:
+    """Set the policies of two scopes a few days ago, so that pages can show what the next run would change."""
     policy_save(
         "/session",
         preset=None,
@@ -115,8 +112,8 @@ def _places_set(now: dt.datetime) -> None:
 
 
 def _schedules_ahead(now: dt.datetime) -> None:
-    """Have the runs by schedule come when they would: policies that were saved in the past left times in the past, at
-    which the worker would begin at once."""
+    """Move the schedules to their next times. Policies that were saved in the past have times in the past, at which the
+    worker would start runs at once."""
     schedules = list(schedules_here().filter(func=FUNCTION))
     for schedule in schedules:
         schedule.next_run = cron_next(schedule.cron, now=now)

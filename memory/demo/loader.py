@@ -1,7 +1,7 @@
 """Reads the data files of the story (``story/*.toml``, described in ``story/README.md``).
 
-An error in a file raises ``StoryProblem``, whose sentence names the file and the place in it. A rule is a function that
-returns the value of an entry of a file, or raises ``StoryProblem``.
+An error in a file raises ``StoryProblem``, whose sentence names the file and the place of the error. A rule is a
+function that returns the value of an entry of a file, or raises ``StoryProblem``.
 """
 
 import dataclasses
@@ -74,7 +74,7 @@ def minutes_read(*, day_zero: date, folder: Path = FOLDER) -> Minutes:
 
 
 def dates_fill(text: str, *, day_zero: date) -> str:
-    """Write out ``{date 40}`` ("3 June"), ``{isodate 40}`` and ``{month 40}`` as the date of that day."""
+    """Replace ``{date 40}`` ("3 June"), ``{isodate 40}`` and ``{month 40}`` by the date of day 40."""
 
     def _one(match: re.Match[str]) -> str:
         day = day_zero + timedelta(days=int(match[2]))
@@ -121,7 +121,7 @@ _table: Final = _sort("a table", dict)
 
 
 def _days(entry: object) -> tuple[int, int]:
-    """One day, or the first and the last of several."""
+    """A rule for one day, or the first and the last of several days."""
     first, last = entry if isinstance(entry, list) and len(entry) == 2 else (entry, entry)
     span = _whole(first), _whole(last)
     if span[0] > span[1]:
@@ -145,7 +145,7 @@ def _list_of(rule: Rule) -> Rule:
 
 
 def _list_under(name: str, rule: Rule) -> Rule:
-    """A table whose only entry is this list."""
+    """A rule for a table whose only entry is this list."""
     return lambda entry: _inside(name, _list_of(rule), entry[name] if list(entry) == [name] else None)
 
 
@@ -154,14 +154,14 @@ def _table_of(rule: Rule) -> Rule:
 
 
 def _keyed(rule: Rule, name: str) -> Rule:
-    """A table of tables, each of which gets its key as the entry ``name``."""
+    """A rule for a table of tables. Each inner table gets its key as the entry ``name``."""
     return lambda entry: tuple(_inside(key, rule, {**_table(each), name: key}) for key, each in _table(entry).items())
 
 
 def _record(made: type[Any], **rules: Rule) -> Rule:
-    """A table with an entry for each attribute of ``made``; one that has a default may be missing.
+    """A rule for a table with an entry for each attribute of ``made``. Attributes with a default may be missing.
 
-    Where no rule is given, it follows from the type of the attribute.
+    ``rules`` has the rules of some attributes; the others follow from the types.
     """
     rules = {name: rules.get(name) or _BY_TYPE[hint] for name, hint in get_type_hints(made).items()}
     none = dataclasses.MISSING
@@ -220,7 +220,7 @@ def _field(name: str) -> Rule:
         field: NoteField = _FIELD({"type": shown, **table, "name": name})
         for text in (field.value, *(later.value for later in field.later)):
             try:
-                # Text in braces is filled in later, at random.
+                # Text in braces is replaced later, at random.
                 if not text.startswith("{") or field.type == "json":
                     _CHECKS[field.type](text)
             except ValueError:
@@ -237,7 +237,7 @@ def _links(entry: object) -> tuple[tuple[str, str], ...]:
 
 
 def _words(entry: object) -> tuple[str, ...]:
-    """An entry of the words of a family: one text, or the parts of it."""
+    """A rule for an entry of the words of a family: one text, or its parts."""
     return _list_of(_text)(entry) if isinstance(entry, list) else (_text(entry),)
 
 
@@ -267,7 +267,7 @@ _MINUTES: Final = _record(Minutes, sections=_list_of(_record(Section, notes=_NOT
 
 
 def _keys_check(material: Material) -> None:
-    """Raise ``StoryProblem`` if a key is given twice, or names no topic of the story."""
+    """Raise ``StoryProblem`` if a key occurs twice, or refers to no topic of the story."""
     notes = (*material.notes, *material.look_alikes)
     keys: set[str] = set()
     for key in [*(note.key for note in notes), *(measured.key for measured in material.measured)]:

@@ -1,7 +1,7 @@
-"""The records that ``loader.py`` makes of the data files of the story.
+"""The records that ``loader.py`` creates from the data files of the story.
 
-Entries of a file have the names of the attributes; those with a default are optional. Days are counted from day 0, a
-Monday, so that texts can name weekdays.
+Entries of a file have the names of the attributes. Attributes with a default are optional. Days are counted from day 0,
+a Monday, so that texts can name weekdays.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from memory.demo.records import ChangeAction, FieldType
 
 @dataclass(frozen=True, slots=True)
 class NoteRevision:
-    """A later value of a field, from this day on; why, and what that will affect."""
+    """A later value of a field from ``day`` on, with the reason and the expected effect."""
 
     day: int
     value: str
@@ -21,7 +21,7 @@ class NoteRevision:
 
 @dataclass(frozen=True, slots=True)
 class NoteField:
-    """A field of a note; ``stands_for`` is the key of the topic that the value stands for."""
+    """A field of a note. ``stands_for`` is the key of a topic that the value refers to."""
 
     name: str
     type: FieldType
@@ -32,7 +32,7 @@ class NoteField:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One topic; ``days`` is the span in which it may have happened, ``pinned`` the reason for which it is pinned."""
+    """One topic. ``days`` is the range of its possible days, ``pinned`` the reason of its pin."""
 
     key: str
     scope: str
@@ -51,7 +51,8 @@ class Note:
 class Measured:
     """A topic whose one field changes about every ``every_days`` days within ``days``.
 
-    Numbers wander from ``start`` to ``end`` by up to ``wobble``; ``values``, if given, are taken in turn instead.
+    Numbers go from ``start`` to ``end`` with random deviations of up to ``wobble``. If ``values`` are given, they are
+    used in turn instead.
     """
 
     key: str
@@ -74,10 +75,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Outputs of one sort: what they may be called, what they may say, and when they come.
+    """Outputs of one kind: their possible titles and texts, and when they occur.
 
-    Titles, summaries, words and fields have places in braces that ``phrases.py`` fills. The parts of an entry of
-    ``words`` go together. ``about`` names known topics that such an output may be about.
+    Titles, summaries, words and fields have placeholders in braces, which ``phrases.py`` replaces. The parts of an
+    entry of ``words`` are used together. ``about`` names topics that such an output may be about.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A thing that is asked: its wordings, how often and when, and the topics that surely belong to the answer."""
+    """A question: its wordings, how often and when it is asked, and the topics that belong to every answer."""
 
     wordings: tuple[str, ...]
     weight: int
@@ -127,7 +128,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the text that is studied, and what is noted of it."""
+    """A part of the studied text, and its notes."""
 
     text: str
     notes: tuple[Note, ...]
@@ -135,7 +136,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
-    """The text that is studied; ``same_as`` maps its notes to equal topics of the story."""
+    """The studied text. ``same_as`` maps notes to topics of the story that say the same."""
 
     sections: tuple[Section, ...]
     same_as: dict[str, str]

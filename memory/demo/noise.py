@@ -1,4 +1,4 @@
-"""Fills the story up with tool outputs and session states: most of a memory, and hardly ever used."""
+"""Adds tool outputs and session states to the story: most topics of a memory, seldom used."""
 
 import random
 import re
@@ -23,7 +23,7 @@ _WORK_CATEGORIES: Final = frozenset({"atlas", "lantern", "pebble", "old-site", "
 def noise_make(
     count: int, *, families: Sequence[Family], known: Sequence[StoryTopic], calendar: Calendar, rng: random.Random
 ) -> list[StoryTopic]:
-    """That many topics in order of time, some linked to each other or to a known topic that they are about."""
+    """Return ``count`` topics in order of time. Some are linked to each other or to the topic that they are about."""
     drawn = rng.choices(families, [family.weight for family in families], k=count)
     moments = [(_moment(family, calendar=calendar, rng=rng), family) for family in drawn]
     moments.sort(key=lambda pair: pair[0])

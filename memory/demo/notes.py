@@ -1,4 +1,4 @@
-"""The notes that a story begins with: those written down, those measured again and again, and those that look alike."""
+"""The notes of a story: handwritten ones, repeated measurements, and notes that look alike."""
 
 import random
 import re
@@ -10,24 +10,24 @@ from memory.demo.records import FieldType
 
 
 def notes_gather(material: Material, *, rng: random.Random) -> list[Note]:
-    """All notes in the order of the files, then the measured ones."""
+    """Return all notes in the order of the files, then the measurements."""
     return _people_named([*material.notes, *(_measured_note(measured, rng=rng) for measured in material.measured)])
 
 
 def look_alikes_of(notes: Sequence[Note], *, material: Material) -> list[Note]:
-    """Return notes that resemble one of these: duplicates, and notes that differ in one important value."""
+    """Return notes that resemble one of ``notes``: duplicates, and notes that differ in one important value."""
     known = {note.key for note in notes}
     return [note for note in material.look_alikes if note.key.partition("-")[2] in known]
 
 
 def person_name(title: str) -> str:
-    """The name by which texts call the person whose topic has this title."""
+    """Return the name that texts use for the person whose topic has this title."""
     words = [word.strip(",") for word in title.split()]
     return words[1] if words[0] == "Dr" else words[0]
 
 
 def _people_named(notes: list[Note]) -> list[Note]:
-    """The notes, with a field `who` in each event and utterance that names a person already known by then."""
+    """Return the notes, with a field `who` in each event and utterance that names a person with an earlier topic."""
     people = [note for note in notes if note.kind == "person" or note.key == "mara"]
     named: list[Note] = []
     for note in notes:

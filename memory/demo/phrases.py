@@ -1,9 +1,9 @@
-"""Draws one output of a family: fills the places in braces of its title, its summary and its fields.
+"""Draws one output of a family at random: replaces the placeholders in braces in title, summary and fields.
 
-`{number 2-14}` is a whole number, `{decimal 0.4-9.5}` one with a decimal, `{clock}` a time of day, `{office}` one at
-work. `{now}`, `{weekday}` and `{today}` are the moment itself, `{soon}` and `{workday}` a day shortly after it. Any
-other name stands for an entry of the family's words, and `{name.1}` for the second part of it. An entry is drawn once
-a text, so that a title and its summary agree.
+`{number 2-14}` is a whole number, `{decimal 0.4-9.5}` a number with one decimal, `{clock}` a time of day, `{office}` a
+time of day at work. `{now}`, `{weekday}` and `{today}` are the time of the output, `{soon}` and `{workday}` a day
+shortly after. Any other name is replaced by an entry of the family's words, `{name.1}` by the second part of the entry.
+An entry is drawn once per output, so that title and summary agree.
 """
 
 import random
@@ -21,7 +21,7 @@ _PLACE: Final = re.compile(r"\{([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """One output of a family, in words."""
+    """The texts of one output of a family."""
 
     title: str
     summary: str
@@ -29,20 +29,20 @@ class Phrase:
 
 
 def phrase_draw(family: Family, *, rng: random.Random, at: datetime) -> Phrase:
-    """One output of the family at this moment."""
+    """Return one output of the family at this time."""
     drawn: dict[str, tuple[str, ...]] = {}
 
     def _words(name: str) -> tuple[str, ...]:
         if name not in drawn:
-            drawn[name] = tuple(_PLACE.sub(_fill, part) for part in rng.choice(family.words[name]))
+            drawn[name] = tuple(_PLACE.sub(_placeholder_value, part) for part in rng.choice(family.words[name]))
         return drawn[name]
 
-    def _fill(match: re.Match[str]) -> str:
+    def _placeholder_value(match: re.Match[str]) -> str:
         slot = match[1]
-        sort, _, span = slot.partition(" ")
+        kind, _, span = slot.partition(" ")
         if span:
             low, _, high = span.partition("-")
-            if sort == "number":
+            if kind == "number":
                 return str(rng.randint(int(low), int(high)))
             return f"{rng.uniform(float(low), float(high)):.1f}"
         if slot in ("weekday", "today", "soon", "clock", "now", "office", "workday"):
@@ -51,13 +51,13 @@ def phrase_draw(family: Family, *, rng: random.Random, at: datetime) -> Phrase:
         return _words(name)[int(part or 0)]
 
     def _write(template: str) -> str:
-        text = _SENTENCE.sub(lambda start: start[0].upper(), _PLACE.sub(_fill, template))
+        text = _SENTENCE.sub(lambda start: start[0].upper(), _PLACE.sub(_placeholder_value, template))
         return text[:1].upper() + text[1:]
 
     return Phrase(
         _write(rng.choice(family.titles)),
         _write(rng.choice(family.summaries)),
-        tuple((field.name, field.type, _PLACE.sub(_fill, field.value)) for field in family.fields),
+        tuple((field.name, field.type, _PLACE.sub(_placeholder_value, field.value)) for field in family.fields),
     )
 
 

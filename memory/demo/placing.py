@@ -1,4 +1,4 @@
-"""Puts the written notes into time: topics with their fields and links, and the later versions of those fields."""
+"""Gives the handwritten notes their times: topics with fields and links, and the later revisions of the fields."""
 
 import random
 from collections.abc import Sequence
@@ -30,17 +30,18 @@ _HOME_SOURCES: Final = ("mara, by voice", "mara, typed", "jonas, by message", "m
 
 
 def salience_draw(kind: str, *, rng: random.Random) -> float:
-    """How much a topic of this kind matters when it is new."""
+    """Return the salience of a new topic of this kind."""
     return round(_SALIENCE[kind] * rng.uniform(0.75, 1.3), 2)
 
 
 def provenance_draw(scope: str, *, rng: random.Random) -> str:
-    """Where a fact in this scope may have come from."""
+    """Return a possible provenance of a fact in this scope."""
     return rng.choice(_WORK_SOURCES if scope_is_work(scope) else _HOME_SOURCES)
 
 
 def notes_choose(notes: Sequence[Note], *, most: int, wanted: Sequence[str], rng: random.Random) -> list[Note]:
-    """At most that many of the notes, in their order: the pinned first, then the wanted, then any."""
+    """Return at most ``most`` notes in their order. Pinned notes are chosen first, then wanted ones, then any
+    others."""
     if len(notes) <= most:
         return list(notes)
     ranks = {key: rank for rank, key in enumerate(wanted)}
@@ -53,7 +54,7 @@ def notes_choose(notes: Sequence[Note], *, most: int, wanted: Sequence[str], rng
 def notes_place(
     notes: Sequence[Note], *, calendar: Calendar, rng: random.Random
 ) -> tuple[list[StoryTopic], list[StoryRevision]]:
-    """Topics and revisions for the notes; whatever a note points to comes before it."""
+    """Return topics and revisions for the notes. A topic comes after the topics to which it refers."""
     by_key = {note.key: note for note in notes}
     times: dict[str, datetime] = {}
     for note in notes:

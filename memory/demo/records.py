@@ -1,6 +1,6 @@
-"""The records a story consists of, and the identifier of a topic.
+"""The records of a story, and the id of a topic.
 
-Everything here is plain data in order of time. ``store.py`` writes it to a store.
+The records are plain data in order of time. ``store.py`` writes them to a store.
 """
 
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ NAMESPACE: Final[UUID] = UUID("6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944")
 
 
 def topic_id(key: str) -> UUID:
-    """The identifier of the topic with this key: the same story always yields the same identifiers."""
+    """Return the id of the topic with this key. The same story always has the same ids."""
     return uuid5(NAMESPACE, key)
 
 
 @dataclass(frozen=True, slots=True)
 class StoryField:
-    """The first value of a typed field; `ref_key` names the topic that the value stands for."""
+    """The first value of a typed field. `ref_key` is the key of a topic that the value refers to."""
 
     name: str
     value: str
@@ -50,7 +50,7 @@ class StoryField:
 
 @dataclass(frozen=True, slots=True)
 class StoryLink:
-    """A typed link to a topic that already existed."""
+    """A typed link to an earlier topic."""
 
     to_key: str
     kind: str
@@ -58,7 +58,7 @@ class StoryLink:
 
 @dataclass(frozen=True, slots=True)
 class StoryTopic:
-    """One topic that the assistant stored, with its time."""
+    """A topic with its time."""
 
     key: str
     at: datetime
@@ -90,7 +90,7 @@ class StoryRevision:
 
 @dataclass(frozen=True, slots=True)
 class StoryRetrieval:
-    """One query and what it returned, best first."""
+    """One query and its results, best first."""
 
     at: datetime
     query: str

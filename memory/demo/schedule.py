@@ -1,4 +1,4 @@
-"""The story's calendar: when things happen, from the week down to the hour.
+"""The story's calendar: the days and hours at which things happen.
 
 Day 0 is a Monday. The move is on day 68, the holiday lasts from day 98 to 111, Atlas is launched on day 148.
 """
@@ -20,7 +20,7 @@ _HOME_HOURS: Final = {6: 1, 7: 6, 8: 4, 10: 2, 12: 4, 15: 2, 16: 4, 17: 7, 18: 6
 
 
 def scope_is_work(scope: str) -> bool:
-    """Whether what happens in this scope happens at work."""
+    """Return whether events of this scope happen at work."""
     return scope.startswith(("/project", "/studio"))
 
 
@@ -36,17 +36,17 @@ class Calendar:
 
     @property
     def day_zero(self) -> date:
-        """The first Monday that lies within the span as a whole."""
+        """The first Monday of the story."""
         first = (self.now - SPAN).date() + timedelta(days=1)
         return first + timedelta(days=-first.weekday() % 7)
 
     @property
     def last_day(self) -> int:
-        """The number of the day on which `now` falls."""
+        """The number of the day of `now`."""
         return (self.now.date() - self.day_zero).days
 
     def day_weight(self, day: int, *, work: bool | None = None) -> float:
-        """How much happens on this day, at work or at home (`work`), or in total (None)."""
+        """Return the weight of this day for events at work (`work` is true), at home (false) or both (None)."""
         week = _WEEK if work is None else _WORK_WEEK if work else _HOME_WEEK
         weight = week[day % 7]
         if day in HOLIDAY:
@@ -56,12 +56,12 @@ class Calendar:
         return weight
 
     def day_draw(self, first: int, last: int, *, rng: random.Random, work: bool | None = None) -> int:
-        """A day between the two, busy days more likely than quiet ones."""
+        """Return a random day between the two, weighted by ``day_weight``."""
         days = range(max(first, 0), max(min(last, self.last_day), 0) + 1)
         return rng.choices(days, [self.day_weight(day, work=work) for day in days])[0]
 
     def time_draw(self, day: int, *, rng: random.Random, work: bool) -> datetime:
-        """A time on that day, in hours that suit it, and never later than `now`."""
+        """Return a random time on this day, in the hours of work or leisure, not later than `now`."""
         hours = _WORK_HOURS if work else _HOME_HOURS
         hour = rng.choices(list(hours), list(hours.values()))[0]
         clock = time(hour, rng.randint(0, 59), rng.randint(0, 59), tzinfo=self.now.tzinfo)

@@ -1,4 +1,4 @@
-"""A small stand-in for search, so that what the story says a query returned is what would plausibly match it."""
+"""A simple search, so that the results of the story's queries are plausible."""
 
 import math
 import re
@@ -22,29 +22,29 @@ _FRESH: Final = timedelta(days=3)
 
 
 def topic_is_noise(topic: StoryTopic) -> bool:
-    """Whether the topic is noise: a tool output or a session state."""
+    """Return whether the topic is noise: a tool output or a session state."""
     return topic.kind in ("tool_output", "session_state") or topic.scope.startswith("/session/")
 
 
 def words_of(text: str) -> list[str]:
-    """The distinctive words of a text, without plural endings."""
+    """Return the distinctive words of a text, without plural endings."""
     return [word.removesuffix("s") for word in _WORD.findall(text.lower()) if word not in _COMMON]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time during which a topic can be found: from its creation, without the spans it was archived."""
+    """The time during which a topic can be found: since its creation, except while it was archived."""
 
     opens: datetime
     away: tuple[tuple[datetime, datetime], ...] = ()
 
     def holds(self, at: datetime) -> bool:
-        """Whether the topic is there to be found at this moment."""
+        """Return whether the topic can be found at this time."""
         return self.opens < at and not any(start <= at < end for start, end in self.away)
 
 
 class Search:
-    """Finds topics by the words they share with a query, rare words first, fresh noise before old noise."""
+    """Finds topics by the words that they share with a query. Rare words and recent noise rank higher."""
 
     def __init__(self, topics: Iterable[StoryTopic], *, windows: dict[str, Window]) -> None:
         self._topics = {topic.key: topic for topic in topics}
@@ -57,13 +57,14 @@ class Search:
                 self._postings[word][topic.key] = self._postings[word].get(topic.key, 0.0) + 1.0
 
     def present(self, keys: Iterable[str], *, at: datetime) -> list[str]:
-        """Those of the keys that can be found at this moment."""
+        """Return the keys of topics that can be found at this time."""
         return [key for key in keys if key in self._topics and self._windows[key].holds(at)]
 
     def find(
         self, query: str, *, at: datetime, most: int, sure: Iterable[str] = (), old_noise: bool = False
     ) -> tuple[str, ...]:
-        """Up to `most` keys for the query as of `at`: those that surely belong to it, then the best matches."""
+        """Return up to `most` keys for the query at the time `at`: the topics that belong to every answer, then the
+        best matches."""
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words_of(query)):
             postings = self._postings.get(word, {})

@@ -1,4 +1,4 @@
-"""Puts a story into the store through the ordinary write path, with every event at its own time."""
+"""Writes a story to the store like any other memory, with every event at its own time."""
 
 import datetime as dt
 import hashlib
@@ -15,7 +15,7 @@ from memory.core.errors import Conflict, MemoryProblem
 from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.demo.conversations import talk_load
+from memory.demo.conversations import conversation_load
 from memory.demo.forgetting import forgetting_load
 from memory.demo.records import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.demo.study import study_load
@@ -30,35 +30,34 @@ from memory.recall.access_fold import accesses_fold, fold_wait
 from memory.recall.corpus import documents_count
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
-# Seconds; longer than the largest story takes.
+# Seconds for the search for duplicates; more than the largest story needs.
 LOOK_SECONDS = 120.0
 Progress = Callable[[int], object]
 
 
 def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
-    """Write ``story`` into the store; ``progress`` is called with the number of events of each step.
+    """Write ``story`` to the store. ``progress`` is called with the number of events of each step.
 
-    A day is one batch of ingest, so that the journal spreads over the half year as well. Topics get their vectors at
-    the end, once each, however often they were revised. Retrievals are folded in the
-    order of time, up to each change an operator made, so that salience is what it would have been.
-    Raises ``Conflict`` if the store already holds a topic of the story.
+    Each day is one batch of ingest, so that the journal has the times of the story. Each topic is embedded once, at the
+    end. Retrievals are folded in the order of time, up to each change by an operator, so that the salience is correct.
+    Raises ``Conflict`` if the store already has a topic of the story.
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
         raise Conflict("The demo is in this store already.", code=ProblemCode.DEMO_LOADED)
-    # All or nothing, because half a demo would look like a store in use.
+    # One transaction, because a part of a demo would look like a store in use.
     with transaction.atomic():
         # The lock keeps other processes from folding, because a manual change must follow the earlier retrievals.
         fold_wait()
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
-        talk_load([topic_id(topic.key) for topic in story.topics])
+        conversation_load([topic_id(topic.key) for topic in story.topics])
     for given in vectors_fill():
         progress(given)
-    # What it links and merges is as ready as in any store in use.
+    # The study comes after the embedding, because it links and merges topics by vectors.
     study_load(now=now)
     while documents_count():
         pass
-    # What was written down twice waits for a decision as soon as the demo is there.
+    # Finds the duplicates of the story, so that they wait for a decision.
     duplicates_find(ROOT, now=now, limit=len(story.topics), seconds=LOOK_SECONDS)
 
 
@@ -72,7 +71,8 @@ def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:
 
 
 def story_size(story: Story) -> int:
-    """Return how many steps ``story_load`` reports in all: each event, and each topic once more for its vector."""
+    """Return the number of steps that ``story_load`` reports: one for each event, and one more for each topic's
+    vector."""
     return 2 * len(story.topics) + len(story.revisions) + len(story.retrievals) + len(story.changes)
 
 

@@ -1,6 +1,6 @@
-"""A finished study: a long text that became topics, by the steps and tools of every study.
+"""A finished study of a long text, with the steps and tools of any study.
 
-There is no model in a demo, so what one would have noted is written down with the text
+A demo has no model, so the notes that a model would have written are in the data file, together with the text
 (``story/retrospective.toml``).
 """
 
@@ -15,10 +15,10 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
-from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
+from memory.agents.chat.turns import CallLog, Ended, intent_store, turn_begin
 from memory.agents.study.control import study_start
 from memory.agents.study.link_step import LinkStep
-from memory.agents.study.queue import turn_release
+from memory.agents.study.queue import worker_released
 from memory.agents.study.work import StudyStep, study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
@@ -33,17 +33,17 @@ from memory.models import StudyJob, Topic, WakeUp
 SCOPE = "/project/atlas"
 WRITER = Principal(identity=LEADER, actor=LEADER, role="operator")
 STUDY_ID = topic_id("study")
-# After the last run of the half year.
+# The study is later than the last run of the half year.
 BEFORE = dt.timedelta(hours=3)
-# Seconds by which the clock advances at each reading.
+# The clock advances by this many seconds with each call.
 _BETWEEN = dt.timedelta(seconds=3)
 
 Call = tuple[str, dict[str, Any]]
 
 
 def study_load(*, now: dt.datetime) -> None:
-    """Make a conversation whose one message was studied. Nothing if a topic that it merges with is not there, as in the
-    smallest stories. In a transaction; some five hundred statements. Raises ``EmbeddingFailed``."""
+    """Write a conversation with one message, which is studied. Does nothing if a topic to merge is missing, as in the
+    smallest stories. One transaction with about five hundred statements. Raises ``EmbeddingFailed``."""
     minutes = minutes_read(day_zero=Calendar(now).day_zero)
     text, sections = _read(minutes)
     keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(
@@ -60,7 +60,7 @@ def study_load(*, now: dt.datetime) -> None:
     with transaction.atomic():
         talk = conversation_begin(scope=SCOPE, channel=Channel.CONSOLE, principal=WRITER, now=clock())
         turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
-        turn_intend(turn, intent="ingest", source="model")
+        intent_store(turn, intent="ingest", source="model")
         job = study_start(
             text,
             conversation_id=talk.pk,
@@ -68,14 +68,14 @@ def study_load(*, now: dt.datetime) -> None:
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            enqueue=turn_release,
+            enqueue=worker_released,
             job_id=STUDY_ID,
             needs_model=False,
         )
         reply = study_sentence(len(text), job.segments)
-        Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
+        CallLog(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)
-        taker = _Taker(sections, minutes.same_as, cuts, there)
+        taker = _ScriptedModel(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:
             clock.at = max(clock.at, job.not_before or clock.at)
             study_step(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
@@ -86,7 +86,7 @@ def study_load(*, now: dt.datetime) -> None:
 
 
 class _Clock:
-    """A clock that advances by some seconds at each reading."""
+    """A clock that advances by some seconds with each call."""
 
     def __init__(self, at: dt.datetime) -> None:
         self.at = at
@@ -97,15 +97,15 @@ class _Clock:
 
 
 @dataclass(slots=True)
-class _Taker:
-    """Plays the model: calls the tools of each step as a good model would."""
+class _ScriptedModel:
+    """Replaces the model: calls the tools of each step as a model would."""
 
-    # Where each section ends, with its notes.
+    # (end, notes) of each section.
     sections: list[tuple[int, tuple[Note, ...]]]
-    # Which note is the same thing as which topic of the story.
+    # The topics of the story that say the same as a note.
     same_as: dict[str, str]
     cuts: list[tuple[int, int]]
-    # Topics of the rest that can be linked to.
+    # Other topics to which notes can be linked.
     there: set[uuid.UUID]
     made: dict[str, uuid.UUID] = field(default_factory=dict)
 
@@ -141,7 +141,7 @@ class _Taker:
 
 
 def _read(minutes: Minutes) -> tuple[str, list[tuple[int, tuple[Note, ...]]]]:
-    """Return the text, and where each of its sections ends with the notes of it."""
+    """Return (text, sections). Each section is (end, notes)."""
     text, sections = "", []
     for section in minutes.sections:
         text += f"{section.text.strip()}\n\n"

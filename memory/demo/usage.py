@@ -29,7 +29,8 @@ _RESUME: Final = ("where did we stop", "pick up from yesterday", "open ends of t
 def changes_make(
     topics: Sequence[StoryTopic], *, by_hand: Sequence[HandChange], calendar: Calendar, rng: random.Random
 ) -> list[StoryChange]:
-    """Operator actions: those written down, and clean-ups that archive about one topic in twenty."""
+    """Return the changes by operators: those of the data files, and clean-ups that archive about one topic in
+    twenty."""
     by_key = {topic.key: topic for topic in topics}
     changes: list[StoryChange] = []
 
@@ -74,7 +75,8 @@ def retrievals_make(
     calendar: Calendar,
     rng: random.Random,
 ) -> list[StoryRetrieval]:
-    """Return about ``count`` queries with their results: often a few topics, seldom the others, noise almost never."""
+    """Return about ``count`` queries with their results. A few topics are returned often, the others seldom, noise
+    almost never."""
     return _Asking(questions, topics, changes, calendar=calendar, rng=rng).ask(count)
 
 

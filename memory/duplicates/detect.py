@@ -267,27 +267,11 @@ def _pairs_write(
         row.one_hash, row.other_hash = hashes
         found.append(row.id)
     DuplicatePair.objects.bulk_create(new, ignore_conflicts=True)
-    if renewed:
-        DuplicatePair.objects.bulk_update(
-            renewed,
-            [
-                "state",
-                "kind",
-                "verdict",
-                "held",
-                "differences",
-                "similarity",
-                "same_title",
-                "one_hash",
-                "other_hash",
-                "found_at",
-                "decided_at",
-                "decided_by",
-                "reason",
-                "run",
-                "survivor",
-            ],
-        )
+    columns = (
+        "state kind verdict held differences similarity same_title one_hash other_hash found_at decided_at decided_by "
+        "reason run survivor"
+    )
+    DuplicatePair.objects.bulk_update(renewed, columns.split())
     return _Written(len(new) + opened, found, postponed)
 
 
@@ -325,5 +309,5 @@ def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: d
     except MemoryProblem as problem:
         logger.warning("duplicates_left", why=problem.sentence)
         return
-    for pair_id, why in done.left:
+    for pair_id, why in done.skipped:
         logger.info("duplicate_left", pair=str(pair_id), why=why)

@@ -58,14 +58,14 @@ UPDATE memory_vitality s {_FADING} FROM p WHERE s.topic_id = p.id
 """
 _JOINED_SQL = f"""
 WITH p AS (
-    SELECT d.ours, d.last_seq AS now_last, d.cold AS now_cold, {_MORE}, l.*
-    FROM unnest(%(ours)s::uuid[], %(theirs)s::uuid[], %(last)s::int[], %(cold)s::int[])
-         AS d (ours, theirs, last_seq, cold)
-    JOIN memory_field s ON s.id = d.ours JOIN memory_field l ON l.id = d.theirs
+    SELECT d.of_survivor, d.last_seq AS now_last, d.cold AS now_cold, {_MORE}, l.*
+    FROM unnest(%(of_survivor)s::uuid[], %(of_loser)s::uuid[], %(last)s::int[], %(cold)s::int[])
+         AS d (of_survivor, of_loser, last_seq, cold)
+    JOIN memory_field s ON s.id = d.of_survivor JOIN memory_field l ON l.id = d.of_loser
 )
-UPDATE memory_field s {_FADING}, last_seq = p.now_last, cold_through = p.now_cold FROM p WHERE s.id = p.ours
+UPDATE memory_field s {_FADING}, last_seq = p.now_last, cold_through = p.now_cold FROM p WHERE s.id = p.of_survivor
 """
-_EMPTIED_SQL = "UPDATE memory_field SET last_seq = 0, cold_through = 0 WHERE id = ANY(%(theirs)s)"
+_EMPTIED_SQL = "UPDATE memory_field SET last_seq = 0, cold_through = 0 WHERE id = ANY(%(of_loser)s)"
 _WITHDRAWN_SQL = """
 UPDATE memory_fieldsummary SET withdrawn_at = %(now)s
 WHERE field_id = ANY(%(fields)s) AND withdrawn_at IS NULL RETURNING id
@@ -104,7 +104,7 @@ def topics_join(
     by the hash of the text; a missing vector is computed here.
     """
     survivor, loser = plan.survivor, plan.loser
-    joined = [each.id for pair in plan.joined for each in (pair.ours, pair.theirs)]
+    joined = [each.id for pair in plan.joined for each in (pair.of_survivor, pair.of_loser)]
     rows = {each.id: rows_image(cursor, each.id, joined=joined) for each in (survivor, loser)}
     search = search_image(cursor, survivor.id)
     withdrawn = _fields_join(cursor, plan, now=now)
@@ -135,7 +135,7 @@ def topics_join(
                 {
                     "from": str(loser.id),
                     "fields": [each.name for each in plan.moved],
-                    "histories": [each.ours.name for each in plan.joined],
+                    "histories": [each.of_survivor.name for each in plan.joined],
                     "links": len(plan.links),
                 },
                 action=TOOK_IN,
@@ -173,22 +173,22 @@ def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) ->
     revisions_move(
         cursor,
         [
-            (revision.id, each.ours.id, at)
+            (revision.id, each.of_survivor.id, at)
             for each in plan.joined
             for at, revision in enumerate(each.order, start=1)
-            if (revision.field_id, revision.seq) != (each.ours.id, at)
+            if (revision.field_id, revision.seq) != (each.of_survivor.id, at)
         ],
     )
     wanted: dict[str, Any] = {
         "now": now,
-        "ours": [each.ours.id for each in plan.joined],
-        "theirs": [each.theirs.id for each in plan.joined],
+        "of_survivor": [each.of_survivor.id for each in plan.joined],
+        "of_loser": [each.of_loser.id for each in plan.joined],
         "last": [len(each.order) for each in plan.joined],
         "cold": [each.cold for each in plan.joined],
     }
     cursor.execute(_JOINED_SQL, wanted)
     cursor.execute(_EMPTIED_SQL, wanted)
-    cursor.execute(_WITHDRAWN_SQL, {"fields": [each.ours.id for each in plan.joined if each.refold], "now": now})
+    cursor.execute(_WITHDRAWN_SQL, {"fields": [each.of_survivor.id for each in plan.joined if each.refold], "now": now})
     return sorted(int(row[0]) for row in cursor.fetchall())
 
 

@@ -38,7 +38,7 @@ class PairsMerged:
     """The result of merging many pairs: the runs, and the pairs that were skipped, each with the reason."""
 
     merged: list[tuple[uuid.UUID, ForgetRun]]
-    left: list[tuple[uuid.UUID, str]]
+    skipped: list[tuple[uuid.UUID, str]]
 
 
 class _Locked(NamedTuple):
@@ -84,7 +84,7 @@ def pairs_merge(
         try:
             run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at)
         except MemoryProblem as problem:
-            done.left.append((pair_id, problem.sentence))
+            done.skipped.append((pair_id, problem.sentence))
         else:
             done.merged.append((pair_id, run))
     return done

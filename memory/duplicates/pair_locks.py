@@ -1,9 +1,7 @@
 """Locks topics for a merge, in the order that all writers use, and closes their other pairs."""
 
-import json
 import uuid
 from collections.abc import Collection
-from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
@@ -26,10 +24,10 @@ def topics_lock(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.
     """
     wanted = {"topics": list(ids)}
     cursor.execute(_LOCK_SQL, wanted)
-    states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
+    states: dict[uuid.UUID, str] = dict(cursor.fetchall())
     cursor.execute(_FIELDS_LOCK_SQL, wanted)
     cursor.execute(_PAIRS_LOCK_SQL, wanted)
-    return {topic_id: _text(state) for topic_id, state in states.items()}
+    return states
 
 
 def pairs_lapse(topic_id: uuid.UUID, *, but: uuid.UUID | None = None) -> None:
@@ -38,7 +36,3 @@ def pairs_lapse(topic_id: uuid.UUID, *, but: uuid.UUID | None = None) -> None:
     for column in ("one", "other"):
         rows = DuplicatePair.objects.filter(**{column: topic_id}, state=DuplicatePair.State.OPEN)
         (rows if but is None else rows.exclude(pk=but)).update(state=DuplicatePair.State.LAPSED)
-
-
-def _text(state: Any) -> str:
-    return state if isinstance(state, str) else json.dumps(state)

@@ -22,22 +22,7 @@ from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
 from memory.models.newest_first import newest_page
 from memory.policy.effective import knobs_effective
-from memory.recall.lookup import also_from
 from memory.text.likeness import topics_compare
-
-__all__ = [
-    "PairFilter",
-    "also_from",
-    "duplicate_settings",
-    "pair_detail",
-    "pair_get",
-    "pair_next",
-    "pair_summary",
-    "pairs_count",
-    "pairs_list",
-    "survivor_first",
-    "waiting_count",
-]
 
 State = DuplicatePair.State
 _VERDICTS = DuplicatePair.Verdict
@@ -296,7 +281,7 @@ def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
     added = sorted(set(plan.categories) - set(plan.survivor.categories))
     preview: dict[str, Any] = {
         "fields_moved": [each.name for each in plan.moved],
-        "histories_merged": [{"name": each.ours.name, "revisions": len(each.order)} for each in plan.joined],
+        "histories_merged": [{"name": each.of_survivor.name, "revisions": len(each.order)} for each in plan.joined],
         "links_moved": len(plan.links),
         "categories": added,
         "pinned": plan.survivor.pinned or plan.loser.pinned,
@@ -306,8 +291,10 @@ def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
     if plan.moved:
         sentences.append(f"It gains {_many(len(plan.moved), 'field')}: {_names(preview['fields_moved'])}.")
     for each in plan.joined:
-        newest = "" if each.value == each.ours.value else " The newest value comes from the other topic."
-        sentences.append(f"The joined history of {each.ours.name} has {_many(len(each.order), 'revision')}.{newest}")
+        newest = "" if each.value == each.of_survivor.value else " The newest value comes from the other topic."
+        sentences.append(
+            f"The joined history of {each.of_survivor.name} has {_many(len(each.order), 'revision')}.{newest}"
+        )
     if plan.links:
         sentences.append(f"It takes over {_many(len(plan.links), 'link')} of the other topic.")
     if added:

@@ -115,8 +115,8 @@ class Joined:
     """One field joined from two. ``order`` is the joined history; its first ``cold`` revisions are cold. ``refold`` is
     set if the summaries of the survivor's field no longer match the revisions that they summarize."""
 
-    ours: FieldRow
-    theirs: FieldRow
+    of_survivor: FieldRow
+    of_loser: FieldRow
     order: list[RevisionRow]
     cold: int
     refold: bool
@@ -124,7 +124,7 @@ class Joined:
     @property
     def value(self) -> str:
         """The current value after the merge."""
-        return self.ours.value if self.order[-1].field_id == self.ours.id else self.theirs.value
+        return self.of_survivor.value if self.order[-1].field_id == self.of_survivor.id else self.of_loser.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,11 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
                 histories.setdefault(row[1], []).append(RevisionRow(*row))
         cursor.execute(LINKS_MOVED, {"survivor": survivor.id, "loser": loser.id})
         links = [(int(link), str(side)) for link, side in cursor.fetchall()]
-    joined = [_join(ours, theirs, histories[ours.id], histories[theirs.id], most_warm) for ours, theirs in both]
-    values = {each.ours.id: each.value for each in joined}
+    joined = [
+        _join(of_survivor, of_loser, histories[of_survivor.id], histories[of_loser.id], most_warm)
+        for of_survivor, of_loser in both
+    ]
+    values = {each.of_survivor.id: each.value for each in joined}
     kept = sorted([*own.values(), *moved], key=lambda each: (each.created_at, each.id))
     categories = sorted({*survivor.categories, *loser.categories})
     if len(categories) > MAX_CATEGORIES:
@@ -221,13 +224,13 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
     )
 
 
-def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) -> list[RevisionRow]:
+def histories_merge(of_survivor: Sequence[RevisionRow], of_loser: Sequence[RevisionRow]) -> list[RevisionRow]:
     """Return two histories as one, in the order of recording. Each history keeps its own order.
 
     Of two values with the same times the survivor's comes last, so that it is in force.
     """
     merged: list[RevisionRow] = []
-    left, right = list(ours), list(theirs)
+    left, right = list(of_survivor), list(of_loser)
     while left and right:
         own, other = left[0], right[0]
         merged.append(
@@ -237,11 +240,11 @@ def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) 
 
 
 def _join(
-    ours: FieldRow, theirs: FieldRow, own: Sequence[RevisionRow], other: Sequence[RevisionRow], most_warm: int
+    of_survivor: FieldRow, of_loser: FieldRow, own: Sequence[RevisionRow], other: Sequence[RevisionRow], most_warm: int
 ) -> Joined:
     order = histories_merge(own, other)
-    cold = ours.cold_through
+    cold = of_survivor.cold_through
     # Summaries cover the first ``cold`` revisions; they are valid while these are still the first.
     refold = cold > 0 and [each.id for each in order[:cold]] != [each.id for each in own[:cold]]
     least = max(0, len(order) - most_warm)
-    return Joined(ours, theirs, order, cold=least if refold else max(cold, least), refold=refold)
+    return Joined(of_survivor, of_loser, order, cold=least if refold else max(cold, least), refold=refold)

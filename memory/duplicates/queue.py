@@ -9,7 +9,7 @@ from django.db import connection
 # Scopes per step.
 SCOPES_A_STEP = 16
 
-# Scopes are taken in random order with equal shares, so that a busy one does not hold up the others.
+# Scopes have equal shares and a random order, so that a busy scope does not delay the others.
 _WAITING_SQL = """
 WITH turns AS MATERIALIZED (
     SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share

@@ -15,13 +15,13 @@ class PairSelection:
     does not exist."""
 
     taken: list[dict[str, Any]]
-    left: list[tuple[dict[str, Any], str]]
+    skipped: list[tuple[dict[str, Any], str]]
 
     @property
-    def left_by_why(self) -> list[tuple[str, list[dict[str, Any]]]]:
+    def skipped_by_reason(self) -> list[tuple[str, list[dict[str, Any]]]]:
         """The skipped pairs by reason."""
         groups: dict[str, list[dict[str, Any]]] = {}
-        for row, why in self.left:
+        for row, why in self.skipped:
             groups.setdefault(why, []).append(row)
         return list(groups.items())
 
@@ -33,7 +33,7 @@ def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelec
     for pair_id in ids:
         pair = found.get(pair_id)
         if pair is None or not principal.sees(pair.scope.path):
-            done.left.append(({"id": pair_id}, "This pair does not exist."))
+            done.skipped.append(({"id": pair_id}, "This pair does not exist."))
             continue
         older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
         row = {
@@ -46,7 +46,7 @@ def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelec
             },
         }
         if why := _why_skipped(pair):
-            done.left.append((row, why))
+            done.skipped.append((row, why))
         else:
             done.taken.append(row)
     return done

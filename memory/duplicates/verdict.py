@@ -40,8 +40,8 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """``verdict`` is a value of ``DuplicatePair.Verdict``. A ``held`` pair is never merged automatically, because of
-    its ``differences``: rows ``{sort, one, other, where}``."""
+    """``verdict`` is a value of ``DuplicatePair.Verdict``. ``held``: the pair is never merged automatically, because of
+    ``differences``, rows ``{sort, one, other, where}``."""
 
     verdict: str
     held: bool

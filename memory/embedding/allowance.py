@@ -1,6 +1,6 @@
-"""How much processor time embedding may take: of one request for a write, and of one key in a minute.
+"""Limits of the processor time for embedding: for the writes of one request, and for one key in a minute.
 
-Only requests with a key have an allowance. Jobs, commands and people at the console have none.
+Only requests with a key are limited, but not jobs, commands and the console.
 """
 
 import threading
@@ -27,18 +27,18 @@ class EmbeddingTimeUsed(MemoryProblem):
 
 
 class ClientGone(EmbeddingFailed):
-    """The client has closed its connection, so nothing more is embedded for it. Nothing has been written."""
+    """The client has closed its connection, so embedding was stopped. Nothing has been written."""
 
 
 class _Used:
-    """What each key has used in this process, in seconds. It drains evenly, a whole minute's allowance in a minute."""
+    """The seconds that each key has used in this process. They decrease evenly, by the limit of a key in a minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._levels: dict[str, tuple[float, float]] = {}
 
     def level(self, identity: str, spent: float = 0.0) -> float:
-        """Add ``spent`` and return what counts as used now."""
+        """Add ``spent`` and return the number of seconds that count as used now."""
         now, rate = time.monotonic(), settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY / 60
         with self._lock:
             level, since = self._levels.get(identity, (0.0, now))
@@ -55,21 +55,21 @@ _used = _Used()
 
 @dataclass
 class Allowance:
-    """The remaining processor time of one request. ``gone`` returns whether its client has closed the connection."""
+    """The processor time of one request. ``gone`` returns whether its client has closed the connection."""
 
     gone: Callable[[], bool]
-    # None until a key is known.
+    # The identity of the key; None until it is known.
     identity: str | None = None
     spent: float = field(default=0.0, init=False)
 
     def spend(self, seconds: float) -> None:
-        """Count processor time."""
+        """Count ``seconds`` of processor time."""
         self.spent += seconds
         if self.identity is not None:
             _used.level(self.identity, seconds)
 
     def left(self) -> bool:
-        """Whether more may be embedded for a write. Raises ``ClientGone``."""
+        """Return whether more texts of a write may be embedded. Raises ``ClientGone``."""
         if self.identity is None:
             return True
         if self.spent and self.gone():
@@ -81,7 +81,7 @@ class Allowance:
         )
 
     def require(self) -> None:
-        """Raise ``EmbeddingTimeUsed`` if the key has used its minute, ``ClientGone``."""
+        """Raise ``EmbeddingTimeUsed`` if the key has used its time of a minute. Raises ``ClientGone``."""
         if self.identity is None or self.left():
             return
         limit = settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY
@@ -94,22 +94,22 @@ _current: ContextVar[Allowance | None] = ContextVar("embedding_allowance", defau
 
 
 def allowance_current() -> Allowance | None:
-    """Return the allowance of the running request; None outside of requests."""
+    """Return the allowance of the running request; None outside a request."""
     return _current.get()
 
 
 def allowance_begin(gone: Callable[[], bool]) -> None:
-    """Begin a request, whose key is not known yet."""
+    """Begin the allowance of a request, of which the key is not known yet."""
     _current.set(Allowance(gone))
 
 
 def allowance_identify(identity: str) -> None:
-    """Count what the running request embeds for the key with this identity."""
+    """Set the identity of the key for which the running request embeds."""
     allowance = _current.get()
     if allowance is not None:
         allowance.identity = identity
 
 
 def allowance_end() -> None:
-    """End the request."""
+    """End the allowance of the request."""
     _current.set(None)

@@ -30,33 +30,33 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors."""
+        """The length of the vectors."""
 
     @property
     def model_name(self) -> str:
-        """Stored with every vector; vectors of two names are never compared."""
+        """The name that is stored with every vector. Only vectors with the same name are compared."""
 
     @property
     def unrelated(self) -> float:
         """The usual cosine similarity of two texts about different things."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts to be found: shape ``(len(texts), dimension)``, float32, rows of length 1.
+        """Return the vectors of texts to store: shape ``(len(texts), dimension)``, float32, rows of length 1.
 
         Raises ``EmbeddingFailed``.
         """
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a text to search with: shape ``(dimension,)``. Raises ``EmbeddingFailed``."""
+        """Return the vector of a query: shape ``(dimension,)``. Raises ``EmbeddingFailed``."""
 
 
 def text_hash(text: str) -> str:
-    """Return the SHA-256 of a text, stored with its vector."""
+    """Return the SHA-256 of a text, which is stored with the vector of the text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def rows_normalized(vectors: Vectors) -> Vectors:
-    """Return the rows scaled to length 1; a row of zeros stays as it is."""
+    """Return the rows scaled to length 1. A row of zeros stays unchanged."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return scaled

@@ -1,4 +1,4 @@
-"""The embedder of this process, created at first use: a model must be loaded after a fork, not before."""
+"""The embedder of this process. It is created at its first use, because a model must not be loaded before a fork."""
 
 import threading
 
@@ -20,9 +20,9 @@ _BY_NAME = {
 
 
 def embedder_get() -> MeteredEmbedder:
-    """Return the embedder that ``MEMSTATE_EMBEDDER`` names, within the allowance of the running request.
+    """Return the embedder that ``MEMSTATE_EMBEDDER`` names. It respects the time limit of the running request.
 
-    Raises ``ImproperlyConfigured`` if it cannot be created, or if its vectors do not have the length
+    Raises ``ImproperlyConfigured`` if the embedder cannot be created, or if its vectors do not have the length
     ``MEMSTATE_EMBEDDING_DIMENSION``.
     """
     global _chosen
@@ -34,7 +34,7 @@ def embedder_get() -> MeteredEmbedder:
 
 
 def embedder_reset() -> None:
-    """Discard the embedder, so that the next use creates it again from the settings. For tests and ``reembed``."""
+    """Discard the embedder. The next use creates a new one from the settings. For tests and ``reembed``."""
     global _chosen
     with _lock:
         _chosen = None

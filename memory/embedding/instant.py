@@ -1,4 +1,4 @@
-"""An embedder that makes vectors without meaning in microseconds, for load tests and tests of other subjects."""
+"""An embedder that makes vectors without meaning in microseconds, for tests that do not need meaning."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,6 +27,6 @@ class InstantEmbedder:
         return rows_normalized(rows)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector that the same text has as a passage."""
+        """Return the same vector as for a passage."""
         vector: Vectors = self.embed_passages([text])[0]
         return vector

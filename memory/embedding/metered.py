@@ -1,4 +1,4 @@
-"""The embedder that the rest of the store uses: the chosen one, within the allowance of the running request."""
+"""The embedder that the rest of the store uses. It counts the processor time of the running request."""
 
 import threading
 import time
@@ -11,9 +11,10 @@ import numpy as np
 from memory.embedding.allowance import allowance_current
 from memory.embedding.base import Embedder, Vectors, text_hash
 
-# Questions whose vectors are kept: 3 MB at 384 dimensions. Keyed by hash, so that no text stays in memory.
+# The number of questions whose vectors are cached: 3 MB at 384 dimensions. The keys are hashes, so that no text stays
+# in memory.
 QUESTIONS_KEPT = 2_000
-# Questions that are embedded in the background at a time; a local model limits itself to the cores.
+# The most questions that are embedded in the background at a time. A local model limits itself to the cores.
 AT_ONCE = 16
 
 # A vector, and the processor time that it took in seconds.
@@ -23,9 +24,9 @@ Embedded = tuple[Vectors, float]
 class MeteredEmbedder:
     """Counts the processor time of an embedder, and embeds equal questions once.
 
-    An embedder may have ``texts_per_turn``, how many texts it embeds before the allowance is looked at again, and
-    ``seconds_spent()``, the processor time spent for the calling thread; by default a call is one turn, and the time of
-    the thread itself counts.
+    An embedder may have two more members. ``texts_per_turn`` is the number of texts after which the limits are checked
+    again; by default they are checked once per call. ``seconds_spent()`` returns the processor time spent for the
+    calling thread; by default the time of the thread itself counts.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -41,7 +42,7 @@ class MeteredEmbedder:
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of all texts.
 
-        Raises ``EmbeddingFailed``, and ``EmbeddingTimeUsed`` if the key has used its minute before.
+        Raises ``EmbeddingFailed``, and ``EmbeddingTimeUsed`` if the key has already used its time of a minute.
         """
         allowance = allowance_current()
         if allowance is None:
@@ -55,14 +56,14 @@ class MeteredEmbedder:
         return self.inner.embed_passages(texts) if allowance is None else self._embed(texts, allowance.left)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a text to search with, read-only. Raises as ``embed_passages`` does."""
+        """Return the vector of a query, read-only. Raises as ``embed_passages`` does."""
         return self.query_begin(text)()
 
     def query_begin(self, text: str) -> Callable[[], Vectors]:
-        """Begin to embed a question in the background and return the function that waits for its vector.
+        """Begin to embed a question in the background, and return a function that waits for the vector.
 
-        An equal question that is being embedded or was lately is not embedded again; only the first one is charged.
-        Raises ``EmbeddingTimeUsed``; the function raises ``EmbeddingFailed``.
+        A question that is being embedded or was embedded lately is not embedded again. Its time is counted only for the
+        first caller. Raises ``EmbeddingTimeUsed``; the returned function raises ``EmbeddingFailed``.
         """
         allowance = allowance_current()
         if allowance is not None:
@@ -70,7 +71,7 @@ class MeteredEmbedder:
         key = text_hash(text)
         with self._lock:
             found = self._questions.get(key)
-            # A failure is not kept: the next question tries again.
+            # Failures are not cached, so that the next equal question tries again.
             known = found is not None and not (found.done() and found.exception())
             if not known:
                 found = self._questions[key] = self._background.submit(self._question, text)
@@ -81,10 +82,10 @@ class MeteredEmbedder:
         asked = found
 
         def vector() -> Vectors:
-            made, seconds = asked.result()
+            embedded, seconds = asked.result()
             if allowance is not None and not known:
                 allowance.spend(seconds)
-            return made
+            return embedded
 
         return vector
 
@@ -95,16 +96,17 @@ class MeteredEmbedder:
         return vector, self._spent() - before
 
     def _embed(self, texts: Sequence[str], go_on: Callable[[], bool]) -> Vectors:
+        """Embed the texts until ``go_on`` returns False, and count the processor time."""
         allowance = allowance_current()
         assert allowance is not None
         parts = [np.empty((0, self.dimension), dtype=np.float32)]
-        turn = getattr(self.inner, "texts_per_turn", len(texts)) or 1
-        for at in range(0, len(texts), turn):
+        size = getattr(self.inner, "texts_per_turn", len(texts)) or 1
+        for at in range(0, len(texts), size):
             if not go_on():
                 break
             before = self._spent()
             try:
-                parts.append(self.inner.embed_passages(texts[at : at + turn]))
+                parts.append(self.inner.embed_passages(texts[at : at + size]))
             finally:
                 allowance.spend(self._spent() - before)
         return np.concatenate(parts)

@@ -16,9 +16,9 @@ from memory.embedding.status import OPENAI_URL
 TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
-# The backoff before the first retry. It doubles with each retry, up to the maximum.
+# The wait before the first retry. The wait doubles with each retry, up to the maximum.
 BACKOFF_SECONDS, MOST_BACKOFF_SECONDS = 0.5, 8.0
-# A longer Retry-After is ignored in favour of the backoff.
+# A Retry-After of more seconds is ignored.
 MOST_WAIT_SECONDS = 60.0
 # Client errors (4xx) after which a retry may succeed.
 _RETRIED = (408, 409, 429)
@@ -27,7 +27,7 @@ _RETRIED = (408, 409, 429)
 class RemoteEmbedder:
     """Requests vectors of the model ``MEMSTATE_EMBEDDING_MODEL`` from ``MEMSTATE_OPENAI_BASE_URL``."""
 
-    # Measured for text-embedding-3-small. Other models have about this value or a higher one.
+    # Measured for text-embedding-3-small. Other models have a similar or higher value.
     unrelated = 0.2
 
     def __init__(self) -> None:
@@ -36,23 +36,22 @@ class RemoteEmbedder:
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION
         self.model_name: str = settings.MEMSTATE_EMBEDDING_MODEL
         self._client = httpx2.Client(
-            # Not from OPENAI_BASE_URL and the like: texts go only to the address that is configured for MemState.
+            # OPENAI_BASE_URL and similar variables are not read: texts go only to the address configured for MemState.
             base_url=settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL,
             # Local endpoints accept any key, and some require one.
             headers={"Authorization": f"Bearer {settings.MEMSTATE_OPENAI_API_KEY or 'none'}", "User-Agent": "memstate"},
             timeout=TIMEOUT_SECONDS,
-            # Texts go to the configured address and to no other.
             follow_redirects=False,
             trust_env=False,
         )
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors, in requests of ``TEXTS_PER_REQUEST``, each with retries."""
+        """Return the vectors. Sends ``TEXTS_PER_REQUEST`` texts per request."""
         parts = [self._request(texts[at : at + TEXTS_PER_REQUEST]) for at in range(0, len(texts), TEXTS_PER_REQUEST)]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of one text; these models treat queries like passages."""
+        """Return the vector of a query. These models treat queries like passages."""
         vector: Vectors = self._request([text])[0]
         return vector
 
@@ -71,7 +70,7 @@ class RemoteEmbedder:
         return rows_normalized(rows)
 
     def _send(self, texts: Sequence[str]) -> httpx2.Response:
-        """Return the reply of the endpoint, with retries after temporary errors."""
+        """Return the reply of the endpoint. Retries after temporary errors."""
         # Endpoints refuse empty texts, so a space is sent instead.
         body = {"model": self.model_name, "input": [text or " " for text in texts]}
         for retry in range(RETRIES + 1):

@@ -1,4 +1,4 @@
-"""The embedder as people see it: where texts become vectors, and what is sent to other machines."""
+"""The status of the embedder: where texts are embedded, and which texts are sent to other machines."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ SENT = (("the text of each topic, of long ones the beginning", "a topic is writt
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSummary:
-    """The configured embedder; ``address`` is empty if it runs in the process."""
+    """The configured embedder. ``address`` is empty if the embedder runs in this process."""
 
     name: str
     model: str
@@ -25,7 +25,7 @@ class EmbedderSummary:
 
 
 def embedder_summary() -> EmbedderSummary:
-    """Return the configured embedder. It reads only settings: no query, no request, no model is loaded."""
+    """Return the configured embedder. Reads only settings: no query, no request, no model is loaded."""
     name = settings.MEMSTATE_EMBEDDER
     if name == "openai":
         place, model = (

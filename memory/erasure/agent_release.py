@@ -1,4 +1,4 @@
-"""What an agent with a key that may forget may release: no protected topic, and a share of its scope a day."""
+"""Limits for agents that may forget: they cannot release protected topics, and only a share of their scope per day."""
 
 import datetime as dt
 import math
@@ -17,7 +17,7 @@ from memory.models.locks import Lock, lock_wait
 from memory.policy.effective import policies_current
 from memory.predicates.binding import Bound, scope_sql
 
-# The period that agent_forget_share is about: rolling, so that no midnight doubles it.
+# The rolling period of ``agent_forget_share``. With calendar days, an agent could release two shares around midnight.
 DAY = dt.timedelta(hours=24)
 
 _PROTECTION_SQL = """
@@ -26,8 +26,8 @@ FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitalit
 WHERE t.id = ANY(%s)
 """
 
-# A list is executed within an hour of its creation; the index is on the creation.
-_TALLY_SQL = """
+# A list can be executed for an hour after its creation. The condition on the creation uses the index.
+_RELEASED_SQL = """
 WITH released AS (
     SELECT t.scope_id, a.from_rung < 3 AS was_live
     FROM memory_forgetlisting l
@@ -37,7 +37,7 @@ WITH released AS (
     WHERE l.created_at > {since}::timestamptz - interval '2 hours' AND l.executed_at > {since}::timestamptz
 ), wanted AS (SELECT scope_id FROM memory_topic WHERE id = ANY({ids}::uuid[]))
 """
-_PLACE_SQL = """
+_COUNTS_SQL = """
 SELECT {number}, (SELECT count(*) FROM memory_vitality WHERE live AND {within}),
        (SELECT count(*) FROM released WHERE {within}),
        (SELECT count(*) FROM released WHERE was_live AND {within}),
@@ -54,8 +54,8 @@ def forget_require(principal: Principal, verb: str) -> None:
 
 
 def topics_protected(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> set[uuid.UUID]:
-    """Return those of ``ids`` that an agent may not release: pinned by an operator or a rule, of an exempt kind, in an
-    exempt scope, or where forgetting is paused. Three queries."""
+    """Return those of ``ids`` that an agent may not release: topics pinned by an operator or a rule, of an exempt kind,
+    in an exempt scope, or in a scope where forgetting is paused. Three queries."""
     policies, paused = policies_current(), paused_scopes(now)
     with connection.cursor() as cursor:
         cursor.execute(_PROTECTION_SQL, [list(ids)])
@@ -67,10 +67,10 @@ def topics_protected(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> set[uuid.
 
 
 def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> None:
-    """Raise if an agent may not release so many topics today. Three queries, in the transaction of the release.
+    """Raise ``NotAllowed`` if an agent would release more topics within ``DAY`` than ``agent_forget_share`` allows in
+    the agent's scope, or in a scope below that sets the share.
 
-    Releases by agents wait for each other from here to the end of their transactions. Raises ``NotAllowed`` above
-    ``agent_forget_share`` of the agent's scope, or of a scope below it that sets the share.
+    Three queries. Runs in the transaction of the release; releases by other agents wait for its end.
     """
     lock_wait(Lock.AGENT_RELEASE)
     policies = policies_current()
@@ -79,16 +79,16 @@ def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: 
         if node.sources["agent_forget_share"].source == node.scope:
             share_of[node.scope] = node.knobs.agent_forget_share
     bound = Bound()
-    tally = _TALLY_SQL.format(since=bound.bind(now - DAY), ids=bound.bind(list(ids)))
-    places = [
-        _PLACE_SQL.format(number=number, within=scope_sql("scope_id", place, bound.bind))
+    released_sql = _RELEASED_SQL.format(since=bound.bind(now - DAY), ids=bound.bind(list(ids)))
+    counts_sql = [
+        _COUNTS_SQL.format(number=number, within=scope_sql("scope_id", place, bound.bind))
         for number, place in enumerate(share_of)
     ]
     with connection.cursor() as cursor:
-        cursor.execute(tally + " UNION ALL ".join(places), bound.values)
+        cursor.execute(released_sql + " UNION ALL ".join(counts_sql), bound.values)
         counts = sorted(cursor.fetchall())
     for (place, share), (_number, live, released, were_live, wanted) in zip(share_of.items(), counts, strict=True):
-        # The epsilon keeps 5 % of 60 at 3.
+        # Without the epsilon, 5 % of 60 could be 2 because of rounding.
         most = math.floor(share * (live + were_live) + 1e-9)
         if wanted and released + wanted > most:
             raise NotAllowed(

@@ -1,4 +1,4 @@
-"""The verification of erasures as a background job: one step per table, so that a killed worker repeats one."""
+"""The verification of erasures as a background job. Each table is a step; a killed worker repeats one step."""
 
 import datetime as dt
 import uuid
@@ -26,21 +26,22 @@ from memory.jobs.resumable import (
 )
 from memory.models import ErasureCheck
 
-# Matches of each sort that a result lists.
+# The most matches of each kind in a result.
 MOST_SHOWN = 100
-# A worker that takes too long with one table is killed, and begins it again.
+# A worker that takes too long for one table is killed, and then begins the table again, at most this number of times.
 MOST_BEGUN = 4
 _TOO_LONG = (
-    "The table {table} was begun {begun} times and not read to its end: the worker gives up what takes longer than "
-    "MEMSTATE_JOB_TIMEOUT. manage.py verify_erasure takes as long as it needs."
+    "The worker began the table {table} {begun} times and never finished it within MEMSTATE_JOB_TIMEOUT. Use "
+    "manage.py verify_erasure instead, which has no time limit."
 )
 
 
 def erasure_check_start(*, principal: Principal, now: dt.datetime, enqueue: Enqueue | None) -> ErasureCheck:
-    """Enqueue a verification of all receipts, or return the one at work. Seven queries. Raises ``NotAllowed``."""
+    """Enqueue a verification of all receipts, or return the running one. Seven queries. Raises ``NotAllowed``."""
     principal.require("operator")
     with transaction.atomic():
-        # What a running purge erases is verified too. Two who start at once start one.
+        # Waiting for a running purge includes it in the verification. Of two callers at the same time, only the first
+        # starts a job.
         last = purges_wait() - 1
         working = ErasureCheck.objects.filter(status=Status.WORKING).first()
         if working is not None:
@@ -53,8 +54,8 @@ def erasure_check_start(*, principal: Principal, now: dt.datetime, enqueue: Enqu
 def erasure_check_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None
 ) -> ErasureCheck:
-    """Read tables until all are read or ``seconds`` have passed, and return the verification (see ``job_work``). The
-    table at work is read to its end."""
+    """Read tables until all are read or ``seconds`` have passed, and return the verification (see ``job_work``). A
+    table that was begun is read to its end."""
     search: ErasureSearch | None = None
 
     def step() -> bool:
@@ -65,7 +66,7 @@ def erasure_check_work(
         try:
             return _step(job, search, clock=clock)
         except Exception:
-            # A step that was not stored is repeated from what was stored.
+            # The step was not stored, so the next attempt begins with the stored state.
             search = None
             raise
 
@@ -73,7 +74,7 @@ def erasure_check_work(
 
 
 def erasure_checks_last(*, principal: Principal) -> tuple[ErasureCheck | None, ErasureCheck | None]:
-    """Return the newest verification, and the newest one that came to its end, if there are any. Two queries."""
+    """Return (the newest verification, the newest finished one), each None if there is none. Two queries."""
     found = jobs_visible(ErasureCheck, principal).order_by("-created_at", "-id")
     return found.first(), found.filter(status=Status.DONE).first()
 
@@ -99,7 +100,7 @@ def _step(job: ErasureCheck, search: ErasureSearch, *, clock: Clock) -> bool:
 
 
 def _begin(job: ErasureCheck, table: SearchedTable, *, now: dt.datetime) -> ErasureCheck:
-    """Count the beginning of a table before it is read: who is killed cannot count it."""
+    """Count the beginning of a table before the table is read, because a killed worker cannot count it."""
     with transaction.atomic():
         job = job_hold(job)
         if job.begun >= MOST_BEGUN:
@@ -110,7 +111,7 @@ def _begin(job: ErasureCheck, table: SearchedTable, *, now: dt.datetime) -> Eras
 
 
 def _report_as_json(report: VerificationReport) -> dict[str, Any]:
-    """Return a result with the numbers of all matches, and the first of each sort."""
+    """Return a result with the numbers of all matches, and the first matches of each kind."""
     found = {"traces": report.traces, "stored_again": report.stored_again, "addresses": report.addresses}
     return {
         "ok": report.ok,

@@ -1,4 +1,4 @@
-"""Compacted topics: their title and summary are made of other topics. A purge of one of these makes both anew."""
+"""Rewrites compacted topics. Their title and summary are made of other topics, and change if one of these is purged."""
 
 import datetime as dt
 import uuid
@@ -16,8 +16,9 @@ from memory.ingest.write import plan_write
 from memory.models.links import COMPACTED_FROM
 from memory.recall.corpus import documents_erase
 
-# By the link, or by the journal: a merge moves links to the topic that survives. The provenance is that of the first
-# write, so that nobody can get the topic of another rewritten by a link.
+# The sources of compacted topics, by links and by the journal, because a merge moves links to the surviving topic.
+# Links count only for topics with the provenance of a compaction, so that a user cannot get a topic rewritten by a
+# link.
 _MADE_OF = """
 SELECT l.source_id AS made, l.target_id AS source FROM memory_link l
 JOIN memory_topic t ON t.id = l.source_id AND t.provenance = %(provenance)s
@@ -53,7 +54,7 @@ WITH edits AS (
 )
 UPDATE memory_topic SET title = %(title)s, summary = %(summary)s, updated_at = %(now)s WHERE id = %(id)s
 """
-# What a search for duplicates noted of the old text.
+# Differences quote words of the old text.
 _PAIRS_SQL = """
 UPDATE memory_duplicatepair SET differences = '[]' WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
 """
@@ -66,7 +67,7 @@ FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(
 
 
 def compacted_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the topics that are made of these, directly or not, without these themselves. One query."""
+    """Return the topics that are compacted from these, directly or through others. One query."""
     cursor.execute(_MADE_SQL, {"ids": list(ids), "kind": COMPACTED_FROM, "provenance": PROVENANCE})
     return [row[0] for row in cursor.fetchall()]
 
@@ -78,10 +79,11 @@ def compacted_texts(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> set[str]
 
 
 def compacted_rewrite(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, now: dt.datetime) -> None:
-    """Make title and summary of compacted topics anew, of the sources that are left, and drop their former ones.
+    """Replace the titles and summaries of compacted topics by new ones from the remaining sources, and erase the old
+    ones from the history.
 
-    The topics are locked, and the purged ones are gone. No model is asked, and the worker makes the vectors. About a
-    dozen statements, and one for each topic.
+    Call this when the topics are locked and the purged sources are deleted. No language model is used; the worker makes
+    the vectors. About a dozen statements, and one for each topic.
     """
     if not ids:
         return
@@ -91,11 +93,11 @@ def compacted_rewrite(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, now: d
         sources[made].append(source)
     known = known_load(changed={*ids, *(each for found in sources.values() for each in found)}, read=[], lock=False)
     topics = known.topics
-    # First those that others of them are made of.
+    # Topics that are sources of others come first.
     for made in sorted(ids, key=lambda each: any(source in sources for source in sources[each])):
-        left = [topics[source] for source in sources[made] if source in topics]
-        leaves = sum(max(1, sum(kind == COMPACTED_FROM for _target, kind in source.links)) for source in left)
-        title, summary = topics_text(left, leaves=leaves, within=None) if left else (UNTITLED, "")
+        rest = [topics[source] for source in sources[made] if source in topics]
+        leaves = sum(max(1, sum(kind == COMPACTED_FROM for _target, kind in source.links)) for source in rest)
+        title, summary = topics_text(rest, leaves=leaves, within=None) if rest else (UNTITLED, "")
         topics[made].title, topics[made].summary = title, summary
         wanted: dict[str, Any] = {"id": made, "title": title, "summary": summary, "now": now}
         cursor.execute(_WRITE_SQL, wanted)

@@ -1,7 +1,7 @@
-"""What a purge erases, in a form that can be searched elsewhere: passages, identifiers and ids.
+"""Collects the content that a purge erases, in a form that can be searched elsewhere: passages, identifiers and ids.
 
-Three questions decide what is searched for. Is it long enough to mean something (``redact_text``)? Does another topic
-still state it? Then it is not erased, and journals may keep it. And is it a whole passage or only a name?
+A text is erased elsewhere if it is long enough to mean something (``redact_text``). A text that another topic still
+states is not erased, and journals may keep it.
 """
 
 import json
@@ -30,19 +30,19 @@ from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging
 from memory.models.identities import ids_of_others
 from memory.text.names import words_index
 
-# A topic with all words of a passage may state it whole; of more topics than these, one is assumed to.
+# If more topics contain all words of a passage, one of these topics is assumed to state the passage.
 MOST_HOLDERS = 200
-# With more patterns than these, reading every row is cheaper than a query with the patterns.
+# If there are more patterns, reading every row is cheaper than a query with the patterns.
 MOST_ANCHORS = 300
 
 LEAST_CORE = 2
 
-# The end of a sentence, and of a piece of one. Every text is cut at the same places, so that a sentence is found in a
-# longer text by its hash alone.
+# The end of a sentence, and of a piece of a sentence. All texts are cut by the same rules, so that the hash of a
+# sentence is enough to find it in a longer text.
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d\u00bb)\]]*(?:\s+|$)|[\r\n]+|[\u3002\uff01\uff1f]+")
 _PAUSES = re.compile(r"[:;]\s+|(?<!\s)\s+[-\u2013\u2014]+\s+")
 
-# These tables hold texts that are not memories.
+# The texts in these tables are not memories.
 _NOT_REMEMBERED = frozenset(
     {"memory_conversationwrite", "memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"}
 )
@@ -88,8 +88,8 @@ class RemovedRows:
 
 @dataclass(frozen=True, slots=True)
 class ErasedContent:
-    """``eraser`` masks all journals. ``strict`` masks only the reason of this purge, and also removes what other topics
-    still state. ``passages`` and ``identifiers`` are what the receipt proves to be erased."""
+    """The content that a purge erases. ``eraser`` masks it in all journals. ``strict`` masks the reason of the purge;
+    it also removes texts that other topics still state. The receipt has hashes of ``passages`` and ``identifiers``."""
 
     eraser: Eraser
     strict: Eraser
@@ -103,11 +103,11 @@ def removed_rows_read(
     """Read every text and id of the rows that will be deleted. One statement for each table that belongs to topics."""
     found = RemovedRows()
     for each in owned:
-        mine = [column for column in columns if column.ours and column.table == each.table]
-        keys = [column for column in mine if column.data_type == "uuid" and column.key and not column.foreign]
-        texts = [column for column in mine if _is_remembered(column)]
+        of_table = [column for column in columns if column.of_project and column.table == each.table]
+        keys = [column for column in of_table if column.data_type == "uuid" and column.key and not column.foreign]
+        texts = [column for column in of_table if _is_remembered(column)]
         if each.table == "memory_topic":
-            keys = [column for column in mine if column.name == "id"]
+            keys = [column for column in of_table if column.name == "id"]
         if not keys and not texts:
             continue
         selected = ", ".join(f'"{column.name}"::text' for column in [*keys, *texts])
@@ -116,13 +116,16 @@ def removed_rows_read(
             found.ids.update(value for value in row[: len(keys)] if value)
             for column, value in zip(texts, row[len(keys) :], strict=True):
                 if value:
-                    _note(found, column, value)
+                    _text_add(found, column, value)
     found.ids.update(map(str, ids))
     return found
 
 
 def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: Sequence[str]) -> ErasedContent:
-    """Return what to search for once the rows are deleted: what no other topic states or names. Six statements."""
+    """Return the content to erase elsewhere after the rows were deleted: what no other topic contains. Six statements.
+
+    Texts of ``request_texts`` are erased too.
+    """
     weights = {passage: passage_weight(passage) for passage in map(passage_of, {*found.texts, *request_texts})}
     asked = {word for text in request_texts for word in distinctive_words(text)}
     removed_words = {word for passage in map(passage_of, found.texts) for word in passage}
@@ -134,21 +137,23 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     # Another text may repeat a single sentence of a long text.
     parts = {part for text in found.texts for part in parts_of(text)}
     whole |= parts
-    held = _still_stated(cursor, sorted(whole | names))
-    passages = whole - held
-    named = {each for text in {*found.texts, *request_texts} for each in identifiers_strong(text)}
-    # At least two characters: a code "0" identifies nothing.
-    named = {each for each in named if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE}
-    others = _still_named(cursor, {key for each in named for key in each.search_keys})
-    erased = {key for each in named if each.search_keys.isdisjoint(others) for key in each.stored}
-    # The rows of the topics are gone; an id that is still there is that of a run, a job or another topic's field.
+    still_stated = _still_stated(cursor, sorted(whole | names))
+    passages = whole - still_stated
+    identifiers = {each for text in {*found.texts, *request_texts} for each in identifiers_strong(text)}
+    # An identifier needs a core of at least two characters: a code "0" identifies nothing.
+    identifiers = {
+        each for each in identifiers if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE
+    }
+    still_named = _still_named(cursor, {key for each in identifiers for key in each.search_keys})
+    erased = {key for each in identifiers if each.search_keys.isdisjoint(still_named) for key in each.stored}
+    # The rows of the topics are deleted. An id that still exists is that of a run, a job or the field of another topic.
     ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
     everything = {passage for passage in weights if sum(map(len, passage)) >= 4 and _has_letter(passage)}
     everything |= {passage_of(text) for text in request_texts} | names | parts
     return ErasedContent(
-        eraser=Eraser(passages | (names - held), erased, ids),
+        eraser=Eraser(passages | (names - still_stated), erased, ids),
         strict=Eraser(
-            {passage for passage in everything if passage}, {key for each in named for key in each.stored}, ids
+            {passage for passage in everything if passage}, {key for each in identifiers for key in each.stored}, ids
         ),
         passages=passages,
         identifiers=erased,
@@ -156,8 +161,8 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
 
 
 def parts_of(text: str) -> set[Passage]:
-    """Return the sentences of ``text``, and their pieces at colons and dashes, that are long enough to mean something
-    alone. Linear."""
+    """Return the sentences of ``text``, and their pieces between colons and dashes, if they are long enough to mean
+    something alone. Linear."""
     parts = set()
     for sentence in _ENDS.split(text):
         for piece in {sentence, *_PAUSES.split(sentence)}:
@@ -181,7 +186,7 @@ def _is_remembered(column: Column) -> bool:
     return column.data_type in TEXTS | DOCUMENTS | TEXT_ARRAYS
 
 
-def _note(found: RemovedRows, column: Column, value: str) -> None:
+def _text_add(found: RemovedRows, column: Column, value: str) -> None:
     if column.data_type in DOCUMENTS:
         found.texts.update(text for text, whole in strings_of(json.loads(value)) if whole)
         return
@@ -191,7 +196,8 @@ def _note(found: RemovedRows, column: Column, value: str) -> None:
 
 
 def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
-    """Return the passages that a topic still states: short ones by their words, long ones as a text or a sentence."""
+    """Return the passages that a topic still states. A short passage counts as stated if a topic has all its words; a
+    long one, if it is a whole text or sentence of a topic."""
     if not passages:
         return set()
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
@@ -199,30 +205,31 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     holders: dict[Passage, set[uuid.UUID]] = {}
     for place, topic_id in cursor.fetchall():
         holders.setdefault(passages[place - 1], set()).add(topic_id)
-    held = {
+    stated = {
         passage
         for passage, topics in holders.items()
         if passage_weight(passage) is not Weight.LONG or len(topics) > MOST_HOLDERS
     }
-    unsure = {passage: topics for passage, topics in holders.items() if passage not in held}
+    unsure = {passage: topics for passage, topics in holders.items() if passage not in stated}
     if unsure:
-        stated: dict[uuid.UUID, set[Passage]] = {}
+        by_topic: dict[uuid.UUID, set[Passage]] = {}
         cursor.execute(_STATED_SQL, {"ids": list(set().union(*unsure.values()))})
         for topic_id, text in cursor.fetchall():
-            stated.setdefault(topic_id, set()).update((passage_of(text), *parts_of(text)))
-        held |= {p for p, topics in unsure.items() if any(p in stated.get(topic, ()) for topic in topics)}
-    return held
+            by_topic.setdefault(topic_id, set()).update((passage_of(text), *parts_of(text)))
+        stated |= {p for p, topics in unsure.items() if any(p in by_topic.get(topic, ()) for topic in topics)}
+    return stated
 
 
 def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
-    """Return the keys that another topic still has, or the name of a scope, an API key or an account."""
+    """Return the keys of identifiers that another topic, or the name of a scope, an API key or an account, still
+    has."""
     if not search_keys:
         return set()
     cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(search_keys)})
     named: set[str] = {row[0] for row in cursor.fetchall()}
     cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), search_keys, most=MOST_ANCHORS))})
     for (address,) in cursor.fetchall():
-        # The segments of a scope may be names of their own.
+        # Each segment of a scope may be an identifier.
         for part in (address, *address.split("/")):
             named.update(key for found in identifiers_strong(part) for key in found.stored)
     return named

@@ -1,4 +1,4 @@
-"""Read the value of a field from a sentence: "Olga is 42 years old." gives 42 for her age."""
+"""Reads the value of a field from a sentence: "Olga is 42 years old." gives 42 for her age."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ from memory.text.identifiers import identifiers_find
 from memory.text.negation import negated
 from memory.text.stems import stems
 
-# A longer old value is a sentence, and a longer new one is more than a value.
+# The most words of a value. A longer old value is a sentence; a longer new one is more than a value.
 MOST_WORDS: Final = 8
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}\b)")
@@ -29,9 +29,9 @@ _AT_LAST: Final = re.compile(r"\s(?:again|already|now|nowadays|today)$", re.IGNO
 def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
     """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None without one.
 
-    For a typed field this is a value of that type, if the text has exactly one. For a text field it is what follows the
-    verb, if the sentence is about the topic and the old value is not a sentence; without an article that the old value
-    does not have.
+    For a typed field, this is the only value of that type in the text. For a text field, it is the text after the verb,
+    if the sentence is about the topic and the old value is not a sentence. If the old value has no article, the article
+    of the new value is removed.
     """
     if field_type != "string":
         return _typed(text, field_type)

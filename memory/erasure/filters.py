@@ -18,8 +18,8 @@ from memory.predicates.sql import predicate_sql
 
 @dataclass(frozen=True, slots=True)
 class ForgetFilter:
-    """Conditions on the topics of a command; None means no condition. ``older_than`` is an age since creation such as
-    ``30d``; a topic matches ``categories`` if it has any of them."""
+    """Conditions on the topics of a command; None means no condition. ``older_than`` is the age since creation, such as
+    ``30d``. A topic matches ``categories`` if it has one of them."""
 
     scope: str | None = None
     older_than: str | None = None
@@ -69,8 +69,8 @@ class ForgetFilter:
 
 
 def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.datetime, inactive: bool = False) -> str:
-    """Return the conditions on a topic ``t`` as SQL: within ``scope`` and as wanted. ``inactive`` includes topics
-    that were released or merged, which a purge must not leave behind.
+    """Return the conditions of ``wanted`` on a topic ``t`` within ``scope`` as SQL. ``inactive`` includes released and
+    merged topics, because a purge must erase these too.
 
     Raises ``ValueRefused`` for an invalid age, and for lists that are empty or too long.
     """
@@ -98,7 +98,7 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
 
 
 def scope_of(wanted: ForgetFilter, scope: str | None, principal: Principal) -> str:
-    """Return the scope of a command: the filter's, else the given one, else the caller's own.
+    """Return the scope of a command: that of the filter, else ``scope``, else that of the caller.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid path or two that differ.
     """

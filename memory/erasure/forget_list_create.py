@@ -1,7 +1,7 @@
 """Release and purge in two steps: list what would be forgotten and why, then execute exactly that list.
 
-The list is stored. Its token is its id, valid once, for ``LISTED_FOR``, and only for the caller who made the list. If a
-topic changed in the meantime, which is checked once the topics are locked, nothing is done.
+The list is stored. Its token is its id. The token is valid once, for ``LISTED_FOR``, and only for the caller who made
+the list. If a topic changed after it was listed, nothing is done.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from memory.recall.access_fold import fold_wait
 VERBS = ("release", "purge")
 # Long enough to read a list, short enough that it is still current.
 LISTED_FOR = dt.timedelta(hours=1)
-# The reply holds at most this many topics of a list; the others are read page by page.
+# The reply has at most this number of topics of a list; the others are read page by page.
 MATCHES_SHOWN = 200
 MAX_QUERY = 2_000
 
@@ -78,10 +78,10 @@ def forget_list(
 ) -> Listing:
     """Find what ``verb`` (``release`` or ``purge``) would forget, store the list, and change nothing else.
 
-    Give ``query``, ``wanted`` or both: the filter narrows what the query finds. A query that matches several things
-    equally well gives a list of all of them that cannot be executed. A list by an agent omits topics that only
-    operators may release. About ten statements, however many topics. Raises ``NotAllowed`` for callers who may not
-    forget, ``ValueRefused`` for a request that is empty or too large.
+    Give ``query``, ``wanted`` or both; the filter narrows the result of the query. If a query matches several things
+    equally well, the list has all of them and cannot be executed. The list of an agent omits topics that only operators
+    may release. About ten statements for any number of topics. Raises ``NotAllowed`` for callers who may not forget,
+    and ``ValueRefused`` for a request that is empty or too large.
     """
     forget_require(principal, verb)
     if verb not in VERBS:
@@ -96,13 +96,13 @@ def forget_list(
         )
     wanted = wanted or ForgetFilter()
     place = scope_of(wanted, scope, principal)
-    found, ambiguous, question = _found(verb, query, wanted, place, now=now)
+    found, ambiguous, question = _find(verb, query, wanted, place, now=now)
     if not principal.covers("operator"):
         protected = topics_protected([match.topic_id for match in found], now=now)
         if protected:
             found = [match for match in found if match.topic_id not in protected]
-            left = f"Left out, because only an operator may release them: {len(protected):,}."
-            question = f"{question} {left}".strip()
+            omitted = f"Left out, because only an operator may release them: {len(protected):,}."
+            question = f"{question} {omitted}".strip()
     if len(found) > MOST_AT_ONCE:
         raise ValueRefused(
             f"More than {MOST_AT_ONCE:,} topics match, which is the limit. Narrow the request.",
@@ -146,30 +146,32 @@ def forget_execute(
 ) -> Executed:
     """Execute a list on exactly its topics, in one transaction.
 
-    A release is a run of event ``by_hand`` that can be undone; a purge leaves a receipt and cannot be undone. What a
-    topic says beside the forgotten fact is kept as a topic of its own. ``reason`` replaces the reason of the list;
-    ``verb``, if given, must be the verb of the list. Raises ``NotVisible`` for a token that is unknown or belongs to
-    another caller, ``Conflict`` for a list that is ambiguous, empty, expired, used or outdated, and ``NotAllowed`` for
-    more than an agent may release in a day; then nothing is changed.
+    A release is a run of event ``by_hand``, which can be undone. A purge leaves a receipt and cannot be undone. If a
+    topic states more than the forgotten fact, the rest is kept as a new topic. ``reason`` replaces the reason of the
+    list; ``verb``, if given, must be the verb of the list.
+
+    If an error is raised, nothing is changed: ``NotVisible`` for a token that is unknown or belongs to another caller,
+    ``Conflict`` for a list that is ambiguous, empty, expired, used or outdated, and ``NotAllowed`` for more topics than
+    an agent may release in a day.
     """
     forget_require(principal, verb or "release")
     row = _list_of(token, principal)
-    why = row.reason if reason is None else reason
+    reason = row.reason if reason is None else reason
     remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
-    items = remainder_items(remainders, why=why, verb=row.verb)
-    # What stays keeps its age and salience, which only operators may set.
+    items = remainder_items(remainders, reason=reason, verb=row.verb)
+    # Remainders keep their age and salience, which only operators may set.
     writer = dataclasses.replace(principal, role="operator")
-    # Embedded before anything is locked; discarded if a topic has changed since.
+    # Remainders are embedded before anything is locked. They are discarded if a topic has changed.
     kept = ingest_prepare(items, principal=writer, now=now, defer=False) if items else None
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
             raise Conflict(f"This is a list for {row.verb}, not for {verb}.", code=ProblemCode.LIST_FOR_ANOTHER_VERB)
-        _check(row, now)
+        _state_check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
         purges = row.verb == ForgetListing.Verb.PURGE
         if purges:
-            # Every purge takes these locks in this order.
+            # All purges take these locks in this order.
             purges_wait()
             fold_wait()
         if not principal.covers("operator"):
@@ -178,15 +180,15 @@ def forget_execute(
         if not principal.covers("operator") and (pinned := topics_protected(ids, now=now)):
             raise _outdated(row, [str(topic_id) for topic_id in ids if topic_id in pinned])
         if kept:
-            # First, so that what stays does not count as erased.
+            # Remainders are stored first, so that they do not count as erased.
             remainders_store(kept, list(remainders), principal=writer, now=now)
         run = receipt = None
         if purges:
             request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
-            receipt = topics_purge(ids, principal=principal, reason=why, now=now, request_texts=request_texts)
+            receipt = topics_purge(ids, principal=principal, reason=reason, now=now, request_texts=request_texts)
             row.refresh_from_db()
         else:
-            run = topics_release(ids, principal=principal, reason=why, now=now)
+            run = topics_release(ids, principal=principal, reason=reason, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
     return Executed(
@@ -194,7 +196,7 @@ def forget_execute(
     )
 
 
-def _found(
+def _find(
     verb: str, query: str, wanted: ForgetFilter, scope: str, *, now: dt.datetime
 ) -> tuple[Sequence[TopicMatch], bool, str]:
     bound = Bound()
@@ -215,7 +217,7 @@ def _found(
 
 
 def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
-    """Replace merged topics by the topics they were merged into: a purge of those erases both. One query."""
+    """Replace merged topics by the topics into which they were merged, because a purge erases both. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ROOTS_SQL, [[match.topic_id for match in matches]])
         roots: dict[uuid.UUID, uuid.UUID] = dict(cursor.fetchall())
@@ -247,7 +249,7 @@ def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetL
     return row
 
 
-def _check(row: ForgetListing, now: dt.datetime) -> None:
+def _state_check(row: ForgetListing, now: dt.datetime) -> None:
     state = listing_state(row, now)
     if state == "executed":
         raise Conflict("This list was already executed. Make a new one.", code=ProblemCode.LIST_EXECUTED)

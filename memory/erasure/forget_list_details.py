@@ -1,4 +1,4 @@
-"""Details of a list for the confirmation page: how many topics are pinned, and what else the topics name."""
+"""Details of a list for the confirmation page: the number of pinned topics, and other identifiers in the topics."""
 
 import uuid
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ WHERE l.id = %s
 
 
 class ListTally(NamedTuple):
-    """Among the topics of a list: how many are pinned now, and of how many a part stays."""
+    """The number of topics of a list that are pinned now, and the number of topics of which a part is kept."""
 
     pinned: int
     kept: int
@@ -36,10 +36,10 @@ def listing_tally(listing_id: uuid.UUID) -> ListTally:
 
 
 def listing_others(ids: Sequence[uuid.UUID], *, query: str) -> dict[uuid.UUID, list[str]]:
-    """Return identifiers in topics beside those that ``query`` names, at most ``MOST_OTHERS`` per topic: addresses,
-    numbers and codes of one person or thing, which are forgotten together with the topic.
+    """Return, by topic, at most ``MOST_OTHERS`` identifiers of persons or things that ``query`` does not name. They are
+    forgotten together with the topic.
 
-    One query; none where ``query`` names no identifier, since a person's own identifiers need no warning.
+    One query. A query without an identifier gives nothing, because a person's own identifiers need no warning.
     """
     asked = {key for each in identifiers_find(query) for key in each.search_keys | each.stored}
     if not asked:

@@ -1,4 +1,4 @@
-"""New lists from a list: some of its topics, or the same request again."""
+"""Makes a new list from a list: with some of its topics, or for the same request again."""
 
 import datetime as dt
 import uuid
@@ -13,8 +13,9 @@ from memory.erasure.forget_lists import Listing
 def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> Listing:
     """Return a new list of those topics of ``listing`` that a user has picked.
 
-    The request runs on these topics alone, so that a topic keeps what the request does not mean. If the result is still
-    ambiguous, whole topics are listed. Costs and raises what ``forget_list`` does, at most twice.
+    The request runs again on these topics, so that a topic keeps facts to which the request does not refer. If the
+    result is still ambiguous, whole topics are listed. Costs at most twice as much as ``forget_list``, and raises as
+    that does.
     """
     wanted = ForgetFilter(ids=tuple(ids))
     if listing.query:
@@ -35,7 +36,7 @@ def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Pri
 
 
 def listing_repeat(listing: Listing, *, principal: Principal, now: dt.datetime) -> Listing:
-    """Return a new list for the same request, as of ``now``. Costs and raises what ``forget_list`` does."""
+    """Return a new list for the same request, as of ``now``. Costs and raises as ``forget_list``."""
     wanted = ForgetFilter.from_json(listing.filter)
     return forget_list(
         listing.verb,

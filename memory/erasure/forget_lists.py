@@ -17,7 +17,7 @@ from memory.models import ForgetListing, Rung
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 
-# For this long after it expired, a list keeps its request.
+# A list keeps its request for this time after it expired.
 KEPT_FOR = dt.timedelta(days=7)
 
 _SHOWN_SQL = """
@@ -41,7 +41,8 @@ class _Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedTopic:
-    """One topic of a list: the reason, the confidence (0 to 1), by what it was found, and the words that matched."""
+    """One topic of a list: its present state, the reason (``why``), the confidence (0 to 1), the words that matched
+    (``excerpt``), the part that is kept, and by what the topic was found."""
 
     topic_id: uuid.UUID
     title: str
@@ -59,7 +60,7 @@ class ListedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list as shown to users. ``token`` is None if the list cannot be executed; ``question`` then says why.
+    """A list as shown to users. If the list cannot be executed, ``token`` is None, and ``question`` says why.
 
     ``state`` is ``open``, ``executed``, ``expired``, ``ambiguous`` or ``empty``.
     """
@@ -96,8 +97,8 @@ def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime
 def listing_matches(
     listing_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[ListedTopic], str | None]:
-    """Return a page of the topics of a list, and the cursor of the next. Two queries. A topic that was
-    purged since has only its id. Raises ``NotVisible`` and ``ValueRefused``."""
+    """Return a page of the topics of a list, and the cursor of the next page. A topic that was purged since has only
+    its id. Two queries. Raises ``NotVisible`` and ``ValueRefused``."""
     row = _row(listing_id, principal)
     at = cursor_as_number(cursor) if cursor else 0
     page = row.entries[at : at + limit]
@@ -114,12 +115,12 @@ def listings_list(
 
 
 def listings_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many lists there are; ``at_most`` + 1 if more. One query."""
+    """Return the number of lists, at most ``at_most`` + 1. One query."""
     return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
 def listings_tidy(*, now: dt.datetime) -> int:
-    """Remove the requests of lists that expired ``KEPT_FOR`` ago; return how many lists were changed. One query.
+    """Remove the requests of lists that expired ``KEPT_FOR`` ago, and return the number of changed lists. One query.
 
     A request to forget something must not itself be kept. The row stays as a record that there was a list.
     """
@@ -165,7 +166,8 @@ def listing_of(row: ForgetListing, *, now: dt.datetime, matches: list[ListedTopi
 
 
 def listed_topics(entries: Sequence[dict[str, Any]]) -> list[ListedTopic]:
-    """Return the entries of a list with the present state of their topics; of a purged one only the id. One query."""
+    """Return the entries of a list with the present state of their topics. A purged topic has only its id. One
+    query."""
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN_SQL, [[entry["id"] for entry in entries]])
         known = {topic_id: _Shown(*row) for topic_id, *row in cursor.fetchall()}

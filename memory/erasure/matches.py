@@ -1,4 +1,4 @@
-"""The topics that a request to forget means: the reason, the confidence, and what stays of each."""
+"""The topics to which a request to forget refers: the reason, the confidence, and the remainder of each."""
 
 import uuid
 from collections.abc import Sequence
@@ -15,8 +15,9 @@ EXCERPT = 160
 
 @dataclass(frozen=True, slots=True)
 class TopicMatch:
-    """A topic that a request means: the reason, the confidence (0 to 1), the words that matched, what stays of the
-    topic, and by what it was found (``identifier``, ``name``, ``meaning`` or ``filter``)."""
+    """A topic to which a request refers: the reason (``why``), the confidence (0 to 1), the words that matched
+    (``excerpt``), the part of the topic that is kept (``remainder``), and by what the topic was found
+    (``identifier``, ``name``, ``meaning`` or ``filter``)."""
 
     topic_id: uuid.UUID
     why: str
@@ -27,7 +28,7 @@ class TopicMatch:
 
 
 def matches_of(choice: Choice) -> list[TopicMatch]:
-    """Return the topics whose facts were chosen, each once, highest confidence first. No query."""
+    """Return each topic with a chosen fact once, highest confidence first. No query."""
     grouped: dict[uuid.UUID, list[Candidate]] = {}
     for one in choice.candidates:
         grouped.setdefault(one.fact.topic.id, []).append(one)

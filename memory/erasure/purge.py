@@ -1,7 +1,7 @@
-"""Purge: erase topics for good, with every copy of their content in the database.
+"""Purge: erases topics for good, with every copy of their content in the database.
 
-Rows that belong to a topic are deleted, references to it are cut, and journals are kept with the erased text masked.
-All of this and the receipt (``receipts``) are one transaction.
+Rows that belong to a topic are deleted, references to it are set to null, and erased text in journals is masked. All of
+this and the receipt (``receipts``) are one transaction.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ from memory.core.scopes import ROOT
 from memory.erasure.compacted import compacted_journal, compacted_of, compacted_rewrite, compacted_texts
 from memory.erasure.erased_text import erased_content, removed_rows_read
 from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
-from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unnoted
+from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unlogged
 from memory.erasure.related_rows import belongings, columns_of, cuts
 from memory.erasure.sources import sources_of
 from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_states
@@ -36,8 +36,8 @@ WITH RECURSIVE family AS (
 )
 SELECT id FROM family ORDER BY id
 """
-# Locked in the order of ids, as every writer does, and each table by its key, whatever the planner estimates. While the
-# locks are held, no row can begin to refer to a topic.
+# Rows are locked in the order of ids, as all writers do. Both tables are restricted by key, so that the plan does not
+# depend on estimates. The locks prevent new references to the topics.
 _TOPICS_SQL = """
 SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
@@ -64,15 +64,19 @@ GROUP BY f.topic_id, s.path ORDER BY f.topic_id
 def topics_purge(
     ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, request_texts: Sequence[str] = ()
 ) -> ErasureReceipt:
-    """Erase topics for good, with those that were merged into them and the texts they were extracted from. Topics that
-    were compacted from them get a new summary, of the others.
+    """Erase topics for good, and return the receipt.
 
-    Returns the receipt. ``request_texts``, such as the query of the request, are masked in reasons and logs as well. In
-    journals outside the scope of the caller only ids are removed. One transaction of about a hundred statements, a few
-    for each table of the database, however many topics. It reads every journal once, so its time depends on their size.
-    Meanwhile the topics are locked, no other purge starts, and the worker neither folds nor counts. Raises
-    ``NotAllowed`` below operator, ``NotVisible`` for a topic that the caller cannot see, ``Conflict`` for one that was
-    merged into a topic that stays, ``ValueRefused`` for no topic or too many; then nothing is changed.
+    Topics that were merged into these, and the texts from which these were extracted, are erased too. Topics that were
+    compacted from these get a new summary. ``request_texts``, such as the query of the request, are also masked in
+    reasons and logs. In journals outside the scope of the caller, only ids are removed.
+
+    One transaction of about a hundred statements, a few for each table of the database. Its duration depends on the
+    size of the journals, because each is read once. Meanwhile the topics are locked, other purges wait, and the worker
+    neither folds nor counts.
+
+    If an error is raised, nothing is changed: ``NotAllowed`` below operator, ``NotVisible`` for a topic that the caller
+    cannot see, ``Conflict`` for a topic that was merged into a topic that stays, ``ValueRefused`` for no topic or too
+    many.
     """
     principal.require("operator")
     if not ids:
@@ -82,7 +86,7 @@ def topics_purge(
             f"At most {MOST_AT_ONCE:,} topics can be purged at once; the request names {len(set(ids)):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
-    # Before any lock or search: the time of the refusal must not depend on what lies outside the caller's scope.
+    # Checked before any lock or search, so that the duration of a refusal reveals nothing about other scopes.
     seen = {row.id for row in topics_states(ids, principal=principal)}
     if missing := [topic_id for topic_id in ids if topic_id not in seen]:
         raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
@@ -95,7 +99,7 @@ def topics_purge(
         columns = columns_of(cursor)
         found = removed_rows_read(cursor, wanted, owned, columns)
         found.texts |= compacted_texts(cursor, made)
-        turns = turns_unnoted(cursor, wanted)
+        turns = turns_unlogged(cursor, wanted)
         counts = _remove(cursor, wanted)
         compacted_rewrite(cursor, made, now=now)
         erased = erased_content(cursor, found, request_texts=request_texts)
@@ -131,7 +135,7 @@ def topics_purge(
 
 
 def scope_common(paths: Sequence[str]) -> str:
-    """Return the nearest scope that contains all of these."""
+    """Return the lowest scope that contains all of these."""
     parts = [[part for part in path.split("/") if part] for path in paths]
     shared = []
     for each in zip(*parts, strict=False):
@@ -144,10 +148,9 @@ def scope_common(paths: Sequence[str]) -> str:
 def _lock_all(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal
 ) -> tuple[dict[uuid.UUID, str], int]:
-    """Lock the topics and their sources, the texts they were extracted from. Return the scopes by topic, and the number
-    of sources.
+    """Lock the topics and the sources from which they were extracted. Return (scopes by topic, number of sources).
 
-    Sources are searched before locking, so that all rows are locked in one order, and again once the locks are held.
+    Sources are searched before locking, so that all rows are locked in one order, and again under the locks.
     """
     sources = set(sources_of(cursor, ids))
     while True:
@@ -159,7 +162,7 @@ def _lock_all(
 
 
 def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal) -> dict[uuid.UUID, str]:
-    """Lock the topics and all that were merged into them; return the scopes by topic."""
+    """Lock the topics and all topics that were merged into them; return the scopes by topic."""
     wanted = list(dict.fromkeys(ids))
     scopes: dict[uuid.UUID, str] = {}
     merged: dict[uuid.UUID, uuid.UUID] = {}
@@ -167,7 +170,7 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     while True:
         cursor.execute(_FAMILY_SQL, {"ids": wanted})
         family = [row[0] for row in cursor.fetchall()]
-        # What was compacted from these is rewritten.
+        # Topics that were compacted from these are rewritten.
         needed = {*family, *compacted_of(cursor, family)}
         if locked == needed:
             break
@@ -180,7 +183,7 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
         raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
-    # Merges stay within a scope. If one did not, the caller may not erase what lies outside.
+    # Merges stay within a scope. If one did not, the caller may not erase the topic in the other scope.
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
         raise NotVisible(
@@ -204,7 +207,7 @@ def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
     counts["memory_topicdocument"], counts["memory_lexeme"] = documents_erase(ids)
     for each in belongings():
         if each.table == "memory_topic":
-            # Deleted last, by one statement: topics refer to one another.
+            # Topics are deleted last, in one statement, because they refer to one another.
             continue
         cursor.execute(f"DELETE FROM {each.table} WHERE {each.where}", {"ids": list(ids)})
         counts[each.table] = counts.get(each.table, 0) + cursor.rowcount
@@ -216,7 +219,7 @@ def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
 def _cut(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, number: int, actor: str, reason: str, now: dt.datetime
 ) -> dict[str, int]:
-    """Set references from fields of other topics to null, and write an audit event for each of these topics."""
+    """Set references from fields of other topics to null, and write an audit event for each of the other topics."""
     parameters: dict[str, Any] = {"ids": list(ids), "number": number, "actor": actor, "reason": reason, "now": now}
     counts: dict[str, int] = {}
     for model, column in cuts():

@@ -1,7 +1,7 @@
-"""Searches texts for what receipts say was erased; used by verification and by the import of old journals.
+"""Searches texts for content that was erased according to receipts. Used by verification and by imports of journals.
 
-Receipts hold no text, only keyed hashes, so every text, each of its sentences and each of its identifiers is hashed and
-looked up. A match is known by the words it has in the text, so it can be masked as the purge itself would have.
+Receipts have no text, only keyed hashes. Therefore every text, each of its sentences and each of its identifiers is
+hashed and looked up. A match has the words of the text, so that it can be masked as by the purge.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ _BATCH = 1_000
 
 @dataclass(slots=True)
 class ErasedHashes:
-    """The ids and hashes in receipts, each with number and time of the latest receipt that holds it."""
+    """The ids and hashes in receipts, each with the number and time of the latest receipt that contains it."""
 
     ids: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
     texts: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
@@ -51,8 +51,8 @@ MatchFinder = Callable[[str, bool], tuple[ErasedMatch, ...]]
 
 
 def erased_hashes(*, through: int | None = None) -> ErasedHashes:
-    """Return the ids and hashes of all receipts, or of those up to number ``through``, without ids that are also those
-    of other things. Two queries."""
+    """Return the ids and hashes of all receipts, or of those up to number ``through``. Ids that other rows have now are
+    left out. Two queries."""
     hashes = ErasedHashes()
     receipts = ErasureReceipt.objects.all() if through is None else ErasureReceipt.objects.filter(number__lte=through)
     for receipt in receipts.order_by("number").iterator(chunk_size=_BATCH):
@@ -62,14 +62,14 @@ def erased_hashes(*, through: int | None = None) -> ErasedHashes:
         hashes.identifiers.update(dict.fromkeys(receipt.identifier_hashes, source))
     with connection.cursor() as cursor:
         for other in ids_of_others(cursor, [uuid.UUID(each) for each in hashes.ids]):
-            # A topic once had this id too. What has it now is no trace of the topic.
+            # The purged topic once had this id too. The row that has it now is not a trace of the topic.
             del hashes.ids[str(other)]
     return hashes
 
 
 def match_finder(erased: ErasedHashes) -> MatchFinder:
-    """Return a function that finds erased passages and identifiers in a text. Its second argument says whether short
-    passages count."""
+    """Return a function that finds erased passages and identifiers in a text. The second argument of the function is
+    whether short passages count."""
     hash_text, hash_identifier = text_hasher(), identifier_hasher()
 
     @lru_cache(maxsize=200_000)
@@ -95,7 +95,7 @@ def match_finder(erased: ErasedHashes) -> MatchFinder:
 
 
 class ReceiptEraser(Eraser):
-    """Masks in texts what receipts say was erased, as the purge would have; texts written after the purge stay."""
+    """Masks content that was erased according to receipts, as the purge did. Texts written after the purge stay."""
 
     def __init__(
         self, erased: ErasedHashes, *, finder: MatchFinder | None = None, written: dt.datetime | None = None
@@ -110,7 +110,7 @@ class ReceiptEraser(Eraser):
         return ReceiptEraser(self._erased, finder=self._finder, written=written)
 
     def masked(self, text: str, *, short: bool = True) -> str:
-        """Return ``text`` with what was erased replaced, and the same object if nothing was."""
+        """Return ``text`` with erased content replaced; the same object if it has none."""
         matches = [match for match in self._finder(text, short) if text and self._is_older(match)]
         if not matches:
             return super().masked(text, short=short)

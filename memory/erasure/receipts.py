@@ -1,8 +1,8 @@
-"""Receipts of purges, in a chain: each holds the hash of the one before, and the audit log holds the hash of each.
+"""Receipts of purges, in a chain: each receipt has the hash of the one before, and the audit log has the hash of each.
 
 This reveals a receipt that was changed, removed or moved, even the last one. ``content_hashes`` and
-``identifier_hashes`` are keyed with the secret key of the installation: with text and key one can check that the text
-was erased; the hash alone reveals nothing.
+``identifier_hashes`` are keyed with the secret key of the installation. With a text and the key one can check that the
+text was erased; a hash alone reveals nothing.
 """
 
 import datetime as dt
@@ -43,7 +43,7 @@ FROM memory_auditevent WHERE action = 'purged' AND after ? 'hash' ORDER BY 1, 2,
 @dataclass(frozen=True, slots=True)
 class Chain:
     """The result of verifying the chain. ``broken_at`` is the number of the first receipt with a problem, ``sentence``
-    describes it, and ``sentences`` describe all problems."""
+    describes this problem, and ``sentences`` describe all problems."""
 
     ok: bool
     count: int
@@ -53,7 +53,7 @@ class Chain:
 
 
 def purges_wait() -> int:
-    """Take the lock for purges until the transaction ends, waiting for a running purge, and return the number of the
+    """Wait for a running purge, and keep further purges waiting until the transaction ends. Return the number of the
     next receipt. Two queries."""
     with connection.cursor() as cursor:
         lock_wait(Lock.PURGE)
@@ -96,10 +96,10 @@ def receipt_write(
 
 
 def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
-    """Mask the reasons of the receipts in the scope ``within``, and return how many changed. Two queries.
+    """Mask the reasons of receipts in the scope ``within``, and return the number of changed receipts. Two queries.
 
-    A reason may name content that is purged later. The chain stays valid, since it covers only a keyed hash of the
-    original reason; a seal covers the masked one.
+    A reason may name content that is purged later. The chain stays valid, because it covers only a keyed hash of the
+    original reason. A seal covers the masked reason.
     """
     changed = []
     for receipt in ErasureReceipt.objects.filter(path_q(within)).only("hash", "reason").iterator(chunk_size=_BATCH):
@@ -113,7 +113,7 @@ def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
 
 
 def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
-    """Return what the audit log stores of a receipt."""
+    """Return the data of a receipt that the audit log stores."""
     return {"receipt": str(receipt.pk), "number": receipt.number, "hash": receipt.hash, "seal": _seal(receipt.hash)}
 
 
@@ -123,8 +123,8 @@ def is_anchor(value: Any) -> bool:
 
 
 def receipt_hash(receipt: ErasureReceipt) -> str:
-    """Return the SHA-256 over the other columns, as canonical JSON: sorted members, no spaces, times in UTC. It
-    covers the keyed hash of the reason, since the reason itself may be masked later."""
+    """Return the SHA-256 of the other columns as canonical JSON: sorted members, no spaces, times in UTC. The reason is
+    covered by its keyed hash, because the reason itself may be masked later."""
     members = {
         "id": str(receipt.pk),
         "number": receipt.number,
@@ -170,12 +170,12 @@ def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tu
 
 
 def receipts_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many receipts there are; ``at_most`` + 1 if more. One query."""
+    """Return the number of receipts, at most ``at_most`` + 1. One query."""
     return ErasureReceipt.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
 def receipt_get(receipt_id: uuid.UUID, *, principal: Principal) -> ErasureReceipt:
-    """Return one receipt. One query. Raises ``NotVisible`` for one outside the caller's scope."""
+    """Return one receipt. One query. Raises ``NotVisible`` outside the caller's scope."""
     receipt = ErasureReceipt.objects.filter(pk=receipt_id).first()
     if receipt is None or not principal.sees(receipt.scope):
         raise NotVisible(f"Receipt {receipt_id} does not exist.", code=ProblemCode.RECEIPT_NOT_FOUND)
@@ -220,7 +220,7 @@ def receipts_verify() -> Chain:
     ]
     wrong += _seals_check(anchors)
     if not anchors or any(_is_sealed(digest, made) for _number, _id, digest, made in anchors):
-        # With another secret key no reason can be checked.
+        # If all receipts were made with another secret key, no reason can be checked.
         wrong += reworded
     wrong.sort(key=lambda each: each[0])
     sentences = tuple(dict.fromkeys(sentence for _number, sentence in wrong))
@@ -266,7 +266,7 @@ def _reason_seal(receipt: ErasureReceipt) -> str:
 
 
 def _is_reason_unchanged(receipt: ErasureReceipt) -> bool:
-    """Return whether the reason is the original one, or as a later purge masked it."""
+    """Return whether the reason is the original one, or the one masked by a later purge."""
     return hmac.compare_digest(_reason_hash(receipt), receipt.reason_hash) or hmac.compare_digest(
         _reason_seal(receipt), receipt.reason_seal
     )

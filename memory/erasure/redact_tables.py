@@ -1,7 +1,7 @@
-"""Masks erased content in all tables that hold no memories: journals, logs, lists, jobs, sessions.
+"""Masks erased content in all tables without memories: journals, logs, lists, jobs, sessions.
 
-The list of tables comes from the database; tables of other applications are not changed, nor are the texts of other
-topics. The database selects the rows that may match, and the program reads them, since only the program recognizes two
+The list of tables comes from the database. Tables of other applications and texts of other topics are not changed. The
+database selects the rows that may match; the program checks them, because only the program recognizes different
 spellings of one identifier.
 """
 
@@ -38,15 +38,16 @@ _ACCESSES_SQL = (
     )
     + "RETURNING a.id::text"
 )
-# Only within the scope of the caller: a row of another scope tells of another topic that once had the id.
+# Only within the scope of the caller: a row of another scope is about another topic that once had the id.
 _AUDITS_SQL = """
 UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
 WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
   AND (%(within)s = '/' OR scope = %(within)s OR starts_with(scope, %(within)s || '/'))
 RETURNING id::text
 """
-# A request that is sent again must not store the erased content once more: its key stays in use, and the reply is 410.
-# The same holds for a message whose turn was emptied. A text may hold anything like an id, so ids are compared as text.
+# A request that is sent again must not store the erased content again. Therefore its key stays in use, and the reply is
+# 410. The same applies to a message whose turn was emptied. Ids are compared as text, because a text may contain
+# strings that only look like ids.
 _REPLIES_SQL = """
 UPDATE memory_idempotencyrecord r SET reply = 'null', request_hash = '', status = 410
 WHERE status <> 410 AND (EXISTS (
@@ -65,8 +66,8 @@ SET query = '', reason = '', question = '', entries = (
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
 RETURNING id::text
 """
-# A process that is killed after a write and before it logs the call leaves a write without an entry in the turn.
-_UNNOTED_SQL = """
+# If a process is killed after a write and before it logs the call, the turn has no entry for the write.
+_UNLOGGED_SQL = """
 SELECT DISTINCT t.id FROM memory_conversationwrite w
 JOIN memory_conversationturn t ON t.conversation_id = w.conversation_id AND t.at <= w.at
     AND t.ended IN ('working', 'lost')
@@ -75,8 +76,8 @@ WHERE w.topic_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
     WHERE n.conversation_id = t.conversation_id AND n.place = t.place + 1 AND n.at <= w.at
 )
 """
-# A model that has read the content may have paraphrased it in this and all later turns of the conversation. A running
-# turn finds itself marked before it writes anything more.
+# A model that has read the content may have paraphrased it in this turn and all later turns of the conversation. A
+# running turn checks the mark before its next write.
 _TURNS_SQL = """
 WITH touched AS (
     SELECT conversation_id, min(place) AS place FROM memory_conversationturn t
@@ -104,19 +105,19 @@ _BY_ID = {
     "memory_auditevent": _AUDITS_SQL,
     "memory_forgetlisting": _ENTRIES_SQL,
     "memory_conversationturn": _TURNS_SQL,
-    # After the turns: closing a turn takes locks in this order.
+    # After the turns, because closing a turn takes locks in this order.
     "memory_idempotencyrecord": _REPLIES_SQL,
 }
-# Columns derived from a text, emptied when the text is masked.
-_MADE_FROM = {"memory_accesslog": ("query_hash",)}
+# Columns that are derived from a text, and emptied when the text is masked.
+_DERIVED = {"memory_accesslog": ("query_hash",)}
 
 
-def turns_unnoted(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
-    """Return the turns that wrote to these topics without a log entry, since their process was killed. One statement.
+def turns_unlogged(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
+    """Return the turns that wrote to these topics without a log entry, because their process was killed. One statement.
 
-    Call it before the topics are deleted, as the records of the writes are deleted with them.
+    Call this before the topics are deleted, because the records of the writes are deleted with the topics.
     """
-    cursor.execute(_UNNOTED_SQL, {"ids": list(ids)})
+    cursor.execute(_UNLOGGED_SQL, {"ids": list(ids)})
     return [row[0] for row in cursor.fetchall()]
 
 
@@ -130,16 +131,17 @@ def logs_redact(
     turns: Sequence[int] = (),
     derived: Sequence[uuid.UUID] = (),
 ) -> dict[str, int]:
-    """Mask erased content in every table but those of topics; return the number of rows changed by table.
+    """Mask erased content in all tables except those of topics, and return the number of changed rows by table.
 
-    ``derived`` are topics with a text that was made of the erased ones: turns that read it are emptied. ``turns``
-    are conversation turns to empty beside those whose log names a topic. In rows outside the scope ``within``, and
-    in rows without a scope unless it is the root, only ids are masked: a caller who may write in one scope must not
-    change journals of another by storing and purging the same text. About two statements for each table of the
-    database, however many topics. Reads each log once.
+    Turns of conversations are emptied if they read or wrote an erased topic, read one of the topics ``derived`` from
+    erased ones, or are listed in ``turns``. In rows outside the scope ``within``, only ids are masked; otherwise a
+    caller with access to one scope could change journals of another by storing and purging the same text. A row without
+    a scope is inside only if ``within`` is the root.
+
+    About two statements for each table of the database. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
-    # Ids of fields and revisions need no search of their own: their rows also hold the id of the topic.
+    # Ids of fields and revisions need no search of their own, because their rows also contain the id of the topic.
     fields = [uuid.UUID(each) for each in eraser.ids]
     parameters: dict[str, Any] = {
         "ids": list(ids),
@@ -167,30 +169,30 @@ def logs_redact(
 
 
 def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
-    """Renew the planner's statistics of tables where they hold erased content, and return these tables.
+    """Renew the planner's statistics of tables if they contain erased content, and return these tables.
 
-    The catalog stores the most common values of a column, and about a hundred others, as they are. One statement, and
-    one for each such table.
+    The catalog stores the most common values of a column, and about a hundred others, in plain text. Runs one
+    statement, and one for each such table.
     """
-    held = sorted({table for table, _column, text in statistics_read(cursor) if eraser.masked(text) != text})
-    for table in held:
+    tables = sorted({table for table, _column, text in statistics_read(cursor) if eraser.masked(text) != text})
+    for table in tables:
         cursor.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
-    if held and connection.connection.info.server_version >= _CLEARS_STATISTICS:
+    if tables and connection.connection.info.server_version >= _CLEARS_STATISTICS:
         # ANALYZE keeps the old statistics of a table that is now empty.
-        left = {(table, column) for table, column, text in statistics_read(cursor) if eraser.masked(text) != text}
-        for table, column in sorted(left):
+        rest = {(table, column) for table, column, text in statistics_read(cursor) if eraser.masked(text) != text}
+        for table, column in sorted(rest):
             cursor.execute(
                 "SELECT pg_clear_attribute_stats(relnamespace::regnamespace::text, relname, %s, false) FROM pg_class "
                 "WHERE oid = %s::regclass",
                 [column, table],
             )
-    return held
+    return tables
 
 
 def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
     tables: dict[str, list[Column]] = {}
     for column in columns:
-        if column.ours and not column.own_text:
+        if column.of_project and not column.own_text:
             tables.setdefault(column.quoted_table, []).append(column)
     return tables
 
@@ -216,7 +218,7 @@ def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column]
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """The eraser for rows within a scope, and the one for all other rows."""
+    """The eraser for rows inside a scope, and the eraser for all other rows."""
 
     inside: Eraser
     outside: Eraser
@@ -242,7 +244,7 @@ def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Mask
         touched |= {change.key for change in changes}
         if written == len(changes):
             return touched
-        # Another process changed one of these rows in between, so they are read again.
+        # Another process changed one of the rows meanwhile, so all are read again.
     raise Conflict(
         f"Other processes keep writing to {columns[0].table}, so nothing was purged. Try again in a moment.",
         code=ProblemCode.STORE_BUSY,
@@ -251,7 +253,7 @@ def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Mask
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A row by its ``ctid`` (``place``) and key, and the new values of its texts; None for a row to delete."""
+    """A changed row: its ``ctid`` (``place``), its key, and the new values of its texts; None to delete the row."""
 
     place: str
     key: str
@@ -265,11 +267,11 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
         values = [_masked(column, value, eraser) for column, value in zip(texts, row, strict=True)]
         if values == row:
             continue
-        void = any(
+        deleted = any(
             value != old and column.label in ENCODINGS and ENCODINGS[column.label].delete_when_changed
             for column, value, old in zip(texts, values, row, strict=True)
         )
-        found.append(_Change(str(place), str(key), None if void else values))
+        found.append(_Change(str(place), str(key), None if deleted else values))
     return found
 
 
@@ -278,8 +280,8 @@ def _is_text(column: Column) -> bool:
 
 
 def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:
-    """Yield ``ctid``, key, scope and texts of the rows that may match. Rows with letters outside ASCII are all read,
-    since the database folds these unlike ``fold``."""
+    """Yield ``ctid``, key, scope and texts of the rows that may match. All rows with letters outside ASCII may match,
+    because the database cannot normalize these as ``fold`` does."""
     selected = ", ".join(f'"{column.name}"::text' for column in texts)
     scope = '"scope"' if any(column.name == "scope" and column.data_type in TEXTS for column in columns) else "NULL"
     statement = f"SELECT ctid::text, {key_sql(columns)}, {scope}, {selected} FROM {columns[0].quoted_table}"
@@ -328,8 +330,8 @@ def _rows_write(cursor: CursorWrapper, texts: Sequence[Column], changes: Sequenc
         cursor.execute(f"DELETE FROM {table} WHERE ctid = ANY(%s::tid[])", [deleted])
         written += cursor.rowcount
     if kept:
-        made = "".join(f", \"{name}\" = ''" for name in _MADE_FROM.get(texts[0].table, ()))
-        # The cast cuts text off at the length of the column; without it the update would fail.
+        made = "".join(f", \"{name}\" = ''" for name in _DERIVED.get(texts[0].table, ()))
+        # The cast cuts a text to the length of the column; without the cast, the update would fail.
         sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_type}' for n, column in enumerate(texts))
         names = ", ".join(f"v{n}" for n in range(len(texts)))
         arrays = ", ".join("%s::text[]" for _column in texts)

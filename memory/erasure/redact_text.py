@@ -1,8 +1,8 @@
 """Finds erased content in other texts, and writes "[erased]" in its place.
 
-A *passage* is the sequence of the folded words of a text: "Anna's  E-Mail" and "anna s e mail" are the same. It matches
-where all of its words follow one another as whole words, with any separators. Identifiers are compared in canonical
-form, so that another spelling of a number matches and a longer number does not.
+A *passage* is the sequence of the normalized words of a text: "Anna's  E-Mail" and "anna s e mail" are the same. A text
+contains a passage if all its words follow one another as whole words, with any separators. Identifiers are compared in
+canonical form, so that another spelling of a number matches, but not a longer number.
 """
 
 import enum
@@ -29,35 +29,35 @@ _UUID = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9
 # These characters join two words into one.
 _JOINERS = "-_.@+~"
 
-# A passage of this length means something by itself, even where other texts hold a part of it.
+# A passage of at least this length means something by itself, even if other texts contain a part of it.
 LONG_WORDS, LONG_SIGNS = 4, 16
 LONG_UNSPACED = 8
 # A passage shorter than this means nothing.
 SHORT_WORDS, SHORT_SIGNS, SHORT_WORD = 2, 6, 5
 SHORT_UNSPACED = 2
-# Texts are searched for this many characters at the end of an identifier before they are parsed.
+# Before a text is parsed, it is searched for this number of characters from the end of an identifier.
 CORE_SIGNS = 7
-# The least length of a name in a title, or of a word of a request, that is searched by itself.
+# Names in titles and words of requests are searched by themselves if they have at least this length.
 NAME_SIGNS = 4
 
-# Members of JSON that programs read: undo restores them, lists filter by them. They never hold sentences.
+# Members of JSON that programs read: undo restores them, lists filter by them. They never contain sentences.
 _STRUCTURE = """
 action actor after_id applied_by by categories confidence event field_type fields graph kind kinds method mode name
 names policy preset provenance role run run_id rung scope scopes standing state status strategy token topic_kind
 value_type verb version
 """
 STRUCTURE = frozenset(_STRUCTURE.split())
-# Members that hold sentences. Only these are searched for short passages: a user may have stored "active".
+# Members that contain sentences. Only these are searched for short passages: a user may have stored "active".
 _SENTENCES = """
 detail error excerpt failure impact_expected note pin_reason q query question reason result said summary text title
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
-# Members in which journals and kept replies hold the id of something other than a topic. No id is masked in them,
-# because programs follow it. Others, such as ``token`` or ``list``, stand only in what clients send.
+# Members in which journals and stored replies have the id of something other than a topic. These ids are not masked,
+# because programs use them. Other such members, for example ``token`` and ``list``, occur only in requests of clients.
 IDS_OF_OTHERS = frozenset({"conversation", "conversation_id", "job", "receipt", "run", "study", "study_id", "task"})
 
-# Words of requests and titles that identify nobody.
+# Words of requests and titles that do not identify a person or thing.
 _COMMON = """
 about above account address after again also anything because been before being below between birthday both city
 company contact could date delete details does doing done down during each email erase erased everything fact facts
@@ -72,7 +72,8 @@ COMMON = frozenset(_COMMON.split())
 
 
 class Weight(enum.Enum):
-    """How much a passage means: nothing, something if no other topic states it, or enough by itself."""
+    """How much a passage reveals: nothing (NONE), something if no other topic states it (SHORT), or enough by itself
+    (LONG)."""
 
     NONE = 0
     SHORT = 1
@@ -80,7 +81,7 @@ class Weight(enum.Enum):
 
 
 def words_of(text: str) -> list[tuple[str, int, int]]:
-    """Return the folded words of ``text``, each with its start and end. Linear."""
+    """Return the normalized words of ``text``, each with its start and end. Linear."""
     if text.isascii():
         return [(found.group(), found.start(), found.end()) for found in _ASCII.finditer(text.lower())]
     found = []
@@ -102,12 +103,12 @@ def words_of(text: str) -> list[tuple[str, int, int]]:
 
 
 def passage_of(text: str) -> Passage:
-    """Return the folded words of ``text``. Two texts with the same passage count as equal."""
+    """Return the normalized words of ``text``. Two texts with the same passage count as equal."""
     return tuple(word for word, _start, _end in words_of(text))
 
 
 def passage_weight(passage: Passage) -> Weight:
-    """Return how much a passage means. A number alone means nothing here: significant ones are identifiers."""
+    """Return how much a passage reveals. Numbers alone reveal nothing here; significant numbers are identifiers."""
     signs = sum(map(len, passage))
     if not any(sign.isalpha() for word in passage for sign in word):
         return Weight.NONE
@@ -147,8 +148,8 @@ def identifiers_strong(text: str) -> list[Identifier]:
 
 @dataclass(slots=True)
 class Eraser:
-    """Erased content, and how it is masked in texts. ``identifiers`` are keys as stored with a topic, including marks;
-    ``ids`` are ids of rows, in lower case with hyphens."""
+    """Masks erased content in texts. ``identifiers`` are keys as stored with a topic, including marks; ``ids`` are ids
+    of rows, in lower case with hyphens."""
 
     passages: set[Passage] = field(default_factory=set)
     identifiers: set[str] = field(default_factory=set)
@@ -158,7 +159,7 @@ class Eraser:
     _certain: bool = True
 
     def __post_init__(self) -> None:
-        # The longest first, so that a whole sentence is masked rather than a name in it.
+        # The longest first, so that a whole sentence is masked and not only a name in it.
         for passage in sorted(self.passages, key=len, reverse=True):
             if passage:
                 self._by_first.setdefault(passage[0], []).append(passage)
@@ -170,8 +171,8 @@ class Eraser:
                 self._certain = False
 
     def masked(self, text: str, *, short: bool = True) -> str:
-        """Return ``text`` with erased content replaced, and the same object if nothing was. Without ``short``, only
-        long passages are searched."""
+        """Return ``text`` with erased content replaced; the same object if it has none. Without ``short``, only long
+        passages are searched."""
         if not text:
             return text
         spans = [*self._ids_in(text), *self._identifiers_in(text), *self._passages_in(text, short=short)]
@@ -184,8 +185,8 @@ class Eraser:
         return "".join([*parts, text[at:]])
 
     def masked_value(self, value: Any, member: str | None = None) -> Any:
-        """Return a value of JSON with every string in it masked; the same object if nothing was. ``member`` is the name
-        of the member that holds the value."""
+        """Return a JSON value with all strings masked; the same object if nothing changed. ``member`` is the name of
+        the member with this value."""
         return _mapped(value, self._masked_member, member)
 
     def _masked_member(self, text: str, member: str | None) -> str:
@@ -211,7 +212,7 @@ class Eraser:
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:
-        """Return whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
+        """Return whether ``text`` may contain an erased identifier. Parsing takes a hundred times as long."""
         if not self._certain or not text.isascii():
             return True
         words = _NO_CORE.split(text.lower())
@@ -244,7 +245,7 @@ class Eraser:
 
 
 def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the strings in a value of JSON that may hold content, and whether short passages count there."""
+    """Yield (string, short) for the strings with content in a JSON value. ``short``: short passages count in it."""
     found: list[tuple[str, bool]] = []
 
     def collect(text: str, member: str | None) -> str:
@@ -257,8 +258,8 @@ def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
 
 
 def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, most: int) -> list[str] | None:
-    """Return patterns of which at least one matches every lower-case ASCII text that holds one of these; None if that
-    takes more than ``most``. Python and PostgreSQL read the patterns alike."""
+    """Return patterns to select texts. Every lower-case ASCII text with one of the passages or identifiers matches at
+    least one pattern. None if more than ``most`` are needed. The patterns have one meaning in Python and PostgreSQL."""
     words: set[str] = set()
     for passage in sorted(passages, key=len):
         if all(word.isascii() for word in passage) and words.isdisjoint(passage):
@@ -268,23 +269,23 @@ def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, mos
         core = identifier_core(identifier)
         if core is None:
             return None
-        # In any grouping of its characters, with zeros in between.
+        # The characters may be grouped in any way, with zeros in between.
         pattern = "[^a-z1-9]*".join(core)
         patterns.add(pattern if len(core) >= NAME_SIGNS else f"(^|[^a-z1-9]){pattern}([^a-z1-9]|$)")
     return sorted(patterns) if len(patterns) <= most else None
 
 
 def identifier_core(key: str) -> str | None:
-    """Return the characters that every ASCII text with the identifier holds in this order, ignoring zeros and anything
-    in between; None if there are none for certain. Cheap to search, and seldom found by chance."""
+    """Return characters that every ASCII text with the identifier contains in this order, apart from zeros and other
+    characters in between. None if no such characters are certain. A cheap test that few other texts pass."""
     kind, colon, canonical = key.lstrip("*~").partition(":")
     plain = fold(canonical if colon else kind)
     if not plain.isascii():
         return None
     if plain.endswith("@gmail.com"):
-        # The address may also be written with googlemail.com.
+        # The address may also end with googlemail.com.
         return "mailcom"
-    # Before the @ there may be a tag, and dots are ignored.
+    # The part before the @ may have a tag, and its dots are ignored.
     words = [word.replace("0", "") for word in _ASCII.findall(plain.rpartition("@")[2])]
     longest = max(words, key=len, default="")
     return (longest if len(longest) >= NAME_SIGNS else "".join(words))[-CORE_SIGNS:]

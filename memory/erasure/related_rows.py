@@ -1,8 +1,8 @@
-"""What belongs to a topic, derived from the models: rows deleted with it, references that are cut, and other tables.
+"""Derives from the models what a purge of a topic deletes, what it sets to null, and what it searches.
 
-The tables that a purge empties are not listed. A row with a foreign key to a topic, directly or through other rows,
-belongs to the topic, so a table that is added later is included. Exceptions are in ``REFERENCES``. Tables and columns
-that are not searched for erased content are in ``KEPT``, with the reason.
+A row with a foreign key to a topic, directly or through other rows, belongs to the topic and is deleted with it. Thus a
+table that is added later is included. Exceptions are in ``REFERENCES``. Tables and columns that are not searched for
+erased content are in ``KEPT``, with the reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ TEXT_OF_TOPICS = frozenset(
     }
 )
 
-# Tables, and columns of tables, in which nothing is masked. They hold names that programs look up, not memories.
+# Tables and columns in which nothing is masked. They have names that programs look up, not memories.
 KEPT: dict[str, str] = {
     "django_migrations": "which migrations ran",
     "django_content_type": "names of models",
@@ -82,16 +82,15 @@ KEPT: dict[str, str] = {
     "django_session.session_key": "a random key",
     "axes_accessattemptexpiration": "a time",
 }
-# In every table, columns of these names hold identities, scopes and kinds.
+# Columns with these names have identities, scopes and kinds in every table.
 _KEPT_COLUMNS = """
 action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind lifted_by
-method name
-path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash state status
-undone_by verb verdict
+method name path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash
+state status undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
-# Columns that keep the ids of purged topics: the journal and the receipt record the purge, a list its topics, and a
-# verification where something is left.
+# Columns that keep the ids of purged topics. The journal and the receipt record the purge; a list records its topics; a
+# verification records where something is left.
 IDS_KEPT = frozenset(
     {
         "memory_auditevent.topic_id",
@@ -137,7 +136,7 @@ TEXT_ARRAYS = frozenset(f"{each}[]" for each in TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """The rows of ``model`` that belong to the topics ``%(ids)s``, as a condition on its table."""
+    """The rows of ``model`` that belong to the topics ``%(ids)s``, as an SQL condition (``where``)."""
 
     model: Model
     where: str
@@ -164,15 +163,14 @@ class Column:
     readable: bool
 
     @property
-    def ours(self) -> bool:
-        """Whether its table belongs to the project or one of its libraries. A purge does not change tables of other
-        applications."""
+    def of_project(self) -> bool:
+        """Whether the table belongs to the project or one of its libraries. A purge does not change other tables."""
         return self.in_schema and self.table in _our_tables()
 
     @property
     def table_label(self) -> str:
         """The table, with its schema if it belongs to another application."""
-        return self.table if self.ours else f"{self.schema}.{self.table}"
+        return self.table if self.of_project else f"{self.schema}.{self.table}"
 
     @property
     def label(self) -> str:
@@ -186,23 +184,23 @@ class Column:
 
     @property
     def kept(self) -> bool:
-        """Whether it holds names rather than content."""
-        return self.ours and column_kept(self.table, self.name)
+        """Whether the column has names, not content."""
+        return self.of_project and column_kept(self.table, self.name)
 
     @property
     def own_text(self) -> bool:
-        """Whether it holds the content of topics."""
-        return self.ours and self.table in TEXT_OF_TOPICS
+        """Whether the column has the content of topics."""
+        return self.of_project and self.table in TEXT_OF_TOPICS
 
 
 def column_kept(table: str, name: str) -> bool:
-    """Return whether a column of the project holds names rather than content."""
+    """Return whether a column of the project has names, not content."""
     return table in KEPT or f"{table}.{name}" in KEPT or name in KEPT_COLUMNS
 
 
 @cache
 def belongings() -> tuple[Belonging, ...]:
-    """Return what belongs to topics, in an order in which it can be deleted: the topics come last.
+    """Return the rows that belong to topics, in an order in which they can be deleted: the topics come last.
 
     A row with several owners belongs to each of them: a pair of duplicates is deleted with either topic.
     """
@@ -217,7 +215,7 @@ def belongings() -> tuple[Belonging, ...]:
                 ahead.append(model)
             owned[model].setdefault(owner, []).append(column)
     where: dict[Model, str] = {topic: _TOPICS}
-    # Owners first: the conditions of their rows build on theirs.
+    # Owners first, because the condition of a row contains the condition of its owner.
     for model in TopologicalSorter({model: set(owners) for model, owners in owned.items()}).static_order():
         if model is not topic:
             where[model] = " OR ".join(
@@ -276,7 +274,7 @@ def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
 def _ids_sql(owner: Model, where: str) -> str:
     if where == _TOPICS:
         return "%(ids)s"
-    # As an array, which is read once and first, whatever the planner estimates.
+    # As an array, so that the subquery runs once and first, independent of the planner's estimates.
     return f'ARRAY(SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where})'
 
 

@@ -1,4 +1,4 @@
-"""Remainders: what stays of a topic when one of its facts is removed."""
+"""Computes and stores remainders: the part of a topic that is kept when one of its facts is removed."""
 
 import datetime as dt
 import re
@@ -34,7 +34,7 @@ _AGES_SQL = """
 SELECT t.id, t.created_at, v.salience FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
 """
-_LED_SQL = """
+_LINKS_COPY_SQL = """
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
 SELECT l.source_id, d.kept, l.kind, l.created_at, l.actor
 FROM unnest(%s::uuid[], %s::uuid[]) AS d (whole, kept) JOIN memory_link l ON l.target_id = d.whole
@@ -47,16 +47,15 @@ _LINKS_SQL = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id
 def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
     """Return the title, summary and fields of ``topic`` without ``facts``; None if nothing is left.
 
-    A fact that is stated twice, as title and as field, is removed from both. A title that only names something is not
-    kept alone.
+    A fact in both title and field is removed from both. A title that only names something is not kept alone.
     """
     removed = {text_key(fact.text) for fact in facts}
     title, summary = topic.title, topic.summary
     fields: dict[str, str] = {}
     for element in topic.elements():
-        mine = [fact for fact in facts if fact.element == element]
-        text = facts_removed(element.text, mine) if mine else element.text
-        if not mine and text_key(text) in removed:
+        of_element = [fact for fact in facts if fact.element == element]
+        text = facts_removed(element.text, of_element) if of_element else element.text
+        if not of_element and text_key(text) in removed:
             text = ""
         if element.where == TITLE:
             title = text
@@ -68,16 +67,16 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
     if not states:
         return None
     if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
-        # The title was the beginning of the text that changed.
+        # The title repeated the beginning of a text that changed.
         title = next(iter(fields.values()), summary)[:200]
     return {"title": title, "summary": summary, "fields": fields}
 
 
 def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
-    """Return what stays of ``topic`` when ``facts`` are forgotten, as ``remainder_of``; None if all of it goes.
+    """Return what ``remainder_of`` returns, if this may be stored when ``facts`` are forgotten; otherwise None.
 
-    A topic that no query returns leaves no remainder, since the remainder would be returned. Nor does a topic that
-    repeats a forgotten fact inside another sentence. A title that holds a forgotten fact is replaced.
+    The remainder of a topic that no query returns is not stored, because queries would return it. A remainder that
+    repeats a forgotten fact inside another sentence is not stored either. A title with a forgotten fact is replaced.
     """
     if not topic.live or any(fact.element.where == HISTORY for fact in facts):
         return None
@@ -85,16 +84,16 @@ def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[s
     if remainder is None:
         return None
     forgotten = {key for fact in facts if _is_distinctive(key := text_key(fact.text))}
-    left = [*remainder["fields"].values(), remainder["summary"]]
-    if any(_within(fact, text) for fact in forgotten for text in left):
+    texts = [*remainder["fields"].values(), remainder["summary"]]
+    if any(_within(fact, text) for fact in forgotten for text in texts):
         return None
     if any(_within(fact, remainder["title"]) for fact in forgotten):
-        return remainder | {"title": next((text for text in left if text), "")[:200]}
+        return remainder | {"title": next((text for text in texts if text), "")[:200]}
     return remainder
 
 
 def _is_distinctive(text: str) -> bool:
-    """Return whether a text means the same wherever it is found. A short number or word does not: "2", "ok"."""
+    """Return whether a text has the same meaning in every context. Short numbers and words do not: "2", "ok"."""
     return len(text) > (3 if text.isdigit() else 2)
 
 
@@ -102,11 +101,11 @@ def _within(part: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", fold(text)) is not None
 
 
-def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
-    """Return the topics to store for ``remainders``, which are keyed by the id of the original topic.
+def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, reason: str, verb: str) -> list[IngestItem]:
+    """Return the topics to store for ``remainders``, a dict by the id of the original topic.
 
-    Each has the scope, kind, categories, age, salience and links of the original, and for a release a link to it. Four
-    queries, none without remainders.
+    Each new topic has the scope, kind, categories, age, salience and links of the original. After a release, it also
+    has a link to the original. Runs four queries, none without remainders.
     """
     if not remainders:
         return []
@@ -124,7 +123,7 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str,
             [IngestEdge(to_topic_id=topic_id, kind=REST_OF)] if verb == "release" else []
         )
         fields = [
-            IngestField(name=name, value=value, why_changed=why or None, provenance="forget")
+            IngestField(name=name, value=value, why_changed=reason or None, provenance="forget")
             for name, value in remainder["fields"].items()
         ]
         created_at, salience = ages[topic_id]
@@ -149,15 +148,15 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str,
 def remainders_store(
     prepared: PreparedItems, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
 ) -> None:
-    """Store the remainders of the topics ``origins``, in the caller's transaction, and copy the links that point to
-    these topics. The statements of one ingest, and one more."""
+    """Store the remainders of the topics ``origins`` in the transaction of the caller. Links to the original topics are
+    copied to the remainders. Costs an ingest and one more statement."""
     kept = []
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
             raise outcome
         kept.append(outcome.topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(_LED_SQL, [list(origins), kept, list(origins)])
+        cursor.execute(_LINKS_COPY_SQL, [list(origins), kept, list(origins)])
 
 
 def remainder_summary(remainder: dict[str, Any]) -> str:

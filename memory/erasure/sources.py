@@ -1,7 +1,7 @@
-"""Sources: the texts that facts were extracted from. A purge of a fact erases its source too.
+"""Finds sources, the texts from which facts were extracted. A purge of a fact erases its source too.
 
-The whole source is erased. It seldom holds a fact word for word ("She has it since May"), so cutting out the words of
-the fact would leave the sentence it was read from. Facts from other sentences of the source stay.
+The whole source is erased, because it seldom contains the fact word for word ("She has it since May"). Removing only
+the words of the fact would not be enough. Facts from other sentences of the source stay.
 """
 
 import json
@@ -24,7 +24,7 @@ SELECT t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kin
 UNION SELECT r.value FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r
     ON r.field_id = f.id WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 """
-# Linked by the edge, or by the field that holds only the reference; or the source has all words of a text.
+# A source is linked by an edge or by a field with a reference, or it has all words of a text.
 _SOURCES_SQL = """
 WITH facts AS (
     SELECT id, scope_id FROM memory_topic WHERE id = ANY(%(ids)s)
@@ -55,8 +55,8 @@ GROUP BY t.id, s.path
 def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
     """Return the sources of topics, and other sources of the same scope that contain one of their texts.
 
-    Only sources stored by extraction count: the id of a source is derived from its text, so an edge alone cannot get a
-    topic purged. Two statements.
+    Only sources that were stored by extraction count. Their id is derived from their text, so that a user cannot get a
+    topic purged by an edge. Two statements.
     """
     parameters: dict[str, Any] = {
         "ids": list(ids),

@@ -1,7 +1,7 @@
-"""Supersede: replace a fact by a new text. The old value stays in the history and is not returned by default.
+"""Supersede: replaces a fact by a new text. The old value stays in the history and is not returned by default.
 
-In a sentence with two facts, only the one that is meant is replaced. If facts about different subjects match equally
-well, nothing is changed, and the error holds a token for each.
+If a sentence states two facts, only the requested one is replaced. If facts about different subjects match equally
+well, nothing is changed, and the error has a token for each of them.
 """
 
 import datetime as dt
@@ -55,7 +55,7 @@ MAX_TEXT = 20_000
 TOKEN_SECONDS = 3_600
 _SALT = "memory.supersede.candidate"
 
-# Live topics that may state the new text already, as title or as a whole field.
+# Live topics that may already state the new text, as title or as a whole field.
 _STORED_SQL = """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id AND v.live
 WHERE t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}
@@ -66,8 +66,8 @@ ORDER BY t.created_at, t.id LIMIT 20
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The change of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the element that held the fact, and
-    ``after`` its new text. ``confidence`` and ``by`` describe the match."""
+    """The change of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the text of the element with the fact,
+    and ``after`` is its new text. ``confidence`` and ``by`` describe the match."""
 
     topic_id: uuid.UUID
     mode: str
@@ -79,7 +79,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Supersession:
-    """The topic that states the new text, and what it replaced, which may be nothing."""
+    """The topic that states the new text, and the changes of topics, if there are any."""
 
     topic_id: uuid.UUID
     superseded: list[Superseded] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True)
 class FactCandidate:
-    """A fact that may be meant, and the token that chooses it."""
+    """A fact that the caller can choose, and the token that chooses it."""
 
     topic_id: uuid.UUID
     text: str
@@ -116,14 +116,16 @@ def supersede(
     principal: Principal,
     now: dt.datetime,
 ) -> Supersession:
-    """Replace the fact that ``old_query`` means by ``new_text``, in one transaction.
+    """Find the fact to which ``old_query`` refers, and replace it by ``new_text``, in one transaction.
 
-    A topic that states only the old fact keeps its id, and the field with the fact gets a new revision. From a topic
-    that states more, only the fact is removed, and the new text becomes a topic that links to it. A new text that is
-    already stored is not stored again; topics that state only the old fact are then released. If nothing matches, the
-    new text is stored as a topic. ``token``, from an ``Ambiguous`` error, chooses the fact. About fifty statements,
-    however many topics. Raises ``Ambiguous``, ``ValueRefused`` for an empty or too long text or a bad token,
-    ``NotAllowed``, ``NotVisible`` and ``EmbeddingFailed``.
+    * A topic that states only the old fact keeps its id, and its field gets a new revision.
+    * If a topic states more, only the fact is removed. The new text becomes a topic with a link to the old one.
+    * A new text that is already stored is not stored again; topics that state only the old fact are released.
+    * If nothing matches, the new text is stored as a topic.
+
+    ``token``, from an ``Ambiguous`` error, chooses the fact. About fifty statements for any number of topics. Raises
+    ``Ambiguous``, ``ValueRefused`` for an empty or too long text or a bad token, ``NotAllowed``, ``NotVisible`` and
+    ``EmbeddingFailed``.
     """
     principal.require("agent")
     old_query, new_text = old_query.strip(), new_text.strip()
@@ -135,15 +137,15 @@ def supersede(
                 f"`{name}` has {len(text):,} characters; the limit is {MAX_TEXT:,}.", code=ProblemCode.TEXT_TOO_LONG
             )
     place = principal.scope_chosen(scope)
-    # The text of a topic made of it, so that such a topic is not embedded again.
+    # Embed the new text in the form of a new topic, so that such a topic is not embedded again.
     embedded_text = TopicText(new_text[:200], "", [new_text]).embedded()
     vector = embedder_get().embed_passages([embedded_text])[0]
     choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, new_vector=vector, scope=place)
     if choice.ambiguous:
-        raise _asked_back(choice)
+        raise _ambiguous(choice)
     with transaction.atomic():
         topics = list(dict.fromkeys(one.fact.topic.id for one in choice.candidates))
-        # Locked and read again, so that a change in between is not overwritten.
+        # The topics are locked and read again, so that a change meanwhile is not overwritten.
         locked = topic_contents(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
             raise Conflict(
@@ -154,8 +156,8 @@ def supersede(
         return writer.replace(choice.candidates)
 
 
-def _asked_back(choice: Choice) -> Ambiguous:
-    asked = [
+def _ambiguous(choice: Choice) -> Ambiguous:
+    candidates = [
         FactCandidate(
             one.fact.topic.id,
             one.fact.text,
@@ -165,8 +167,10 @@ def _asked_back(choice: Choice) -> Ambiguous:
         )
         for one in choice.candidates
     ]
-    named = "; ".join(repr(one.text[:200]) for one in asked)
-    return Ambiguous(f"{len(asked)} facts match equally well: {named}. Send the token of the one you mean.", asked)
+    named = "; ".join(repr(one.text[:200]) for one in candidates)
+    return Ambiguous(
+        f"{len(candidates)} facts match equally well: {named}. Send the token of the one you mean.", candidates
+    )
 
 
 def _of_token(token: str, scope: str) -> Choice:
@@ -206,7 +210,7 @@ def _state(topic: TopicContent | None) -> tuple[bool, list[str]]:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes one supersession, in the transaction of the caller, who has locked the topics."""
+    """Writes one supersession in the transaction of the caller, which has locked the topics."""
 
     new_text: str
     scope: str
@@ -226,26 +230,26 @@ class _Writer:
         for topic_id, group in by_topic.items():
             facts = [fact for one in group for fact in facts_repeated(one.fact)]
             topic, element = facts[0].topic, facts[0].element
-            sure = (round(group[0].confidence, 3), group[0].by)
+            match = (round(group[0].confidence, 3), group[0].by)
             whole = remainder_of(topic, facts) is None
             value = _field_value(topic, facts, self.new_text)
-            # A typed field cannot hold a sentence: it is emptied, and the sentence becomes a topic.
+            # A typed field cannot contain a sentence: the field is emptied, and the sentence becomes a topic.
             fits = value is not None or element.kind == "string"
             if stated_by is None and fits and (whole or value is not None):
                 self._rewrite(topic, facts, value if value is not None else self.new_text)
                 stated_by = topic_id
-                done.append(Superseded(topic_id, "whole", element.text, value or self.new_text, *sure))
+                done.append(Superseded(topic_id, "whole", element.text, value or self.new_text, *match))
             elif whole and fits:
-                # Another topic states the new text, and no topic is left to repeat it.
+                # Another topic already states the new text, so this topic would only repeat it.
                 released.append(topic_id)
-                done.append(Superseded(topic_id, "whole", element.text, self.new_text, *sure))
+                done.append(Superseded(topic_id, "whole", element.text, self.new_text, *match))
             else:
                 self._rewrite(topic, facts, None)
                 after = facts_removed(element.text, [fact for fact in facts if fact.element == element])
-                done.append(Superseded(topic_id, "part", element.text, after, *sure))
+                done.append(Superseded(topic_id, "part", element.text, after, *match))
         if stated_by is None:
             source = chosen[0].fact.topic if chosen else None
-            stated_by = self._remember(source, list(by_topic))
+            stated_by = self._store(source, list(by_topic))
         else:
             self._link(stated_by, [topic_id for topic_id in by_topic if topic_id != stated_by])
         if released:
@@ -288,22 +292,22 @@ class _Writer:
         kinds: dict[str, FieldType] = {}
         placed = False
         for element in sorted(topic.elements(), key=lambda element: element.where != FIELD):
-            mine = [fact for fact in facts if fact.element == element]
-            if not mine and text_key(element.text) not in replaced:
+            of_element = [fact for fact in facts if fact.element == element]
+            if not of_element and text_key(element.text) not in replaced:
                 continue
-            left = facts_removed(element.text, mine) if mine else ""
+            rest = facts_removed(element.text, of_element) if of_element else ""
             fits = FIELD_TYPES[element.kind][0]
-            if not left.strip() and new is not None and fits(new):
-                # The title repeats what the field says; a summary does not have to.
-                left, placed = (new if not placed or element.where == TITLE else ""), True
+            if not rest.strip() and new is not None and fits(new):
+                # The title repeats the text of the field; a summary does not have to.
+                rest, placed = (new if not placed or element.where == TITLE else ""), True
             if element.where == TITLE:
-                title = left[:1000] or _first_of(fields, topic)
+                title = rest[:1000] or _first_of(fields, topic)
             elif element.where == SUMMARY:
-                summary = left
+                summary = rest
             else:
-                # What is left of a list is text if it is no longer a list.
-                fields[element.name] = left
-                kinds[element.name] = element.kind if not left or fits(left) else "string"
+                # The rest of a list is text if it is no longer a list.
+                fields[element.name] = rest
+                kinds[element.name] = element.kind if not rest or fits(rest) else "string"
         changed = " ".join(fields.values()) or (summary or "")
         texts = [fact.element.text for fact in facts if fact.element.where != TITLE]
         if title is None and changed and title_repeats(topic.title, texts):
@@ -330,7 +334,7 @@ class _Writer:
             reason = self.reason or "superseded"
             topic_edit(topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors)
 
-    def _remember(self, source: TopicContent | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
+    def _store(self, source: TopicContent | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
             placement="new_topic",
             title=self.new_text[:200],
@@ -360,7 +364,7 @@ class _Writer:
         )
 
     def _ingest(self, item: IngestItem, *, edited: bool = False) -> ItemReply:
-        """Write one item. With ``edited`` its vector is left to the edit that follows."""
+        """Write one item. With ``edited``, the vector is not computed here, because an edit follows."""
         prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors)
         (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
         if not isinstance(outcome, ItemReply):
@@ -369,18 +373,15 @@ class _Writer:
 
 
 def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> str | None:
-    """Return the new value of a field whose only content is the fact; None if the fact is not a whole field, or the new
+    """Return the new value of a field that states only the fact. None if the fact is not a whole field, or if the new
     text gives no value for a typed field."""
     element: Element = facts[0].element
     if element.where != FIELD or facts_removed(element.text, [f for f in facts if f.element == element]).strip():
         return None
-    named = bool(facts[0].context) or element.kind != "string"
-    if not named:
+    if not facts[0].context and element.kind == "string":
         return new_text
     value = value_given(new_text, title=topic.title, name=element.name, old=element.text, field_type=element.kind)
-    if value is None and element.kind == "string":
-        return new_text
-    return value
+    return new_text if value is None and element.kind == "string" else value
 
 
 def _first_of(fields: Mapping[str, str], topic: TopicContent) -> str:

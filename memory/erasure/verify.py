@@ -1,8 +1,7 @@
-"""Proves that nothing is left of what was purged: searches every table of the database, and the planner's statistics.
+"""Verifies that purged content is nowhere left: searches every table of the database, and the planner's statistics.
 
-Receipts hold no text, only keyed hashes, so every text is hashed and looked up: each value as a whole, each string
-within JSON, each sentence and identifier in these, and each id. The list of tables comes from the database, so a table
-that no code names is read as well.
+Receipts have no text, only keyed hashes. Therefore each value, each string within JSON, each sentence, each identifier
+and each id is hashed and looked up. The list of tables comes from the database, so that all tables are read.
 """
 
 import datetime as dt
@@ -34,7 +33,7 @@ MOST_LISTED = 1_000
 _LISTS = ("traces", "stored_again", "addresses")
 
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])")
-_SORTS = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
+_SEARCHED_TYPES = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
 # The other columns of a receipt are hashes and numbers.
 _RECEIPT = "memory_erasurereceipt."
 _RECEIPT_REASON = f"{_RECEIPT}reason"
@@ -42,7 +41,7 @@ _RECEIPT_TEXTS = (_RECEIPT_REASON, f"{_RECEIPT}scope")
 
 # The column with the time at which a row was written: the first of these that a table has.
 _TIME_COLUMNS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
-# A UUIDv7 holds the time at which it was made, which an imported item cannot choose. A file that was made by hand may
+# A UUIDv7 contains the time of its creation, which an imported item cannot choose. A file that was made by hand may
 # have ids of another version.
 _MADE = """CASE WHEN substr(id::text, 15, 1) = '7'
            THEN to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) END"""
@@ -52,7 +51,7 @@ _WRITTEN: dict[str, str | None] = {
     "memory_topic": _LAST_WRITTEN_SQL,
     "memory_revision": _MADE,
     "memory_field": _MADE,
-    # Their times say nothing of when their texts were written.
+    # The times in this table are not those at which its texts were written.
     "memory_vitality": None,
     "memory_forgetrun": "created_at",
     "memory_rekeying": None,
@@ -61,7 +60,7 @@ _WRITTEN: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where something that was purged is still stored, without its content. ``type`` is id, text or identifier."""
+    """A place where purged content is still stored, without the content. ``type`` is id, text or identifier."""
 
     table: str
     column: str
@@ -75,13 +74,14 @@ class Trace:
         what = {"id": "the id", "text": "a text", "identifier": "an identifier"}[self.type]
         where = f"{self.table}.{self.column}" + (f", row {self.key}," if self.key else "")
         note = "" if self.ours else " This table does not belong to MemState, so a purge does not change it."
-        return f"{where} holds {what} that was erased according to receipt {self.receipt}.{note}"
+        return f"{where} contains {what} that was erased according to receipt {self.receipt}.{note}"
 
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was found. ``traces`` are left from before the purge. Content ``stored_again`` after it is not a trace, nor
-    is the name of a scope, a key or an account (``addresses``). ``ours``: the present secret key made the receipts."""
+    """The result of a search. ``traces`` were stored before the purge. Content that was ``stored_again`` after the
+    purge is not a trace, nor are the names of scopes, keys and accounts (``addresses``). ``ours``: the receipts were
+    made with the present secret key."""
 
     chain: Chain
     ours: bool = True
@@ -100,10 +100,10 @@ class VerificationReport:
 
 
 def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> VerificationReport:
-    """Verify the chain of receipts, then read every table of the database, and report what is left of what was purged.
+    """Read every table of the database, verify the chain of receipts, and report purged content that is left.
 
-    ``progress`` is called with the table and the number of rows read since the last call. One statement per thousand
-    rows, each table in a transaction of its own; ten thousand rows a second or so. Changes nothing.
+    ``progress`` is called with the table and the number of rows read since the last call. Runs one statement per
+    thousand rows, and one transaction per table; reads about ten thousand rows a second. Changes nothing.
     """
     search = ErasureSearch(erased_hashes())
     tables, unreadable = tables_read()
@@ -113,7 +113,7 @@ def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Ver
 
 
 def rows_expected() -> int:
-    """Return about how many rows there are to read, for a progress bar. One query."""
+    """Return the approximate number of rows to read, for a progress bar. One query."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint FROM pg_class c JOIN pg_namespace n "
@@ -125,7 +125,7 @@ def rows_expected() -> int:
 
 @dataclass(frozen=True, slots=True)
 class SearchedTable:
-    """A table with the columns that are searched, its key, and the time at which a row was written, as SQL."""
+    """A table with the searched columns, and its key and the time at which a row was written, both as SQL."""
 
     columns: list[Column]
     key: str
@@ -138,16 +138,16 @@ class SearchedTable:
 
 
 def tables_read() -> tuple[list[SearchedTable], list[str]]:
-    """Return the tables to search, in their order, and the names of those that the database account may not read. One
-    query."""
+    """Return (the tables to search, in their order; the names of the tables that the database account may not read).
+    One query."""
     with connection.cursor() as cursor:
         columns = columns_of(cursor)
     return _tables(columns), sorted({column.table_label for column in columns if not column.readable})
 
 
 class ErasureSearch:
-    """Collects matches, table by table. Whether a match is a trace may depend on rows that are read later. What was
-    found can be taken out as JSON between two tables, and given to another search for the same receipts."""
+    """Collects matches, table by table. Whether a match is a trace may depend on rows that are read later. Between two
+    tables, ``as_json`` returns the state; another search for the same receipts can continue with it."""
 
     def __init__(self, erased: ErasedHashes, state: Mapping[str, Any] | None = None) -> None:
         state = state or {}
@@ -156,18 +156,18 @@ class ErasureSearch:
         self.rows: int = state.get("rows", 0)
         self._stored_again: set[str] = set(state.get("known", ()))
         self._lists = {name: [Trace(**each) for each in state.get(name, ())] for name in _LISTS}
-        # By digest: what is a trace unless the same content turns out to be stored again.
-        self._unsure = {key: [Trace(**each) for each in found] for key, found in state.get("unsure", {}).items()}
+        # By digest: matches that are traces unless the same content turns out to be stored again.
+        self._undecided = {key: [Trace(**each) for each in found] for key, found in state.get("unsure", {}).items()}
         self._matches = match_finder(erased)
         self._identifier = identifier_hasher()
 
     def as_json(self) -> dict[str, Any]:
-        """Return what was found so far."""
+        """Return the state of the search."""
         return {
             "tables": self.tables,
             "rows": self.rows,
             "known": sorted(self._stored_again),
-            "unsure": {key: [asdict(each) for each in found] for key, found in self._unsure.items()},
+            "unsure": {key: [asdict(each) for each in found] for key, found in self._undecided.items()},
             **{name: [asdict(each) for each in found] for name, found in self._lists.items()},
         }
 
@@ -178,20 +178,20 @@ class ErasureSearch:
                 for key, written, values in rows:
                     for column, value in zip(table.columns, values, strict=True):
                         if value:
-                            self.at(column, key, written, value)
+                            self.search_value(column, key, written, value)
                 self.rows += len(rows)
                 if progress is not None:
                     progress(table.label, len(rows))
         self.tables += 1
 
     def report(self, unreadable: Sequence[str] = ()) -> VerificationReport:
-        """Search the planner's statistics, verify the chain, and return what is left. Five queries; receipts are read
-        in batches."""
+        """Search the planner's statistics, verify the chain, and return the report. Five queries; receipts are read in
+        batches."""
         if self.erased:
             with connection.cursor() as cursor:
                 for owner, name, value in statistics_read(cursor):
-                    self.statistics(owner, name, value)
-        for digest, found in self._unsure.items():
+                    self.search_statistics(owner, name, value)
+        for digest, found in self._undecided.items():
             for trace in found:
                 self._add("stored_again" if digest in self._stored_again else "traces", trace)
         return VerificationReport(
@@ -203,28 +203,28 @@ class ErasureSearch:
             **self._lists,
         )
 
-    def at(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
+    def search_value(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
         """Search one value of a row."""
         if not self.erased:
             return
         if column.label not in IDS_KEPT and "-" in value:
             for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
                 if not _names_another(column, value, found):
-                    self._note(column, key, written, "id", found)
+                    self._match_add(column, key, written, "id", found)
         if column.data_type in ("uuid", "uuid[]") or (
             column.label.startswith(_RECEIPT) and column.label not in _RECEIPT_TEXTS
         ):
             return
-        for text, short in _strings(column, value):
+        for text, short in _searched_texts(column, value):
             if column.label == "memory_topicmention.identifiers":
                 digest = self._identifier(text)
                 if digest in self.erased.identifiers:
-                    self._note(column, key, written, "identifier", digest)
+                    self._match_add(column, key, written, "identifier", digest)
                 continue
             for match in self._matches(text, short):
-                self._note(column, key, written, match.type, match.digest)
+                self._match_add(column, key, written, match.type, match.digest)
 
-    def statistics(self, table: str, column: str, value: str) -> None:
+    def search_statistics(self, table: str, column: str, value: str) -> None:
         """Search one value of the planner's statistics."""
         found = [("id", each) for each in set(_UUID.findall(value.lower())) & self.erased.ids.keys()]
         if f"{table}.{column}" in IDS_KEPT:
@@ -232,15 +232,15 @@ class ErasureSearch:
         found += [(match.type, match.digest) for match in self._matches(value, True)]
         for match_type, digest in found:
             number, _at = self.erased.of_type(match_type)[digest]
-            self._wait(Trace(f"the statistics of {table}", column, "", match_type, number), digest)
+            self._decide_later(Trace(f"the statistics of {table}", column, "", match_type, number), digest)
 
-    def _note(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
+    def _match_add(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
         number, erased_at = self.erased.of_type(match_type)[digest]
-        trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.ours)
+        trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.of_project)
         if column.kept and match_type != "id" and column.label != _RECEIPT_REASON:
             self._add("addresses", trace)
         elif written is None:
-            self._wait(trace, digest)
+            self._decide_later(trace, digest)
         elif written > erased_at:
             self._stored_again.add(digest)
             self._add("stored_again", trace)
@@ -251,10 +251,10 @@ class ErasureSearch:
         if len(self._lists[name]) < MOST_LISTED:
             self._lists[name].append(trace)
 
-    def _wait(self, trace: Trace, digest: str) -> None:
-        waiting = self._unsure.setdefault(digest, [])
-        if len(waiting) < MOST_LISTED:
-            waiting.append(trace)
+    def _decide_later(self, trace: Trace, digest: str) -> None:
+        undecided = self._undecided.setdefault(digest, [])
+        if len(undecided) < MOST_LISTED:
+            undecided.append(trace)
 
 
 def _tables(columns: Sequence[Column]) -> list[SearchedTable]:
@@ -265,13 +265,14 @@ def _tables(columns: Sequence[Column]) -> list[SearchedTable]:
         by_table.setdefault(column.quoted_table, []).append(column)
     tables = []
     for own in by_table.values():
-        read = [column for column in own if column.data_type in _SORTS]
-        if read:
-            # In a table of another application a column of that name may hold anything.
-            names = {column.name for column in own if column.ours}
+        searched = [column for column in own if column.data_type in _SEARCHED_TYPES]
+        if searched:
+            # In a table of another application, a column with such a name may have any meaning.
+            names = {column.name for column in own if column.of_project}
             time_column = next((f'"{name}"' for name in _TIME_COLUMNS if name in names), None)
-            tables.append(SearchedTable(read, key_sql(own), _WRITTEN.get(own[0].table_label, time_column) or "NULL"))
-    # Topics first: what is stored again is then known before rows without a time are read.
+            written = _WRITTEN.get(own[0].table_label, time_column) or "NULL"
+            tables.append(SearchedTable(searched, key_sql(own), written))
+    # Topics first, so that content stored again is known before rows without a time are read.
     return sorted(tables, key=lambda table: table.label not in ("memory_topic", "memory_revision"))
 
 
@@ -296,10 +297,11 @@ def _as_text(column: Column) -> str:
     return f"{name}::text"
 
 
-def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
-    coded = ENCODINGS.get(column.label)
-    if coded is not None:
-        yield from strings_of({"result": _read(coded.read, value)})
+def _searched_texts(column: Column, value: str) -> Iterator[tuple[str, bool]]:
+    """Yield the texts in a value to search, each with whether short passages count in it."""
+    encoding = ENCODINGS.get(column.label)
+    if encoding is not None:
+        yield from strings_of({"result": _decoded(encoding.read, value)})
     elif column.data_type in DOCUMENTS:
         document = json.loads(value)
         if column.label == "memory_auditevent.after" and is_anchor(document):
@@ -307,8 +309,8 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
         for text, short in strings_of(document):
             yield text, short
             if text[:1] in "{[" and '"' in text:
-                # A reply is stored as it was sent: as JSON within JSON.
-                yield from strings_of(_read(json.loads, text))
+                # Stored replies are JSON within JSON.
+                yield from strings_of(_decoded(json.loads, text))
     elif column.data_type in TEXT_ARRAYS or column.data_type == "tsvector":
         for text in json.loads(value):
             yield text or "", True
@@ -317,16 +319,16 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
 
 
 def _names_another(column: Column, value: str, found: str) -> bool:
-    """Return whether a purge keeps the id ``found`` everywhere in this value, for example as the id of a run."""
+    """Return whether a purge would keep the id ``found`` in this value, for example as the id of a run."""
     if column.data_type not in DOCUMENTS:
         return False
     document = json.loads(value)
     return Eraser(ids={found}).masked_value(document) is document
 
 
-def _read(reader: Callable[[str], Any], value: str) -> Any:
+def _decoded(decode: Callable[[str], Any], value: str) -> Any:
     try:
-        return reader(value)
+        return decode(value)
     except Exception:
-        # A value that cannot be decoded is searched as it is.
+        # A value that cannot be decoded is searched unchanged.
         return value

@@ -1,1 +1,1 @@
-"""A blob of text becomes atomic facts, each entering by the normal ingest path."""
+"""Extracts facts from a text, and stores each as a topic through ingest."""

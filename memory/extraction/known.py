@@ -1,4 +1,4 @@
-"""Finds facts that are already stored: in the same words, or as a near duplicate without significant differences."""
+"""Finds facts that are already stored, in the same words or in other words without a difference that matters."""
 
 import uuid
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from memory.text.statements import title_of
 
 FACT_FIELD = "fact"
 
-# Live topics with the title that a fact would get, and the fact they hold, if any.
+# Live topics with the title that a fact would get, each with its fact, if it has one.
 _SAME_TITLE_SQL = """
 SELECT t.id, t.title, r.value
 FROM memory_topic t
@@ -40,16 +40,16 @@ class Duplicate:
 def known_facts_split(
     facts: Sequence[Fact], *, scope: str, kind: str, principal: Principal
 ) -> tuple[list[Fact], list[Duplicate]]:
-    """Return the facts that would be new in ``scope``, and those that are known there, both in order.
+    """Return (new facts, known facts) of ``scope``, both in order.
 
-    A different number, date or name, or a "not", makes a different fact. One query beside those of ``near_duplicates``,
-    whatever the number of facts, and one call of the embedder for those that are not known word by word. Raises
-    ``EmbeddingFailed``.
+    A different number, date or name, or a "not", makes a different fact. Runs one query and those of
+    ``near_duplicates``, for any number of facts. Facts that are not known in the same words are embedded in one call.
+    Raises ``EmbeddingFailed``.
     """
     found = _in_the_same_words(facts, scope=scope, kind=kind) if facts else []
-    open_ = [at for at, topic_id in enumerate(found) if topic_id is None]
-    near = near_duplicates([facts[at].text for at in open_], scope=scope, kind=kind, principal=principal)
-    for at, topic_id in zip(open_, near, strict=True):
+    others = [at for at, topic_id in enumerate(found) if topic_id is None]
+    similar = near_duplicates([facts[at].text for at in others], scope=scope, kind=kind, principal=principal)
+    for at, topic_id in zip(others, similar, strict=True):
         found[at] = topic_id
     new = [fact for fact, topic_id in zip(facts, found, strict=True) if topic_id is None]
     known = [

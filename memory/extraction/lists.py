@@ -10,9 +10,8 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number
 from memory.extraction.known import FACT_FIELD
 from memory.extraction.replies import ExtractionOut, KnownFact
-from memory.extraction.segments import note_of
+from memory.extraction.segments import method_of, note_of
 from memory.extraction.store import source_text
-from memory.extraction.work import method_of
 from memory.jobs.resumable import jobs_visible
 from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.newest_first import newest_page
@@ -25,9 +24,9 @@ EXCERPT = 300
 def extractions_list(
     *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[Sequence[ExtractionJob], str | None]:
-    """Return a page of jobs, newest first, and the cursor of the next. One query. Raises ``ValueRefused``.
+    """Return a page of jobs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``.
 
-    Each with ``stored_count`` and ``known_count``, without the lists that they count.
+    Each job has ``stored_count`` and ``known_count`` instead of the lists of facts.
     """
     rows = jobs_visible(ExtractionJob, principal).defer("stored", "skipped", "methods")
     rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
@@ -37,14 +36,14 @@ def extractions_list(
 def extraction_facts(
     job: ExtractionJob, which: str, *, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of the facts that a job stored, or of those that were known, and the cursor of the next.
+    """Return a page of the facts that a job stored, or of the facts that were known, and the cursor of the next page.
 
     At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
     """
     after = 0 if cursor is None else cursor_as_number(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
-    ids = [entry["topic_id"] for entry in shown if _still_there(entry)]
+    ids = [entry["topic_id"] for entry in shown if _has_id(entry)]
     titles = {
         str(topic_id): (title, released is not None, rung == Rung.ARCHIVED)
         for topic_id, title, released, rung in Topic.objects.filter(pk__in=ids).values_list(
@@ -70,15 +69,14 @@ def extraction_facts(
 
 
 def extraction_as_json(job: ExtractionJob) -> ExtractionOut:
-    """Return a job as JSON, with its facts as they are now. At most two queries, whatever the number of facts."""
+    """Return a job as JSON, with the present texts of its facts. At most two queries."""
     facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
     content = (source_text(job.source_id) or "") if job.skipped else ""
     skipped: list[KnownFact] = [
         {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
         for each in job.skipped
-        if _still_there(each)
+        if _has_id(each)
     ]
-    method = method_of(job)
     return {
         "job_id": str(job.id),
         "status": job.status,
@@ -91,9 +89,9 @@ def extraction_as_json(job: ExtractionJob) -> ExtractionOut:
         "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts],
         "stored": job.stored,
         "skipped_duplicates": skipped,
-        "method": method,
+        "method": method_of(job.methods),
         "methods": job.methods,
-        "note": note_of(method, job.methods),
+        "note": note_of(job.methods),
         "warning": job.warning or None,
         "failure": job.failure or None,
         "dropped": job.dropped,
@@ -112,8 +110,8 @@ def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
     return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
 
 
-def _still_there(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry holds a topic id. Purge masks the ids of erased topics."""
+def _has_id(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry has the id of a topic. A purge masks the ids of erased topics."""
     try:
         uuid.UUID(str(entry.get("topic_id")))
     except ValueError:

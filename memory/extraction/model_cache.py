@@ -1,6 +1,6 @@
-"""Recent answers of the model, cached in this process: a preview and the storing that follows ask only once.
+"""Caches recent answers of the model in this process, so that a preview and the request to store ask only once.
 
-Not in the shared cache, because a purge cannot erase text there.
+The shared cache is not used, because a purge cannot erase text there.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def answer_get(key: str) -> CheckedFacts | None:
 
 
 def answer_keep(key: str, answer: CheckedFacts) -> None:
-    """Cache an answer for ``SECONDS``; beyond ``MOST`` the oldest is dropped."""
+    """Cache an answer for ``SECONDS``. If there are more than ``MOST`` answers, the oldest is dropped."""
     with _lock:
         now = time.monotonic()
         _answers[key] = (now, answer)

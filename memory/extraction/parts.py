@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 
 from memory.text.sentences import Sentence, sentences_find
 
-# The share of a part, from its end, in which the best break is searched: a shorter part may end before a heading.
+# A part ends at the best break in its last share of this size.
 WITHIN = 0.5
 
 _GAP = re.compile(r"\n[^\S\n]*\n")
@@ -16,11 +16,10 @@ _BEHIND_HEADING, _SENTENCE, _LINE, _PARAGRAPH, _HEADING = range(5)
 
 
 def parts_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
-    """Return ``content`` as adjoining spans of at most ``at_most`` characters that cover it; none if it is blank.
+    """Return adjoining spans of at most ``at_most`` characters that cover ``content``; none if it is blank.
 
-    A part ends before a heading if one lies in its second half, else between paragraphs, else between lines or items,
-    else between sentences, else between words. Deterministic and linear: a third of a
-    second for a million characters.
+    A part ends before a heading in its second half, else between paragraphs, else between lines or items, else between
+    sentences, else between words. Deterministic and linear: a third of a second for a million characters.
     """
     if not content.strip():
         return []
@@ -55,7 +54,8 @@ def _rank(content: str, before: Sentence, after: Sentence) -> int:
 
 
 def _end(content: str, places: list[int], ranks: list[int], start: int, most: int) -> int:
-    """Return the end of the part from ``start``: the last of the best breaks in its second half, else of the whole."""
+    """Return the end of the part from ``start``: the last of the best breaks in its second half, else in the whole
+    part."""
     until = bisect_right(places, most)
     for begin in (start + int((most - start) * WITHIN), start + 1):
         among = range(bisect_left(places, begin), until)

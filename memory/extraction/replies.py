@@ -1,4 +1,4 @@
-"""What extraction returns: the members of each reply, for the OpenAPI document and for those that build them."""
+"""The members of the replies of extraction, for the OpenAPI document and the functions that build replies."""
 
 import datetime as dt
 from typing import Annotated, Literal, NotRequired
@@ -28,11 +28,11 @@ class ExtractReply(TypedDict):
     note: Annotated[str, doc("How the facts were found, and the limits of that method.")]
     warning: NotRequired[str | None]
     source_topic_id: NotRequired[Annotated[str | None, doc("The topic that stores the text; no query returns it.")]]
-    dropped: Annotated[dict[str, int], doc("What was omitted: sentences by type, facts by what is wrong with them.")]
+    dropped: Annotated[dict[str, int], doc("The numbers of omitted sentences by type and of wrong facts by fault.")]
 
 
 class ExtractAccepted(TypedDict):
-    """The text is kept, and the worker extracts its facts."""
+    """The text is stored, and the worker extracts its facts."""
 
     job_id: str
     status: str
@@ -41,7 +41,7 @@ class ExtractAccepted(TypedDict):
 
 
 class ExtractionOut(ExtractReply):
-    """An extraction in the background, and what it has come to so far."""
+    """An extraction in the background, and its facts so far."""
 
     job_id: str
     status: Annotated[str, one_of(("working", "done", "cancelled", "failed"))]

@@ -12,10 +12,10 @@ from memory.access.principal import Principal
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.known import Duplicate, known_facts_split
-from memory.extraction.segments import GatheredFacts, note_of, segments_gather
+from memory.extraction.segments import GatheredFacts, method_of, note_of, segments_gather
 from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of
 
-# The most time that a request waits for the model; remaining segments are read by rules.
+# A request waits for the model for at most this time. Rules extract the facts of the remaining segments.
 MODEL_SECONDS = 45.0
 
 Tick = Callable[[int, int], None]
@@ -23,7 +23,7 @@ Tick = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The facts of a text: all, stored and known ones. ``method`` is llm only if the model found all of them."""
+    """The facts of a text: all, the stored and the known ones. ``method`` is llm only if the model found all facts."""
 
     extracted: list[str]
     stored: list[uuid.UUID]
@@ -46,25 +46,25 @@ def extract(
     now: dt.datetime,
     tick: Tick | None = None,
 ) -> Extracted:
-    """Return the facts of ``content``; with ``store`` those that are not known in ``scope`` become topics of ``kind``.
+    """Return the facts of ``content``. With ``store``, facts that are not known in ``scope`` become topics of ``kind``.
 
-    About two milliseconds a sentence, then one call of the embedder for all facts and about ten queries; to store,
-    twice a batch of ingest more, whatever the number of facts. A model may take ``MODEL_SECONDS``. The same text twice
-    stores nothing the second time. Raises ``NotAllowed`` for storing without an agent's key, ``ValueRefused`` for an
-    empty text or one beyond ``MEMSTATE_EXTRACT_MAX_CHARS``, ``NotVisible``, ``EmbeddingFailed``.
+    Takes about two milliseconds per sentence, and at most ``MODEL_SECONDS`` for a model. Runs one call of the embedder
+    and about ten queries for any number of facts, and two batches of ingest to store them. If the same text is sent
+    again, nothing is stored. Raises ``NotAllowed`` for storing without an agent's key, ``ValueRefused`` for a text that
+    is empty or longer than ``MEMSTATE_EXTRACT_MAX_CHARS``, ``NotVisible``, ``EmbeddingFailed``.
     """
     principal.require("agent" if store else "reader")
-    where = principal.scope_chosen(scope)
+    path = principal.scope_chosen(scope)
     content, kind = content_checked(content), kind_checked(kind)
     gathered = segments_gather(content, seconds=MODEL_SECONDS, tick=tick)
     facts = [fact for fact, _how in gathered.facts]
     if not store or not facts:
-        _new, known = known_facts_split(facts, scope=where, kind=kind, principal=principal) if facts else ([], [])
+        _new, known = known_facts_split(facts, scope=path, kind=kind, principal=principal) if facts else ([], [])
         return _extracted(gathered, [], known, None)
     with transaction.atomic():
-        scope_wait(where)
-        stored = facts_store(gathered.facts, content, scope=where, kind=kind, principal=principal, now=now)
-    source = source_id_of(content, scope=where) if stored.topics else None
+        scope_wait(path)
+        stored = facts_store(gathered.facts, content, scope=path, kind=kind, principal=principal, now=now)
+    source = source_id_of(content, scope=path) if stored.topics else None
     return _extracted(gathered, stored.topics, stored.duplicates, source)
 
 
@@ -82,7 +82,7 @@ def content_checked(content: str) -> str:
 
 
 def kind_checked(kind: str | None) -> str:
-    """Return the kind of the topics that facts become. Raises ``ValueRefused`` for that of sources."""
+    """Return the kind of the topics for facts. Raises ``ValueRefused`` for the kind of sources."""
     if kind == SOURCE_KIND:
         raise ValueRefused(
             f"{SOURCE_KIND!r} is reserved for the texts that facts are extracted from. Choose another kind.",
@@ -98,9 +98,9 @@ def _extracted(
         extracted=[fact.text for fact, _how in gathered.facts],
         stored=stored,
         skipped_duplicates=known,
-        method=gathered.method,
+        method=method_of(gathered.methods),
         methods=gathered.methods,
-        note=note_of(gathered.method, gathered.methods),
+        note=note_of(gathered.methods),
         warning=gathered.warning,
         source_topic_id=source,
         dropped=dict(sorted(gathered.dropped.items())),

@@ -1,9 +1,9 @@
-"""A text in segments, and the facts of each: by the language model if one is configured, else by rules."""
+"""Divides a text into segments, and extracts the facts of each by the language model, or by rules without one."""
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
@@ -17,17 +17,17 @@ from memory.text.statements import Reading, facts_read, segments_cut
 from memory.text.statements import Statement as Fact
 
 LLM, EXTRACTIVE = "llm", "extractive"
-# Long enough to resolve pronouns, short enough for a small model and to lose little when a job is killed.
+# Long enough to resolve pronouns; short enough for a small model, and to lose little when a job is killed.
 SEGMENT_CHARS = 3_000
 # Characters before a segment that are sent to the model as context.
 BEFORE_CHARS = 400
-# With less time than this, the model is not asked.
+# The model is not asked if less time is left.
 LEAST_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """The facts of one segment, how they were found, and what was left out. ``warning`` says why a
+    """The facts of one segment, the method that found them, and the numbers of dropped parts. ``warning`` says why a
     configured model was not used."""
 
     facts: list[Fact]
@@ -48,45 +48,46 @@ class Segments:
         return len(self.spans)
 
     def reading(self) -> Reading:
-        """Return what rules find in the whole text, so that a name in one segment is known in the next."""
+        """Return what rules find in the whole text. Thus a name in one segment is known in the next."""
         if self._reading is None:
             self._reading = facts_read(self.content)
         return self._reading
 
     def facts(self, number: int, *, until: float | None = None) -> SegmentFacts:
-        """Return the facts of one segment. Waits for a model no longer than until ``until`` of the monotonic clock,
-        or for the time a model has for any answer. No queries; never raises because of a model."""
+        """Return the facts of one segment. Waits for a model at most until ``until`` of the monotonic clock, and at
+        most ``MEMSTATE_LLM_TIMEOUT_SECONDS``. No queries; never raises because of a model."""
         plain = self._by_rules(number)
         if not model_configured():
             return plain
-        left = settings.MEMSTATE_LLM_TIMEOUT_SECONDS
+        seconds = settings.MEMSTATE_LLM_TIMEOUT_SECONDS
         if until is not None:
-            left = min(left, until - time.monotonic())
-        if left < LEAST_SECONDS:
-            return _without(plain, "There was not enough time to ask the language model about the whole text.")
+            seconds = min(seconds, until - time.monotonic())
+        if seconds < LEAST_SECONDS:
+            warning = "There was not enough time to ask the language model about the whole text."
+            return replace(plain, warning=warning)
         try:
-            answer = self._by_model(number, left)
+            answer = self._by_model(number, seconds)
         except ModelProblem as problem:
-            return _without(plain, problem.sentence)
+            return replace(plain, warning=problem.sentence)
         start, end = self.spans[number]
         return SegmentFacts([Fact(text, start, end) for text in answer.facts], LLM, answer.dropped)
 
     def _by_rules(self, number: int) -> SegmentFacts:
         start, end = self.spans[number]
         facts = [fact for fact in self.reading().facts if start <= fact.start < end]
-        # Omissions are counted for the whole text and reported with the first segment.
+        # Dropped parts are counted for the whole text, and returned with the first segment.
         return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
 
     def _by_model(self, number: int, seconds: float) -> CheckedFacts:
         start, end = self.spans[number]
         units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
-        known = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
-        answer = answer_get(known)
+        key = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
+        answer = answer_get(key)
         if answer is None:
             speakers = sorted(self.reading().speakers)
             answer = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
-            answer_keep(known, answer)
+            answer_keep(key, answer)
         return answer
 
 
@@ -113,14 +114,9 @@ class GatheredFacts:
                 self._seen.add(key)
                 self.facts.append((fact, found.method))
 
-    @property
-    def method(self) -> str:
-        """The method of the whole: llm only if the model read every segment."""
-        return LLM if self.methods and set(self.methods) == {LLM} else EXTRACTIVE
-
 
 def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> GatheredFacts:
-    """Return the facts of a whole text; a model may take ``seconds``. ``tick`` is called after each segment."""
+    """Return the facts of a whole text. A model may take ``seconds``. ``tick`` is called after each segment."""
     until = time.monotonic() + seconds
     segments, gathered = Segments(content), GatheredFacts()
     for number in range(len(segments)):
@@ -130,20 +126,21 @@ def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], 
     return gathered
 
 
-def note_of(method: str, methods: list[str]) -> str:
-    """Return a sentence on how the facts were found, and its limits."""
-    if method == LLM:
+def method_of(methods: Sequence[str]) -> str:
+    """Return the method of a whole text: llm only if the model read every segment."""
+    return LLM if methods and set(methods) == {LLM} else EXTRACTIVE
+
+
+def note_of(methods: Sequence[str]) -> str:
+    """Return a sentence on how the facts were found, and on the limits of this method."""
+    if method_of(methods) == LLM:
         return "A language model extracted the facts; each was checked against its text."
     if LLM in methods:
         return (
-            f"A language model extracted the facts of {methods.count(LLM)} of {len(methods)} parts of the text; the "
+            f"A language model extracted the facts of {methods.count(LLM)} of {len(methods)} parts of the text. The "
             "facts of the other parts are sentences of the text."
         )
     return (
         "These are unchanged sentences of the text. Facts that follow from several sentences, or are only implied, are "
         "not found, and small talk may remain."
     )
-
-
-def _without(plain: SegmentFacts, warning: str) -> SegmentFacts:
-    return SegmentFacts(plain.facts, plain.method, plain.dropped, warning)

@@ -1,10 +1,9 @@
-"""Stores facts as topics, through ingest, each with an edge to the text it was extracted from.
+"""Stores facts as topics through ingest, each with an edge to the text from which it was extracted.
 
-The text becomes a topic of the kind ``source`` whose id is derived from the text, so that one text is one topic. A text
-longer than a value may be is split into several fields. The source is released in the transaction that creates it:
-facts can be superseded and forgotten one by one, and queries must not return them through the text. It is still found
-by its id and by a purge. Released topics are not listed as neighbours, so each fact also refers to its source in a
-field.
+The text becomes a topic of the kind ``source``. Its id is derived from the text, so that one text is one topic. A text
+that is too long for one value is split into several fields. The source is released in the transaction that creates it,
+because queries must not return forgotten or superseded facts through the text. The source is still found by its id and
+by a purge. Each fact also refers to its source in a field, because released topics are not listed as neighbours.
 """
 
 import datetime as dt
@@ -39,20 +38,20 @@ RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every query."
 
 @dataclass(slots=True)
 class Stored:
-    """The topics created, in the order of their facts, and the facts that were known."""
+    """The new topics, in the order of their facts, and the facts that were known."""
 
     topics: list[uuid.UUID] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
 
 
 def source_id_of(content: str, *, scope: str) -> uuid.UUID:
-    """Return the id of the topic that holds ``content`` in ``scope``: deterministic, without revealing the text."""
+    """Return the id of the source of ``content`` in ``scope``. Deterministic; reveals nothing about the text."""
     digest = salted_hmac("memory.extraction.source", f"{scope}\x00{content}", algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
 
 
 def source_title(content: str, *, now: dt.datetime) -> str:
-    """Return the title of the topic that holds ``content``. Lists and logs show titles, so it reveals nothing."""
+    """Return the title of the source of ``content``. The title reveals nothing, because lists and logs show titles."""
     return f"Text of {now:%Y-%m-%d}, {len(content):,} characters"
 
 
@@ -60,7 +59,7 @@ def source_text(source_id: uuid.UUID | None) -> str | None:
     """Return the text of a source; None if it was erased. One query."""
     if source_id is None:
         return None
-    # As it was stored; nobody writes to a released topic.
+    # Sources are released topics, which never get a second revision.
     rows = Revision.objects.filter(field__topic_id=source_id, field__name__startswith=TEXT_FIELD, seq=1)
     parts = dict(rows.values_list("field__name", "value"))
     if TEXT_FIELD not in parts:
@@ -69,7 +68,7 @@ def source_text(source_id: uuid.UUID | None) -> str | None:
 
 
 def source_fields(content: str) -> list[IngestField]:
-    """Return the fields that hold the text of a source: ``text``, ``text 2`` and so on, which together are the text."""
+    """Return the fields of a source: ``text``, ``text 2`` and so on. Their values together are the text."""
     return [
         IngestField(
             name=TEXT_FIELD if number == 1 else f"{TEXT_FIELD} {number}", value=content[start:end], provenance="extract"
@@ -78,17 +77,17 @@ def source_fields(content: str) -> list[IngestField]:
     ]
 
 
-def source_hold(source_id: uuid.UUID | None) -> bool:
-    """Return whether a source still exists, and lock it until the transaction ends. One query."""
+def source_lock(source_id: uuid.UUID | None) -> bool:
+    """Lock a source until the transaction ends, and return whether it still exists. One query."""
     if source_id is None:
         return False
     return Topic.objects.select_for_update(no_key=True).filter(pk=source_id).first() is not None
 
 
 def scope_wait(scope: str) -> None:
-    """Take the lock for storing extractions into ``scope`` until the transaction ends.
+    """Wait until no other transaction stores extractions into ``scope``, and keep others waiting until this one ends.
 
-    Otherwise two requests with one text would both find that nothing of it is known.
+    Otherwise two requests with the same text could both store its facts.
     """
     lock_wait(Lock.STORE_EXTRACTION, scope)
 
@@ -103,11 +102,11 @@ def facts_store(
     now: dt.datetime,
     source: uuid.UUID | None = None,
 ) -> Stored:
-    """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
+    """Store the facts that are not known yet, each with the method that found it. Create their source if needed.
 
-    With ``source``, the topic that holds the text, no source is created: it may have been erased. Runs in the
-    transaction of the caller, who has called ``scope_wait``. Seven queries beside those of
-    ``known_facts_split`` and of one batch of ingest. Raises what ingest raises for an item; then nothing may be kept.
+    With ``source``, the id of the existing source, no source is created. Runs in the transaction of the caller, which
+    has called ``scope_wait``. Runs seven queries, those of ``known_facts_split``, and one batch of ingest. Raises as
+    ingest does for an item; the caller must then roll back.
     """
     new, known = known_facts_split([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
     how = {fact: "llm" if method == "llm" else "extract" for fact, method in facts}
@@ -122,7 +121,7 @@ def facts_store(
             scope=scope,
             fields=[
                 IngestField(name=FACT_FIELD, value=fact.text, provenance=how[fact]),
-                # Without a word of its own, so that the topic is found by its fact alone.
+                # The reference has no text, so that the topic is found by its fact alone.
                 IngestField(name=SOURCE_FIELD, ref_topic_id=source, provenance=how[fact]),
             ],
             edges=[IngestEdge(to_topic_id=source, kind=EDGE)],
@@ -133,10 +132,10 @@ def facts_store(
 
 
 def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.datetime) -> uuid.UUID:
-    """Return the topic that holds ``content`` in ``scope``, made and released if it is not there.
+    """Return the id of the source of ``content`` in ``scope``. If it does not exist, create and release it.
 
-    In the transaction of the caller, who has called ``scope_wait``. One query if it is there, else a batch of ingest
-    and six more.
+    Runs in the transaction of the caller, which has called ``scope_wait``. Runs one query for an existing source, else
+    a batch of ingest and six queries.
     """
     source_id = source_id_of(content, scope=scope)
     if Topic.objects.filter(pk=source_id).exists():

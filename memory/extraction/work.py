@@ -1,4 +1,4 @@
-"""Extraction in the background, segment by segment."""
+"""Extracts facts in the background, segment by segment."""
 
 import datetime as dt
 import uuid
@@ -9,8 +9,8 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.request import content_checked, kind_checked
-from memory.extraction.segments import EXTRACTIVE, LLM, GatheredFacts, Segments
-from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
+from memory.extraction.segments import GatheredFacts, Segments
+from memory.extraction.store import facts_store, scope_wait, source_ensure, source_lock, source_text
 from memory.jobs.resumable import (
     JobFailed,
     Status,
@@ -41,12 +41,12 @@ def extraction_start(
     Raises ``NotAllowed`` without an agent's key, ``ValueRefused`` and ``NotVisible`` as ``extract`` does.
     """
     principal.require("agent")
-    where = principal.scope_chosen(scope)
+    path = principal.scope_chosen(scope)
     content, kind = content_checked(content), kind_checked(kind)
-    job = job_new(ExtractionJob, principal=principal, now=now, scope=where, kind=kind, segments=len(Segments(content)))
+    job = job_new(ExtractionJob, principal=principal, now=now, scope=path, kind=kind, segments=len(Segments(content)))
     with transaction.atomic():
-        scope_wait(where)
-        job.source_id = source_ensure(content, scope=where, principal=principal, now=now)
+        scope_wait(path)
+        job.source_id = source_ensure(content, scope=path, principal=principal, now=now)
         job_start(job, now=now, enqueue=enqueue)
     return job
 
@@ -54,7 +54,7 @@ def extraction_start(
 def extraction_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None
 ) -> ExtractionJob:
-    """Extract segments of a job until it is done or ``seconds`` have passed, and return it (see ``job_work``)."""
+    """Extract segments until the job is done or ``seconds`` have passed, and return the job (see ``job_work``)."""
     segments: Segments | None = None
 
     def step() -> bool:
@@ -65,11 +65,6 @@ def extraction_work(
         return _step(job, segments, clock=clock)
 
     return job_work(ExtractionJob, job_id, step, clock=clock, seconds=seconds, enqueue=enqueue)
-
-
-def method_of(job: ExtractionJob) -> str:
-    """Return the method of a job: llm only if the model read every segment."""
-    return LLM if job.methods and set(job.methods) == {LLM} else EXTRACTIVE
 
 
 def _segments(job: ExtractionJob) -> Segments:
@@ -90,11 +85,11 @@ def _step(job: ExtractionJob, segments: Segments, *, clock: Clock) -> bool:
     now = clock()
     with transaction.atomic():
         scope_wait(job.scope)
-        # Before the job: the order in which a purge locks them.
-        exists = source_hold(job.source_id)
+        # The source is locked before the job, as in a purge.
+        exists = source_lock(job.source_id)
         job = job_hold(job)
         if not exists or job.source_id is None:
-            # Erased during the extraction, so nothing of it may be stored.
+            # The source was erased during the extraction, so nothing of it may be stored.
             raise JobFailed(_ERASED)
         writer = job_principal(job, now=now)
         if gathered.facts:

@@ -1,4 +1,4 @@
-"""Strong evidence: identifiers, codes, numbers and names of a request in facts. It takes precedence over rank."""
+"""Strong evidence: identifiers, codes, numbers and names of a request in facts. Such evidence counts more than rank."""
 
 import re
 from collections import Counter
@@ -225,7 +225,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     if not found and _DIGITS.fullmatch(request.strip()):
         found = [request.strip()]
     if not found:
-        # "eve" is also a common word; it is a name where a text writes it as one.
+        # "eve" is also a common word. It is a name if a text writes it as one.
         found = [
             match.group().title()
             for match in _NAME_WORD.finditer(request)

@@ -59,7 +59,7 @@ class Element:
 
 @dataclass(slots=True)
 class TopicContent:
-    """The texts of a topic. ``ever`` holds earlier texts, if they were loaded."""
+    """The texts of a topic. ``ever`` has the earlier texts, if they were loaded."""
 
     id: uuid.UUID
     title: str

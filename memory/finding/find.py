@@ -41,8 +41,8 @@ MOST_DIVIDED = 60
 # A request for one fact about a name examines at most this number of topics.
 MOST_NEAR = 40
 # The most facts sent to a language model, and their least confidence.
-MOST_SHOWN = 12
-LEAST_SHOWN = 0.02
+MOST_SENT = 12
+LEAST_SENT = 0.02
 # The most names in a request. Each name costs statements of its own.
 MOST_NAMED = 20
 TOO_MANY = f"One request can name at most {MOST_NAMED} persons or things. Send several requests, or use a filter."
@@ -194,15 +194,15 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
     """
     if not model_configured() or not choice.ranked or choice.ranked[0].exact:
         return choice
-    shown: dict[str, Candidate] = {}
+    sent: dict[str, Candidate] = {}
     for one in choice.ranked:
-        if one.confidence >= LEAST_SHOWN and len(shown) < MOST_SHOWN:
-            shown.setdefault(f"{one.fact.topic.id} {one.text}", one)
-    refined = ask([(key, one.text) for key, one in shown.items()]) if shown else None
+        if one.confidence >= LEAST_SENT and len(sent) < MOST_SENT:
+            sent.setdefault(f"{one.fact.topic.id} {one.text}", one)
+    refined = ask([(key, one.text) for key, one in sent.items()]) if sent else None
     if refined is None:
         return choice
-    known = {id(one) for one in shown.values()}
-    chosen = [one for key, one in shown.items() if key in set(refined.chosen)]
+    known = {id(one) for one in sent.values()}
+    chosen = [one for key, one in sent.items() if key in set(refined.chosen)]
     # The model saw only the first facts of a long list; the others are kept.
     chosen += [one for one in choice.candidates if id(one) not in known]
     return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)

@@ -43,10 +43,10 @@ def contradiction(one: Candidate, request: Request, new_text: str, names: Sequen
         return "It does not contain the quoted words."
     if new_text:
         return ""
-    asked, there = numbers(request.body), numbers(one.text)
+    asked, stated = numbers(request.body), numbers(one.text)
     if asked and BEFORE.search(request.body):
         return ""
-    if asked and there and not asked & there:
+    if asked and stated and not asked & stated:
         return "It states another number."
     opposite = request.states and one.features["denial"] and one.stems <= known
     return "It states the opposite." if opposite else ""

@@ -67,16 +67,16 @@ def candidates_weigh(
     found = []
     for fact, (meaning, new_meaning) in zip(facts, near, strict=True):
         text = fact.with_context()
-        there = frozenset(stems(text))
-        mine = _pairs(text)
+        own = frozenset(stems(text))
+        own_pairs = _pairs(text)
         features = {
             "exact": float(same_text(fact.text, request) or same_text(text.replace(":", ""), request)),
             "denial": float(negated(fact.text) != denied),
-            "order": len(mine & pairs) / len(mine) if mine else 0.5,
+            "order": len(own_pairs & pairs) / len(own_pairs) if own_pairs else 0.5,
             "meaning": meaning,
             "new_meaning": new_meaning,
-            "words": rarity.share(asked, there),
-            "explained": rarity.share(there, known),
+            "words": rarity.share(asked, own),
+            "explained": rarity.share(own, known),
             "value_kind": _alike(value_kinds(fact.text), value_kinds(new_text)) if new_text else 0.0,
         }
         found.append(Candidate(fact, text, features))

@@ -23,7 +23,7 @@ from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
-# Smaller, because a model takes seconds for a summary and the time limit is checked only between batches.
+# Batches are smaller with a model, which takes seconds for a summary: the time limit is checked only between batches.
 BATCH_WITH_MODEL = 10
 
 _TAKE_SQL = """

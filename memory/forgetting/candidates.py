@@ -36,8 +36,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
 # The names under which a run counts its actions, in the order of precedence.
-RUNG_COUNTS = ("released", "archived", "detached", "summarized", "folded", "restored")
-OTHER_COUNTS = ("pinned", "unpinned", "categorized")
+COUNTS = ("released", "archived", "detached", "summarized", "folded", "restored", "pinned", "unpinned", "categorized")
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,22 +206,33 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
 
 
 def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetime) -> int:
+    """Pin and categorize topics, and journal each change. Return the number of changed topics."""
     changed: set[uuid.UUID] = set()
     events: list[AuditEvent] = []
+
+    def journal(match: _Match, rule: Rule, action: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        changed.add(match.topic_id)
+        events.append(
+            AuditEvent(
+                at=now,
+                actor=f"rule {rule.name}",
+                action=action,
+                topic_id=match.topic_id,
+                scope=group.scopes[match.topic_id],
+                reason=f"on a write by {actor}, for topics {predicate_describe(condition_parse(rule.condition))}",
+                before=before,
+                after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
+            )
+        )
+
     with connection.cursor() as cursor:
         for match, rule in _pins_write(cursor, matches):
-            changed.add(match.topic_id)
-            before: dict[str, Any] = {"pinned": match.pinned}
-            events.append(_event(group, match.topic_id, rule, "pinned", before, {"pinned": True}, actor, now))
+            journal(match, rule, "pinned", {"pinned": match.pinned}, {"pinned": True})
         for match, rules in _categories_write(cursor, matches, now):
-            changed.add(match.topic_id)
             after = list(match.categories)
             for rule in rules:
-                before = {"categories": after}
-                after = sorted({*after, rule.category})
-                events.append(
-                    _event(group, match.topic_id, rule, "categorized", before, {"categories": after}, actor, now)
-                )
+                before, after = after, sorted({*after, rule.category})
+                journal(match, rule, "categorized", {"categories": before}, {"categories": after})
     if events:
         AuditEvent.objects.bulk_create(events)
     return len(changed)
@@ -268,26 +279,3 @@ def _categories_write(
     }
     cursor.execute(_EDITS_SQL, edits)
     return changed
-
-
-def _event(
-    group: _Group,
-    topic_id: uuid.UUID,
-    rule: Rule,
-    action: str,
-    before: dict[str, Any],
-    after: dict[str, Any],
-    actor: str,
-    now: dt.datetime,
-) -> AuditEvent:
-    condition = predicate_describe(condition_parse(rule.condition))
-    return AuditEvent(
-        at=now,
-        actor=f"rule {rule.name}",
-        action=action,
-        topic_id=topic_id,
-        scope=group.scopes[topic_id],
-        reason=f"on a write by {actor}, for topics {condition}",
-        before=before,
-        after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
-    )

@@ -19,7 +19,7 @@ from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.binding import Bind
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.sql import predicate_sql
-from memory.predicates.tree import takes_time
+from memory.predicates.tree import needs_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
     rung_rules, rungs, direct, pins, pin_rules, adds, compacts, timed = [], [], [], [], [], [], [], []
     for number, rule in enumerate(rules, start=1):
         condition = condition_parse(rule.condition)
-        if takes_time(condition):
+        if needs_time(condition):
             timed.append(number)
         compiled = predicate_sql(
             condition, now=now, score_sql=score, skipped=judge.skipped, bind=judge.bind, categories_added=dict(added)

@@ -18,6 +18,7 @@ from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT
 from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
+from memory.models.expressions import rung_label_sql
 from memory.models.identities import uuid_sql
 
 # The event of manual changes. No policy or rule uses this event, and lists show these runs only on request.
@@ -44,13 +45,12 @@ FROM unnest(
 JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
-_RUNG = "(ARRAY['active', 'summarized', 'detached', 'archived'])[{rung} + 1]"
 # One audit event per topic.
 _JOURNAL_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
        jsonb_build_object(
-           'rung', {_RUNG.format(rung="(d.before->>'rung')::int")}, 'released', d.before->>'released_at' IS NOT NULL,
+           'rung', {rung_label_sql("(d.before->>'rung')::int")}, 'released', d.before->>'released_at' IS NOT NULL,
            'pinned', d.before->'pinned', 'salience', d.before->'salience', 'reinforced_at', d.before->'reinforced_at'),
        d.after || jsonb_build_object('run', %(run)s::uuid)
 FROM unnest(%(topics)s::uuid[], %(scopes)s::text[], %(actions)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[])
@@ -63,7 +63,7 @@ _UNDONE_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
        jsonb_build_object('action', a.action, 'at', a.at),
-       jsonb_build_object('run', a.run_id, 'rung', {_RUNG.format(rung="t.rung")})
+       jsonb_build_object('run', a.run_id, 'rung', {rung_label_sql("t.rung")})
 FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
 WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 """

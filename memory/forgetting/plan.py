@@ -12,14 +12,7 @@ from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import (
-    OTHER_COUNTS,
-    RUNG_COUNTS,
-    candidates_possible,
-    candidates_sql,
-    groups_find,
-    live_count,
-)
+from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find, live_count
 from memory.forgetting.compaction import COMPACTED
 from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.pause import paused_scopes
@@ -111,7 +104,7 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        # A dry run ignores pauses and shows what would be due. It cannot be applied before the pause is lifted.
+        # A dry run ignores pauses and shows what would be due; ``begin_refuse`` checks pauses before it is applied.
         gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
@@ -190,7 +183,7 @@ def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int,
         due, planned, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
-    counts |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS, COMPACTED) if name in found}
+    counts |= {name: found[name] for name in (*COUNTS, COMPACTED) if name in found}
     return due, planned, counts, json.loads(leaving)
 
 

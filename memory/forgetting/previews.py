@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -102,16 +102,12 @@ def apply_preview(run: ForgetRun) -> Preview:
         verb = "topic of this plan has" if found.left == 1 else "topics of this plan have"
         hindrance = f"{found.left:,} {verb} changed, so the plan no longer applies. Plan it again."
     leaving = run.counts.get("archived", 0) + run.counts.get("released", 0)
-    return Preview(
-        found.touched, found.by_action, found.left, found.reasons, found.named, hindrance, _share_warning(run, leaving)
-    )
+    return replace(found, hindrance=hindrance, warning=_share_warning(run, leaving))
 
 
 def approve_preview(run: ForgetRun) -> Preview:
     """Return what approving a held run would do: topics that changed after the plan are skipped. Five queries."""
-    found = plan_compare(run)
-    hindrance = _hindrance(run, ForgetRun.Status.HELD, "approved")
-    return Preview(found.touched, found.by_action, found.left, found.reasons, found.named, hindrance)
+    return replace(plan_compare(run), hindrance=_hindrance(run, ForgetRun.Status.HELD, "approved"))
 
 
 def undo_preview(run: ForgetRun) -> Preview:

@@ -157,13 +157,7 @@ def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
 
 
 def run_actions(
-    run_id: uuid.UUID,
-    *,
-    principal: Principal,
-    cursor: str | None,
-    limit: int,
-    state: str | None = None,
-    action: str | None = None,
+    run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[ActionOut], str | None]:
     """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
 
@@ -171,7 +165,7 @@ def run_actions(
     """
     run = run_get(run_id, principal=principal)
     after = 0 if cursor is None else cursor_as_number(cursor)
-    actions = _actions(run.pk, ActionFilter(action=action, state=state)).filter(place__gt=after).order_by("place")
+    actions = _actions(run.pk, wanted).filter(place__gt=after).order_by("place")
     rows = list(actions.select_related("topic")[: limit + 1])
     following = str(rows[limit - 1].place) if len(rows) > limit else None
     return [_action_as_dict(each) for each in rows[:limit]], following
@@ -181,9 +175,7 @@ def run_actions_worded(
     run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the rows of ``run_actions``, each with ``why_words``. Two queries. Raises as ``run_actions``."""
-    rows, following = run_actions(
-        run_id, principal=principal, cursor=cursor, limit=limit, state=wanted.state, action=wanted.action
-    )
+    rows, following = run_actions(run_id, wanted, principal=principal, cursor=cursor, limit=limit)
     return [{**row, "why_words": why_words(row["why"], row["action"])} for row in rows], following
 
 

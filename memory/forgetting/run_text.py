@@ -78,7 +78,7 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
     did = counts_sentences(run.counts, done=True)
-    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}{gate}"
+    return f"{_capital(did) if did else 'Changed nothing'}{_of_live(run, 'were')}.{_skipped(run)}{gate}"
 
 
 def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
@@ -141,7 +141,7 @@ def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def _plan(run: ForgetRun) -> str:
     would = counts_sentences(run.counts, done=False) or "change nothing"
     more = f" {run.left_over:,} more are due and will be in the next runs." if run.left_over else ""
-    return f"It would {would}{_of_active(run, 'are')}.{more}"
+    return f"It would {would}{_of_live(run, 'are')}.{more}"
 
 
 def _undone(run: ForgetRun, states: Mapping[str, int] | None) -> str:
@@ -156,8 +156,8 @@ def _skipped(run: ForgetRun) -> str:
     return f" {_topics(run.skipped)} had changed after the plan and {'was' if run.skipped == 1 else 'were'} skipped."
 
 
-def _of_active(run: ForgetRun, was: str) -> str:
-    return f"; {run.active:,} topics {was} active" if run.active else ""
+def _of_live(run: ForgetRun, was: str) -> str:
+    return f"; {run.active:,} {was} live" if run.active else ""
 
 
 def _topics(count: int) -> str:

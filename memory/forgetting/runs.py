@@ -35,7 +35,8 @@ def run_start(
     held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With ``held_because``, it is held.
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With a reason ``held_because``, it is
+    held.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
     ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
@@ -131,7 +132,6 @@ def run_apply(
         run_id,
         ForgetRun.Status.PLANNED,
         "applied",
-        exact=True,
         principal=principal,
         reason=reason,
         now=now,
@@ -157,7 +157,6 @@ def run_approve(
         run_id,
         ForgetRun.Status.HELD,
         "approved",
-        exact=False,
         principal=principal,
         reason=reason,
         now=now,
@@ -186,7 +185,6 @@ def _begin(
     status: ForgetRun.Status,
     verb: str,
     *,
-    exact: bool,
     principal: Principal,
     reason: str,
     now: dt.datetime,
@@ -199,7 +197,7 @@ def _begin(
         planner_wait()
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         begin_refuse(run, status=status, verb=verb)
-        if exact:
+        if status == ForgetRun.Status.PLANNED:
             _drift_refuse(run)
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])

@@ -1,5 +1,7 @@
 """The state of a topic as actions store it, before and after each change. Comparing states shows later changes."""
 
+from memory.models import Rung
+
 # Every column that a run may change, and the columns that show a change by another writer.
 STATE = """jsonb_build_object(
     'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
@@ -43,8 +45,9 @@ def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
 
 
 def undone_state_sql(state: str, action: str) -> str:
-    """Return the condition that undo can restore a topic. Undo keeps a later change of the text, so such a change
-    prevents only the undo of a topic made by compaction, which would release the topic with its new text."""
+    """Return the condition that undo can restore a topic. A later change of the text does not matter, because undo
+    keeps it. Only the undo of compaction is prevented by such a change, because it would release the topic with its new
+    text."""
     written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
     return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
 
@@ -56,7 +59,7 @@ def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
     if before.get("merged_into") != now.get("merged_into"):
         return "It was merged since."
     if before.get("rung") != now.get("rung"):
-        return f"It was moved since: it is {_RUNGS[int(str(now.get('rung')))]} now."
+        return f"It was moved since: it is {Rung(int(str(now.get('rung')))).label} now."
     if before.get("pinned") != now.get("pinned"):
         return "It was pinned since." if now.get("pinned") else "It was unpinned since."
     if before.get("retrieval_count") != now.get("retrieval_count"):
@@ -66,6 +69,3 @@ def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
     if before.get("kind") != now.get("kind") or before.get("categories") != now.get("categories"):
         return "It was edited since."
     return "It was written to since."
-
-
-_RUNGS = ("active", "summarized", "detached", "archived")

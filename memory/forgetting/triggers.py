@@ -83,7 +83,9 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
         cursor.execute(_HAPPENED_SQL)
         for row in cursor.fetchall():
             wake_up = _WakeUp(*row)
-            by_scope[_run_scope(wake_up.path, wake_up.event, policies)].append(wake_up)
+            # Memory pressure is reported for exactly one scope. Other events concern the scope of the governing policy.
+            pressure = wake_up.event == "memory_pressure"
+            by_scope[wake_up.path if pressure else policies.node_of(wake_up.path)].append(wake_up)
     planned = 0
     for scope, wake_ups in sorted(by_scope.items()):
         try:
@@ -137,12 +139,6 @@ def _work(run_id: uuid.UUID, *, now: dt.datetime, until: float) -> None:
     except Exception as problem:
         # The run records the error; the other wake-ups are still answered.
         logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
-
-
-def _run_scope(path: str, event: str, policies: Policies) -> str:
-    """Return the scope to check after ``event`` happened at ``path``: the scope of the governing policy. Memory
-    pressure is reported for exactly one scope, so only that scope is checked."""
-    return path if event == "memory_pressure" else policies.node_of(path)
 
 
 def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> ForgetRun | None:

@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -114,6 +114,8 @@ WHERE s.id = x.id::bigint
 _LINKS_SQL = f"""
 DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
 """
+
+_RESTORE_SQL = (_EDITS_SQL, _CATEGORIES_SQL, _VITALITY_SQL, _TOPIC_SQL, _SUMMARIES_SQL, _FIELD_SQL, _LINKS_SQL)
 
 _MARK_SQL = """
 UPDATE memory_forgetaction a SET state = d.state, note = d.note
@@ -266,7 +268,12 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
             restorable.append(each.id)
             if before["live"] != present["live"]:
                 (revived if before["live"] else hidden).append(each.topic_id)
-        _restore(cursor, restorable, revived, hidden, actor=actor, now=now)
+        # The rows of search have copies of ``live``, which the stored states do not contain.
+        state_changes.live_set(cursor, revived, live=True)
+        state_changes.live_set(cursor, hidden, live=False)
+        if restorable:
+            for statement in _RESTORE_SQL:
+                cursor.execute(statement, {"actions": restorable, "now": now, "actor": actor})
         if run.event in (BY_HAND, REVISE):
             undone_journal(cursor, restorable, actor=actor, reason=reason, now=now)
         cursor.execute(
@@ -278,22 +285,3 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
             },
         )
         return int(taken[-1][2])
-
-
-def _restore(
-    cursor: CursorWrapper,
-    actions: list[int],
-    revived: list[uuid.UUID],
-    hidden: list[uuid.UUID],
-    *,
-    actor: str,
-    now: dt.datetime,
-) -> None:
-    if not actions:
-        return
-    wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}
-    # The rows of search have copies of ``live``, which the stored states do not contain.
-    state_changes.live_set(cursor, revived, live=True)
-    state_changes.live_set(cursor, hidden, live=False)
-    for statement in (_EDITS_SQL, _CATEGORIES_SQL, _VITALITY_SQL, _TOPIC_SQL, _SUMMARIES_SQL, _FIELD_SQL, _LINKS_SQL):
-        cursor.execute(statement, wanted)

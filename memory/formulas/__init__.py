@@ -1,4 +1,4 @@
 """Formulas of salience, strategies and the ladder. Pure Python.
 
-Their settings (half-lives, thresholds) and defaults are in ``memory/core/policy_values.py``.
+``memory/core/policy_values.py`` has the settings of these formulas (half-lives, thresholds) with their defaults.
 """

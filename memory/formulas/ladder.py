@@ -9,18 +9,19 @@ from memory.formulas.salience import Numbers
 
 ACTIVE, SUMMARIZED, DETACHED, ARCHIVED = range(4)
 
-# A topic moves down below a threshold, and up again only above the threshold times this factor. So runs do not move a
-# topic back and forth while its score varies around a threshold.
+# A topic moves down if its score is below a threshold, and up again only if the score is above the threshold times this
+# factor. So a topic whose score varies around a threshold is not moved back and forth.
 CLIMB_MARGIN = 1.1
 
 
 def rung_target(
     rung: Numbers, score: Numbers, *, archive_due: Numbers, theta_summary: float, theta_detach: float
 ) -> Numbers:
-    """Return the rung to which a topic on ``rung`` moves; works on arrays too. ``theta_summary >= theta_detach``.
+    """Return the rung to which a topic on ``rung`` moves. Also works on arrays. Requires ``theta_summary >=
+    theta_detach``.
 
-    ``archive_due`` is whether the strategy archives the topic. Archived topics stay archived until a restore. The
-    function is idempotent: applying it to its result with the same score changes nothing.
+    ``archive_due`` says whether the strategy archives the topic. Archived topics stay archived until a restore. The
+    function is idempotent: applied to its result with the same score, it returns this result.
     """
     climbing = np.where(score > theta_summary * CLIMB_MARGIN, ACTIVE, SUMMARIZED)
     attached = np.where(score > theta_detach * CLIMB_MARGIN, climbing, DETACHED)

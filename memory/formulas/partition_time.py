@@ -1,7 +1,7 @@
-"""The time of a partition: wall time without idle days, which had neither a query nor a write. Pure Python.
+"""The time of a partition: wall time without idle days. Pure Python.
 
-Days are UTC. The time stops after the last active day and continues with the next query or write; the days between are
-idle. ``memory/models/expressions.py`` has the same as SQL.
+A day in UTC without a query or a write is idle, other days are active. The time of the partition stops after an active
+day and continues with the next query or write. ``memory/models/expressions.py`` has the same as SQL.
 """
 
 import bisect
@@ -18,37 +18,40 @@ from memory.formulas.salience import SECONDS_PER_DAY, Numbers
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """Epochs in seconds: the midnight after the last active day, and start and end of each idle stretch before it.
+    """The active and idle time of a partition, in epochs in seconds.
 
-    Without arguments, every day is active. With ``wall``, idle days count too.
+    ``active_until`` is the midnight after the last active day. ``idle_spans`` are the start and the end of each idle
+    period before it. Without arguments, every day is active. With ``wall``, idle days count, too.
     """
 
     active_until: float = math.inf
     idle_spans: tuple[float, ...] = ()
     wall: bool = False
-    # The idle seconds before each start and end of the spans.
+    # The idle seconds before each entry of ``idle_spans``.
     _totals: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         steps = itertools.pairwise(self.idle_spans)
-        lengths = (end - start if place % 2 == 0 else 0.0 for place, (start, end) in enumerate(steps))
+        lengths = (end - start if index % 2 == 0 else 0.0 for index, (start, end) in enumerate(steps))
         object.__setattr__(self, "_totals", tuple(itertools.accumulate(lengths, initial=0.0)))
 
     def idle(self, at: Numbers) -> Numbers:
-        """Return the seconds of idle days before ``at``, also for arrays. The result never decreases with ``at``."""
+        """Return the idle seconds before ``at``. Also works on arrays. A later ``at`` never has a smaller result."""
         if isinstance(at, float):
-            place = bisect.bisect_right(self.idle_spans, at)
-            within = at - self.idle_spans[place - 1] if place % 2 else 0.0
-            return (self._totals[place - 1] if place else 0.0) + within + max(0.0, at - self.active_until)
+            count = bisect.bisect_right(self.idle_spans, at)
+            within = at - self.idle_spans[count - 1] if count % 2 else 0.0
+            return (self._totals[count - 1] if count else 0.0) + within + max(0.0, at - self.active_until)
         before = np.interp(at, self.idle_spans, self._totals) if self.idle_spans else 0.0
         return before + np.maximum(0.0, at - self.active_until)
 
     def skipped(self, idle_before: Numbers, now: Numbers) -> Numbers:
-        """Return the idle seconds until ``now`` since the time with ``idle_before`` idle seconds; 0 for wall time."""
+        """Return the idle seconds between a time and ``now``; 0 with ``wall``. ``idle_before`` are the idle seconds
+        before that time."""
         return 0.0 if self.wall else self.idle(now) - idle_before
 
     def counted(self, at: Numbers, idle: Numbers | None = None) -> Numbers:
-        """Return ``at`` as the fade key counts it; ``idle`` are the idle seconds before, if they are known."""
+        """Return ``at`` without idle seconds, as in the fade key; with ``wall``, unchanged. ``idle`` are the idle
+        seconds before ``at``, if they are known."""
         return at if self.wall else at - (self.idle(at) if idle is None else idle)
 
     def active_at(self, now: dt.datetime) -> "PartitionTime":
@@ -62,7 +65,7 @@ class PartitionTime:
         return dataclasses.replace(self, active_until=today + SECONDS_PER_DAY, idle_spans=spans)
 
     def active_from(self, now: dt.datetime) -> "PartitionTime":
-        """Return the partition time if every day from that of ``now`` on is active, as projections assume."""
+        """Return the partition time under the assumption that every day from that of ``now`` on is active."""
         return dataclasses.replace(self, active_until=math.inf, idle_spans=self.active_at(now).idle_spans)
 
 

@@ -1,11 +1,11 @@
 """Salience: the weight of a topic or field, how it fades, and how use raises it.
 
-Every formula here exists a second time as a database expression (``memory/models/expressions.py`` and the SQL of
-``memory/recall/access_fold.py``); ``tests/properties`` proves the two equal. The definitions are those of the published
-importance-decay design: exponential decay with a half-life, renewed by access.
+Every formula also exists as a database expression (``memory/models/expressions.py`` and the SQL of
+``memory/recall/access_fold.py``); ``tests/properties`` checks that both are equal. The definitions are those of the
+published importance-decay design: exponential decay with a half-life, renewed by access.
 
-Units: salience is a plain number, 0..10 by default; half-lives and epochs are seconds; epochs count from 1970 UTC.
-``Numbers`` are floats, or arrays of them with one entry per topic.
+Units: salience is a plain number, 0 to 10 by default. Half-lives and epochs are in seconds; epochs count from 1970 UTC.
+``Numbers`` are floats, or arrays of floats with one entry per topic.
 """
 
 import math
@@ -19,27 +19,27 @@ Numbers = Any
 
 SECONDS_PER_DAY = 86_400.0
 
-# 2**-1000 is still a normal double, 2**-1100 is not, and PostgreSQL raises an error on underflow where Python returns
-# 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for 1,000 half-lives.
+# The limit of the exponent, in Python and in SQL. 2**-1000 is still a normal double, but 2**-1100 is not: PostgreSQL
+# raises an error on underflow, and Python returns 0.0.
 MAX_HALVINGS = 1000.0
-# For the same reason a salience below this is treated as 0: its product with 2**-1000 would be too small for a double.
+# A smaller salience is treated as 0, because its product with 2**-1000 would be too small for a double.
 LEAST_SALIENCE = 1e-20
 
-# The indexed floor of the fade key may lag behind the key by this share of a half-life: see ``fade_floor_after``.
+# The indexed floor of the fade key may be smaller than the key by this share of a half-life: see ``fade_floor_after``.
 FADE_FLOOR_LAG = 0.25
 
 
 def reinforcement_share(relevance: Numbers, *, min_relevance: Numbers) -> Numbers:
-    """Return the share of the bump that a retrieved topic gets; 0 also means that its clock does not restart.
+    """Return the share of the bump that a retrieved topic gets. With a share of 0, its decay does not restart either.
 
-    With a ``min_relevance`` of 0 everything gets the whole bump, and so does what has no relevance (NaN).
+    With a ``min_relevance`` of 0, every topic gets the whole bump. A topic without a relevance (NaN) always does.
     """
     share = np.where(np.isnan(relevance), 1.0, np.where(relevance < min_relevance, 0.0, relevance))
     return np.where(np.equal(min_relevance, 0.0), 1.0, share)[()]
 
 
 def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
-    """Return ``value`` after a decay of ``seconds``: ``value * 2**(-seconds / H)``; negative times count as 0."""
+    """Return ``value`` after a decay of ``seconds``: ``value * 2**(-seconds / H)``. Negative ``seconds`` count as 0."""
     left = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)
     return np.where(value < LEAST_SALIENCE, 0.0, left)[()]
 
@@ -49,19 +49,19 @@ def salience_effective(
 ) -> Numbers:
     """Return the salience at ``now``: ``s * 2**(-(now - t0 - skipped) / H)``.
 
-    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. ``skipped`` are the
-    seconds between that do not count (``PartitionTime``). A ``now`` before ``reinforced_at`` counts as
+    ``reinforced_at`` and ``now`` are epochs in seconds; ``half_life`` is in seconds and positive. ``skipped`` are the
+    seconds between both that do not count (``PartitionTime``). A ``now`` before ``reinforced_at`` counts as
     ``reinforced_at``, so the result never exceeds ``salience``.
     """
     return decayed(salience, seconds=now - reinforced_at - skipped, half_life=half_life)
 
 
 def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> float:
-    """Return the epoch at which the salience passes 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
+    """Return the epoch at which the salience falls to 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
 
-    ``reinforced_at`` and the key are in the time that the policy's clock counts (``PartitionTime.counted``), and so is
-    ``now`` where it is compared with the key. Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so
-    "below theta at t" is a range of this key for all theta and t (docs/decisions.md, "The fade key").
+    All times that are compared with the key must be in the time that the policy's clock counts
+    (``PartitionTime.counted``), as ``reinforced_at`` is. The salience falls to a threshold ``theta`` at ``fade - H *
+    log2(theta)``. So "below theta at t" is a range of this key for all theta and t (docs/decisions.md, "The fade key").
     """
     if salience <= 0.0:
         return -math.inf
@@ -71,9 +71,10 @@ def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> floa
 def fade_floor_after(floor: float, *, fade: float, half_life: float) -> float:
     """Return the indexed lower bound of the fade key after the key has become ``fade``.
 
-    The floor stays while it is at most ``FADE_FLOOR_LAG`` half-lives behind, so that most reinforcements change no
-    indexed column and PostgreSQL can update the row in place (HOT). It never exceeds the key, hence a range scan over
-    the floor finds every row that a range scan over the key would, and filters the few others.
+    The floor stays the same while it is at most ``FADE_FLOOR_LAG`` half-lives below the key. So most reinforcements
+    change no indexed column, and PostgreSQL can update the row in place (HOT). The floor never exceeds the key. So a
+    range scan over the floor finds every row that a range scan over the key would find, and a few others, which the
+    query filters.
     """
     if floor <= fade and fade - floor <= FADE_FLOOR_LAG * half_life:
         return floor
@@ -81,7 +82,7 @@ def fade_floor_after(floor: float, *, fade: float, half_life: float) -> float:
 
 
 def fade_before(theta: float, *, half_life: float, now: float) -> float:
-    """Return the bound below which a fade key means "salience is below ``theta`` at ``now``"."""
+    """Return the bound of the fade key for a threshold: keys below it mean a salience below ``theta`` at ``now``."""
     if theta <= 0.0:
         return -math.inf
     return now + half_life * math.log2(theta)
@@ -89,7 +90,7 @@ def fade_before(theta: float, *, half_life: float, now: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Reinforcement:
-    """One counted access: when it happened (epoch seconds) and by how much it raises the salience."""
+    """One counted access: its time (epoch in seconds), and by how much it raises the salience."""
 
     at: float
     bump: float
@@ -98,12 +99,12 @@ class Reinforcement:
 def salience_reinforced(
     salience: float, *, reinforced_at: float, half_life: float, cap: float, reinforcements: Iterable[Reinforcement]
 ) -> tuple[float, float]:
-    """Fold accesses into a salience and return ``(salience, reinforced_at)`` after the last of them.
+    """Apply accesses to a salience. Return (salience, reinforced_at) after the last access.
 
-    Each access at ``t`` does ``s <- min(cap, effective(t) + bump)`` and restarts the clock at ``t``. An access older
-    than the last reinforcement (it was logged late) adds what would be left of its bump by now and leaves the clock.
-    A salience already above the cap, written by an operator, is not cut by being used. All times are those that the
-    policy's clock counts.
+    An access at ``t`` sets the salience to ``min(cap, effective(t) + bump)`` and ``reinforced_at`` to ``t``. An access
+    that was logged late and is older than ``reinforced_at`` only adds what is left of its bump at ``reinforced_at``. A
+    salience that an operator has set above the cap is not reduced by use. All times are those that the policy's clock
+    counts.
     """
     ceiling = max(cap, salience)
     for access in sorted(reinforcements, key=lambda access: access.at):
@@ -116,7 +117,7 @@ def salience_reinforced(
 def reinforced(
     salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, ceiling: Numbers, at: Numbers, bump: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return salience and ``reinforced_at`` after one access, as ``salience_reinforced``; works on arrays too."""
+    """Return (salience, reinforced_at) after one access, as ``salience_reinforced`` does. Also works on arrays."""
     raised = np.where(
         at < reinforced_at,
         salience + decayed(bump, seconds=reinforced_at - at, half_life=half_life),

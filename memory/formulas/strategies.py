@@ -1,11 +1,11 @@
-"""The four strategies: what score a topic has at a time, and when it may be archived; and the decay of ranks.
+"""The four strategies: the score of a topic at a time, and when a topic may be archived. Also the decay of ranks.
 
-Every formula here exists a second time as SQL (``memory/models/expressions.py``); ``tests/properties`` proves the two
-equal. Sources: ``half_life`` is the published importance-decay design, ``active_forgetting`` and ``relevance`` are the
+Every formula also exists as SQL (``memory/models/expressions.py``); ``tests/properties`` checks that both are equal.
+Sources: ``half_life`` is the published importance-decay design. ``active_forgetting`` and ``relevance`` are the
 published designs of these names, with one correction, described at ``active_raw``.
 
-Units: epochs and half-lives are seconds, epochs count from 1970 UTC; scores are plain numbers. Times never run
-backwards: a time before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
+Units: epochs and half-lives are in seconds; epochs count from 1970 UTC. Scores are plain numbers. A negative span of
+time counts as 0. ``Numbers`` are floats, or arrays of floats with one entry per topic.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import numpy as np
 
 from memory.formulas.salience import SECONDS_PER_DAY, Numbers, decayed, salience_effective
 
-# No factor that lowers a rank, and no age in active forgetting, takes more than nine tenths away.
+# The least factor by which decay lowers a rank.
 FACTOR_FLOOR = 0.1
 
 BOOST_STEP = 0.1
@@ -31,15 +31,15 @@ KIND_WEIGHTS = {
 }
 KIND_WEIGHT_ELSE = 0.5
 
-# The four parts of relevance: how young, how often used, how lately used, of which kind. They sum up to 1.
+# The weights of the four parts of relevance: age, number of uses, time since the last use, and kind. Their sum is 1.
 RELEVANCE_AGE, RELEVANCE_USE, RELEVANCE_IDLE, RELEVANCE_KIND = 0.3, 0.3, 0.2, 0.2
 RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
 
 
 @dataclass(frozen=True, slots=True)
 class TopicUsage:
-    """The input of the strategies. ``salience`` is as stored, at ``reinforced_at``; ``idle_before`` are the idle
-    seconds of the partition before that. For arrays of topics, ``kind_weight`` replaces ``kind``."""
+    """The input of the strategies. ``salience`` is the stored value, at ``reinforced_at``. ``idle_before`` are the idle
+    seconds of the partition before ``reinforced_at``. For arrays of topics, ``kind_weight`` replaces ``kind``."""
 
     salience: Numbers
     reinforced_at: Numbers
@@ -54,7 +54,7 @@ class TopicUsage:
 def idle_seconds(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbers:
     """Return the seconds since the last retrieval, or since creation if there was none, less ``skipped``.
 
-    ``skipped`` are the seconds since ``reinforced_at`` that do not count (``PartitionTime``), here and below.
+    In this module, ``skipped`` are the seconds since ``reinforced_at`` that do not count (``PartitionTime``).
     """
     since = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
     return np.maximum(0.0, now - since - skipped)
@@ -66,10 +66,10 @@ def active_boost(retrieval_count: Numbers) -> Numbers:
 
 
 def active_raw(usage: TopicUsage, *, active_half_life: float, now: float, skipped: Numbers = 0.0) -> Numbers:
-    """Return ``min(1, 1 - idle / 2H + boost)``; negative after a long time.
+    """Return ``min(1, 1 - idle / 2H + boost)``. The result is negative after a long time.
 
-    The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So the
-    score, which is compared with thresholds, has no floor. ``active_factor`` has it.
+    In the published design the first part is at least 0.1, and topics below 0.1 are archived, so no topic ever would
+    be. Therefore this score has no such minimum; only ``active_factor`` has it.
     """
     age_part = 1.0 - idle_seconds(usage, now=now, skipped=skipped) / (2.0 * active_half_life)
     return np.minimum(1.0, age_part + active_boost(usage.retrieval_count))
@@ -99,9 +99,9 @@ def relevance(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbe
 def score(
     usage: TopicUsage, *, strategy: str, half_life: float, active_half_life: float, now: float, skipped: Numbers = 0.0
 ) -> Numbers:
-    """Return the score, which is compared with thresholds. Raises ``ValueError`` for an unknown strategy.
+    """Return the score that is compared with the thresholds. Raises ``ValueError`` for an unknown strategy.
 
-    ``half_life`` is that of the policy, which may be a draft; the half-life stored in a row is not used.
+    ``half_life`` is that of the policy, which may be a draft, and not that of the stored row.
     """
     match strategy:
         case "static":
@@ -120,10 +120,11 @@ def score(
 def archive_gate(
     usage: TopicUsage, *, strategy: str, prune_after: float, now: float, skipped: Numbers = 0.0
 ) -> Numbers:
-    """Return whether a topic has gone unused long enough to be archived, whatever its score.
+    """Return whether a topic has been unused for long enough to be archived. The score is not considered.
 
-    Under ``relevance`` more than ``prune_after`` seconds since the last retrieval (else creation), as published; else
-    at least ``prune_after`` since the salience was last written. Raises ``ValueError`` for an unknown strategy.
+    Under ``relevance``, more than ``prune_after`` seconds must have passed since the last retrieval or, without one,
+    since the creation, as published. Under the other strategies, at least ``prune_after`` seconds must have passed
+    since the salience was last written. Raises ``ValueError`` for an unknown strategy.
     """
     match strategy:
         case "static" | "half_life" | "active_forgetting":
@@ -144,9 +145,9 @@ def archive_due(
     now: float,
     skipped: Numbers = 0.0,
 ) -> Numbers:
-    """Return whether the strategy would archive: score below ``theta``, and unused for long enough.
+    """Return whether the strategy archives a topic: its score is below ``theta``, and it was unused for long enough.
 
-    Pins and exemptions are not asked here. Raises ``ValueError`` for an unknown strategy.
+    Pins and exemptions are not considered. Raises ``ValueError`` for an unknown strategy.
     """
     value = score(
         usage, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now, skipped=skipped
@@ -164,9 +165,9 @@ def ranking_factor(
     pinned: bool = False,
     skipped: Numbers = 0.0,
 ) -> Numbers:
-    """Return the factor for the score of a candidate: 0.1 to 1, and 1 for a pinned topic.
+    """Return the factor for the rank of a candidate: 0.1 to 1, and always 1 for a pinned topic.
 
-    ``half_life`` decays by ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown kind of decay.
+    The decay ``half_life`` is ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown decay.
     """
     if pinned or ranking_decay == "off":
         return 1.0

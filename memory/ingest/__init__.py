@@ -1,1 +1,1 @@
-"""The write path: placement, revision, links, embedding. The entry point is ``apply.ingest_apply``."""
+"""Writes items into topics: placement, revisions, links, embedding. The entry point is ``apply.ingest_apply``."""

@@ -1,4 +1,4 @@
-"""The entry point of the write path: turns items into rows and replies, in one transaction."""
+"""The entry point of ingest: turns items into rows and replies, in one transaction."""
 
 import datetime as dt
 import uuid
@@ -22,16 +22,16 @@ from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
-# A plan can conflict with a commit made between reading and writing; the retry sees that commit.
+# A plan can conflict with a commit that was made between reading and writing. The retry reads that commit.
 TRIES = 5
 MOST_SIMILAR = 5
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedItems:
-    """Items with what was computed before any lock was taken: vectors by the hash of their text, and the plan if it
-    is valid without a lock. ``policies`` are those in force when the request arrived. ``incomplete``: embedding would
-    have taken more processor time than the request may use, so some topics wait for the worker."""
+    """Items, with the results of the work before any lock: vectors by the hash of their text, and the plan if it is
+    valid without a lock. ``policies`` are those in force when the request arrived. ``incomplete``: embedding all texts
+    would have taken more processor time than a request may use, so some topics wait for the worker."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
@@ -50,10 +50,10 @@ def ingest_prepare(
 ) -> PreparedItems:
     """Plan and embed the items outside any transaction. At most six queries.
 
-    ``vectors`` are known vectors by the hash of their text; those of the items are added.
+    ``vectors`` are known vectors by the hash of their text; the vectors of the items are added to them.
 
-    Embedding takes far longer than writing, so it happens before the locks are taken. The write embeds again only
-    what another writer changed in between.
+    Texts are embedded before locks are taken, because embedding takes far longer than writing. The write embeds only
+    texts that another writer has changed meanwhile.
     """
     known = _load(items, principal, lock=False)
     policies = policies_current()
@@ -62,8 +62,8 @@ def ingest_prepare(
     complete = True
     if not defer:
         complete = _vectors_complete(vectors, _texts(plan))
-    # New topics need no lock. If another writer takes one of their ids, the database refuses the write, and the plan
-    # is made again.
+    # New topics need no lock. If another writer uses one of their ids, the database refuses the write, and a new plan
+    # is made.
     only_new = not any(item_topic_ids(item)[0] for item in items)
     return PreparedItems(items, vectors, policies, plan if only_new else None, incomplete=not complete)
 
@@ -71,19 +71,19 @@ def ingest_prepare(
 def ingest_apply(
     prepared: PreparedItems, *, principal: Principal, now: dt.datetime, defer: bool = False
 ) -> list[ItemOutcome]:
-    """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
+    """Write the items and return one outcome for each: a reply, or the problem because of which it was refused.
 
-    One transaction (the caller's, if one is open) of at most 25 statements for any number of items, and more where
-    rules answer an ingest (``ingest_rules_apply``) and for ``suggest_similar``. Raises ``EmbeddingFailed``; then
+    Uses one transaction, that of the caller if there is one. Runs at most 25 statements for any number of items, and
+    more for rules on ingest (``ingest_rules_apply``) and for ``suggest_similar``. Raises ``EmbeddingFailed``; then
     nothing is written.
     """
     plan = prepared.plan
-    for left in reversed(range(TRIES)):
+    for retries_left in reversed(range(TRIES)):
         try:
             with transaction.atomic():
                 return _apply(prepared, plan, principal=principal, now=now, defer=defer)
         except IntegrityError:
-            if not left:
+            if not retries_left:
                 raise
             plan = None
     raise AssertionError("unreachable")
@@ -107,13 +107,13 @@ def _apply(
     if plan.similar_wanted:
         _similar_add(plan, prepared.policies)
     if any(item.created_at is None for item in prepared.items):
-        # Items with a past ``created_at`` leave no wake-up: a run would judge them before their use is known.
+        # Items with a past ``created_at`` cause no wake-up: a run would evaluate them before their use is known.
         wake_ups_write(scopes, event="ingest_complete", now=now)
     return plan.outcomes
 
 
 def _changed(plan: WritePlan) -> dict[uuid.UUID, str]:
-    # Every accepted item has one audit row.
+    # Every accepted item has an audit row.
     return {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
 
 
@@ -134,7 +134,7 @@ def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
 
 
 def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> bool:
-    """Add missing vectors within the processor time of the request; return whether all could be added."""
+    """Add missing vectors, within the processor time of a request. Return whether all vectors are there."""
     needed = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
     missing = {digest: embedded for digest, embedded in needed.items() if digest not in vectors}
     if missing:
@@ -143,7 +143,7 @@ def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, Top
 
 
 def _similar_add(plan: WritePlan, policies: Policies) -> None:
-    """Add the near topics of the same scope, nearest first, to the replies whose items asked for them."""
+    """Add similar topics of the same scope, most similar first, to the replies of items with ``suggest_similar``."""
     replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], ItemReply)]
     by_scope: dict[tuple[int, str], list[uuid.UUID]] = {}
     scopes = Topic.objects.filter(pk__in=[reply.topic_id for reply in replies])

@@ -1,4 +1,4 @@
-"""Many items in one request: each is accepted or refused by itself, and answered in the order sent."""
+"""Many items in one request. Each is accepted or refused by itself; outcomes are in the order of the items."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ MAX_BATCH = 1000
 
 
 def item_parse(raw: object) -> IngestItem | MemoryProblem:
-    """Validate parsed JSON as an item; return the item or the problem. A problem is returned as it is."""
+    """Validate parsed JSON, and return the item or the problem. ``raw`` may itself be a problem, which is returned."""
     if isinstance(raw, MemoryProblem):
         return raw
     try:
@@ -26,7 +26,7 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
     except ValidationError as problem:
         return validation_problem(problem.errors())
     except MemoryProblem as problem:
-        # A value that does not fit its type raises its own problem, which pydantic passes through.
+        # The problem of a value that does not fit its type; pydantic passes it through.
         return problem
 
 
@@ -40,7 +40,8 @@ _SENTENCES = {
 
 
 def validation_problem(errors: Sequence[Any]) -> ValueRefused:
-    """Return pydantic's errors as one problem: a sentence for each, member first, at most five."""
+    """Return pydantic's errors as one problem, with a sentence for each of the first five, beginning with the
+    member."""
     return ValueRefused(_validation_sentence(errors), code=validation_code(errors))
 
 
@@ -68,7 +69,7 @@ def batch_ingest(
     """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
 
     An item that could not be parsed is refused with its problem. All accepted items are written in one transaction.
-    Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and what ``ingest_request`` raises.
+    Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and as ``ingest_request``.
     """
     if len(raw) > MAX_BATCH:
         raise ValueRefused(

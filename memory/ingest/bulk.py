@@ -1,6 +1,6 @@
-"""COPY, the fastest way to write rows; the plan has already checked them for conflicts.
+"""Writes rows by COPY, the fastest way. The plan has already checked them for conflicts.
 
-Django passes ``copy`` to psycopg unchanged, so errors are turned into Django's exceptions here.
+Django passes ``copy`` to psycopg unchanged, so errors are converted to Django's exceptions here.
 """
 
 import struct
@@ -22,7 +22,7 @@ def rows_copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: I
 
 
 def array_literal(words: Sequence[str]) -> str:
-    """Return a PostgreSQL array literal of texts. It is much faster than psycopg's own conversion of lists."""
+    """Return a PostgreSQL array literal of texts. Much faster than psycopg's own conversion of lists."""
     if not words:
         return "{}"
     joined = '","'.join(words)
@@ -37,7 +37,7 @@ def vector_binary(vector: Vectors) -> bytes:
 
 
 def vector_text(vector: Vectors) -> str:
-    """Return a vector in pgvector's text format, for statements that cannot take the binary one."""
+    """Return a vector in pgvector's text format, for statements that cannot use the binary format."""
     return "[" + ",".join(f"{number:.7g}" for number in vector.tolist()) + "]"
 
 
@@ -45,10 +45,10 @@ def vector_text(vector: Vectors) -> str:
 def vectors_copying(
     cursor: CursorWrapper, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Iterator[None]:
-    """Append rows to the vector table in binary: a third of the size of text, and no parsing.
+    """Append rows to the vector table in binary format: a third of the size of text, and no parsing.
 
-    One statement, which ends with the block. The block runs while the database updates the vector index, which is
-    most of the time of a batch. It must send no other statement.
+    One statement, which ends with the block. The block runs while the database updates the vector index; this takes
+    most of the time of a batch. The block must not send other statements.
     """
     copying = f"COPY memory_topicvector ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
     with cursor.db.wrap_database_errors, cursor.copy(copying) as copy:

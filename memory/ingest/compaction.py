@@ -1,4 +1,5 @@
-"""Writes compacted topics: one for each group of near topics, with a summary, their number, their period and links."""
+"""Writes compacted topics: for each group of similar topics one with a summary, their number, their period, and
+links."""
 
 import dataclasses
 import datetime as dt
@@ -29,24 +30,24 @@ from memory.models.links import COMPACTED_FROM
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
-# The fields of a compacted topic: how many topics it was made of, and when the first and the last was created.
+# The fields of a compacted topic: the number of its sources, and the days on which the first and last were created.
 COUNT, PERIOD = "compacted_topics", "period"
 PROVENANCE = "compaction"
 
 MAX_TITLE = 1000
 MAX_SALIENCE = 10.0
 
-# A title that says how many other topics it stands for.
+# The end of a title that gives the number of other topics.
 _MORE = re.compile(r" \(and \d+ more\)$")
 _END = re.compile(r"[.!?…。！？]$")
 
-_STANDING_SQL = f"""
+_SALIENCES_SQL = f"""
 SELECT v.topic_id, v.kind, {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")} FROM memory_vitality v
 WHERE v.topic_id = ANY(%(ids)s)
 """
 
 
-class _Standing(NamedTuple):
+class _State(NamedTuple):
     """The kind of a topic and its effective salience."""
 
     kind: str
@@ -55,15 +56,16 @@ class _Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The sources of some groups, and when the topics were created that they, if compacted themselves, stand for."""
+    """The sources of some groups. Some sources are compacted topics themselves; ``created`` has the times at which
+    their own sources were created."""
 
     topics: dict[uuid.UUID, KnownTopic]
-    standing: dict[uuid.UUID, _Standing]
+    states: dict[uuid.UUID, _State]
     created: dict[uuid.UUID, dt.datetime]
     policies: Policies
 
-    def leaves(self, topic: KnownTopic) -> list[dt.datetime]:
-        """Return when the topics were created that this one stands for; for most topics that is the topic itself."""
+    def created_times(self, topic: KnownTopic) -> list[dt.datetime]:
+        """Return when the sources of a compacted topic were created; for any other topic, when it was created."""
         return [self.created[each] for each in _compacted(topic) if each in self.created] or [topic.created_at]
 
 
@@ -77,7 +79,7 @@ class _Prepared:
 
 
 class TopicCompactor:
-    """Writes the topics of a run through the path of ingest, with the actor of the run. The worker embeds them."""
+    """Writes the compacted topics of a run by ingest, with the actor of the run. The worker embeds them."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> _Prepared:
         """Read the sources and summarize them. About six queries, for any number of groups."""
@@ -85,18 +87,18 @@ class TopicCompactor:
         until = time.monotonic() + MODEL_SECONDS if until is None else until
         prepared = _Prepared({}, {}, sources)
         for number, wanted in groups.items():
-            # One that was purged since is not in the group that is written.
+            # Topics that were purged meanwhile are left out.
             if members := [topic_id for topic_id in wanted if topic_id in sources.topics]:
-                left = until - time.monotonic()
-                # The first group is always summarized by the model, as the first fold is.
-                asks = model_configured() and (left > 0 or not prepared.items)
-                within = question_seconds(left) if asks else None
+                seconds = until - time.monotonic()
+                # The model always summarizes the first group, so that every run makes progress.
+                asks = model_configured() and (seconds > 0 or not prepared.items)
+                within = question_seconds(seconds) if asks else None
                 prepared.items[number] = _item(members, sources, within=within, run=run, now=now)
                 prepared.members[number] = members
         return prepared
 
     def write(self, groups: Groups, prepared: _Prepared, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
-        """Write the topics. About thirty statements. A group that lost members is summarized without the model."""
+        """Write the topics. About thirty statements. A group that lost members is summarized again, by rules."""
         items = [
             prepared.items[number]
             if list(members) == prepared.members[number]
@@ -116,11 +118,11 @@ class TopicCompactor:
 def _sources_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> _Sources:
     topics = known_load(changed=ids, read=[], lock=False).topics
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING_SQL, {"ids": list(topics), "now": now})
-        standing = {topic_id: _Standing(*row) for topic_id, *row in cursor.fetchall()}
+        cursor.execute(_SALIENCES_SQL, {"ids": list(topics), "now": now})
+        states = {topic_id: _State(*row) for topic_id, *row in cursor.fetchall()}
     inner = {each for topic in topics.values() for each in _compacted(topic)}
     created = dict(Topic.objects.filter(pk__in=inner).values_list("id", "created_at")) if inner else {}
-    return _Sources(topics, standing, created, policies_current())
+    return _Sources(topics, states, created, policies_current())
 
 
 def _compacted(topic: KnownTopic) -> list[uuid.UUID]:
@@ -130,39 +132,41 @@ def _compacted(topic: KnownTopic) -> list[uuid.UUID]:
 def _item(
     members: Sequence[uuid.UUID], sources: _Sources, *, within: float | None, run: ForgetRun, now: dt.datetime
 ) -> IngestItem:
-    """Return the topic for a group, whose first member is the most central one."""
+    """Return the topic for a group. The first member of a group is the most central one."""
     topics = [sources.topics[topic_id] for topic_id in members]
     scope = topics[0].scope
     knobs = sources.policies.knobs(scope)
-    leaves = sorted(at for topic in topics for at in sources.leaves(topic))
-    title, summary = topics_text(topics, leaves=len(leaves), within=within)
-    # It must not fall in the next run: at least as much as a new topic has, and enough for the first rung.
-    highest = max(sources.standing[topic_id].salience for topic_id in members)
+    created = sorted(at for topic in topics for at in sources.created_times(topic))
+    title, summary = topics_text(topics, leaves=len(created), within=within)
+    # The next run must not archive the topic: it gets at least the salience of a new topic, and enough for the first
+    # rung.
+    highest = max(sources.states[topic_id].salience for topic_id in members)
     needed = CLIMB_MARGIN * max(knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold)
-    period = " to ".join(dict.fromkeys(f"{at.astimezone(dt.UTC):%Y-%m-%d}" for at in (leaves[0], leaves[-1])))
+    period = " to ".join(dict.fromkeys(f"{at.astimezone(dt.UTC):%Y-%m-%d}" for at in (created[0], created[-1])))
     reason = f"Compacted from {len(topics)} topics by run {run.pk}."
     return IngestItem(
         placement="new_topic",
         scope=scope,
-        topic_kind=sources.standing[members[0]].kind,
+        topic_kind=sources.states[members[0]].kind,
         title=title,
         summary=summary,
         salience=min(MAX_SALIENCE, max(1.0, highest, needed)),
         categories=sorted({category for topic in topics for category in topic.categories})[:MAX_CATEGORIES],
         fields=[
-            IngestField(name=COUNT, value=len(leaves), field_type="int", why_changed=reason, provenance=PROVENANCE),
+            IngestField(name=COUNT, value=len(created), field_type="int", why_changed=reason, provenance=PROVENANCE),
             IngestField(name=PERIOD, value=period, provenance=PROVENANCE),
         ],
         edges=[IngestEdge(to_topic_id=topic_id, kind=COMPACTED_FROM) for topic_id in members],
-        # With a time, the item raises no event: a run must not start another one.
+        # An item with a time causes no event, because a run must not start another run.
         created_at=now,
     )
 
 
 def topics_text(topics: Iterable[KnownTopic], *, leaves: int, within: float | None) -> tuple[str, str]:
-    """Return title and summary for these topics, which stand for ``leaves`` topics; the first one is the most central.
+    """Return (title, summary) of a compacted topic. The first of ``topics`` is the most central one. ``leaves`` is the
+    number of topics that were compacted in all, also in several steps.
 
-    A model is asked for at most ``within`` seconds, and not at all if that is None."""
+    A model may take ``within`` seconds; with None, no model is asked."""
     ordered = list(topics)
     title = next((topic.title for topic in ordered if topic.title != UNTITLED), UNTITLED)
     more = f" (and {leaves - 1} more)" if leaves > 1 else ""
@@ -175,10 +179,10 @@ def topics_text(topics: Iterable[KnownTopic], *, leaves: int, within: float | No
 
 
 def _text(topic: KnownTopic) -> str:
-    """Return what a topic says as sentences. Of a compacted topic, the summary alone."""
+    """Return the text of a topic as sentences; for a compacted topic, only the summary."""
     if _compacted(topic):
         return topic.summary
     parts = [topic.title if topic.title != UNTITLED else "", topic.summary]
     parts += [field.value for field in topic.fields.values()]
-    said = dict.fromkeys(" ".join(part.split()) for part in parts)
-    return " ".join(part if _END.search(part) else f"{part}." for part in said if part)
+    distinct = dict.fromkeys(" ".join(part.split()) for part in parts)
+    return " ".join(part if _END.search(part) else f"{part}." for part in distinct if part)

@@ -1,4 +1,4 @@
-"""Edits of a topic: title, summary, kind, categories, and by operators its salience."""
+"""Edits a topic: title, summary, kind, categories, and, for operators, salience."""
 
 import datetime as dt
 import uuid
@@ -28,7 +28,7 @@ from memory.policy.effective import policies_current
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """The members to change; None leaves one as it is."""
+    """The members to change; None means no change."""
 
     title: str | None = None
     summary: str | None = None
@@ -47,19 +47,19 @@ def topic_edit(
     seen_at: dt.datetime | None = None,
     vectors: dict[str, Vectors] | None = None,
 ) -> None:
-    """Change a topic, keep the former values for ``as_of``, write an audit event, and apply the rules that answer a
-    write (``ingest_rules_apply``). About fifteen queries without such rules.
+    """Change a topic, keep the former values for ``as_of``, write an audit event, and apply the rules on ingest
+    (``ingest_rules_apply``). About fifteen queries without such rules.
 
-    ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for changes since.
-    The new text is embedded before the topic is locked, unless ``vectors`` has it by its hash. Raises ``NotVisible``
-    for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` without
-    an operator key for a salience and for taking away an exempt kind, ``EmbeddingFailed``, and ``Conflict`` for one
-    that was written to since ``seen_at``.
+    ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for later changes. The new
+    text is embedded before the topic is locked, unless ``vectors`` has its vector. Raises ``NotVisible`` for a topic
+    that the caller cannot see, ``RequestRefused`` for a released or merged topic, ``Conflict`` for a topic that was
+    changed after ``seen_at``, ``EmbeddingFailed``, and ``NotAllowed`` if an agent sets a salience or changes an exempt
+    kind.
     """
     if change.salience is not None:
         principal.require("operator")
     vectors = {} if vectors is None else vectors
-    # Before any work or lock: the time of the refusal must not depend on what lies outside the caller's scope.
+    # Checked before any work or lock, so that the duration of a refusal reveals nothing about other scopes.
     topic = _topic_read(topic_id, principal, lock=False)
     if change.title is not None or change.summary is not None:
         _text_change(topic, change)
@@ -132,7 +132,7 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
 
 
 def _kind_check(kind: str, wanted: str | None, exempt: Collection[str], principal: Principal) -> None:
-    """Raise ``NotAllowed`` if an agent would make a topic forgettable by giving it another kind."""
+    """Raise ``NotAllowed`` if an agent changes an exempt kind, which would make the topic forgettable."""
     if wanted is None or principal.covers("operator"):
         return
     if kind in exempt and wanted not in exempt:
@@ -143,7 +143,7 @@ def _kind_check(kind: str, wanted: str | None, exempt: Collection[str], principa
 
 
 def _edit_time(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
-    # Two concurrent edits may get their times in the wrong order; ``as_of`` needs them in the order of the writes.
+    # Two concurrent edits may have their times in the wrong order; ``as_of`` needs the order of the writes.
     last = TopicEdit.objects.filter(topic_id=topic_id).aggregate(last=Max("at"))["last"]
     return now if last is None else max(now, last + dt.timedelta(microseconds=1))
 

@@ -17,15 +17,15 @@ from memory.ingest.load import known_load
 logger = structlog.get_logger(__name__)
 
 TOPICS_PER_STEP = 64
-# What is embedded is committed about this often, so that a killed worker has lost little and nothing is tried for ever.
+# Vectors are committed about this often, so that a killed worker loses little and makes progress.
 COMMIT_SECONDS = 5.0
-# The first texts of a step, as long as nothing is known of their cost. The number doubles while they are quick.
+# The number of texts in the first call of a step, because their cost is unknown. It doubles while calls are quick.
 TEXTS_AT_FIRST, QUICK_SECONDS = 8, 1.0
-# If the first texts of a step fail, so many, the embedder is taken to be down, and not the texts to be at fault.
+# If this number of texts at the beginning of a step fail, the embedder is assumed to be down.
 TRIED_SINGLY = TEXTS_AT_FIRST
 
-# In turns over the scopes, so that a scope with many or long texts does not hold up the others. What was tried in vain
-# is left out for the rest of the run.
+# One topic of each scope in turn, so that a scope with many or long texts does not delay the others. Topics that were
+# tried in vain are left out for the rest of the run.
 _WAITING_SQL = """
 SELECT topic_id, text_hash FROM (
     SELECT topic_id, text_hash, row_number() OVER (PARTITION BY scope_id ORDER BY topic_id) AS turn
@@ -33,15 +33,15 @@ SELECT topic_id, text_hash FROM (
 ) waiting
 ORDER BY turn, topic_id LIMIT %(limit)s
 """
-# By id, each step after the one before: here every topic may be pending.
+# In the order of ids, each step after the one before, because every topic may be pending.
 _FOREIGN_SQL = """
 SELECT topic_id, text_hash FROM memory_topicvector
 WHERE (embedding IS NULL OR model <> %(model)s) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
 """
 
-# A topic whose text has changed since it was read has another hash and stays pending. So does a locked one: waiting
-# for two writers could deadlock. The old vector stays until it is replaced.
+# A topic whose text was changed after it was read has another hash and stays pending. A locked topic stays pending too,
+# because waiting for two writers could deadlock. The old vector stays until it is replaced.
 _WRITE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_topicvector
@@ -60,12 +60,14 @@ _COUNT_SQL = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR
 
 
 def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
-    """Embed pending topics; yield how many vectors each commit wrote.
+    """Embed pending topics; yield the number of vectors that each commit wrote.
 
-    With ``foreign``, also topics whose vector is of another model. A step reads ``TOPICS_PER_STEP`` topics with four
-    queries and commits about every ``COMMIT_SECONDS``, a query each. It can be stopped and repeated at any time, and
-    several processes may run at once, at worst embedding some texts twice. A text that the embedder refuses is skipped
-    and logged. Raises ``EmbeddingFailed`` if it refuses every text of a step; with ``foreign``, also after others.
+    With ``foreign``, topics with a vector of another model are embedded too. A step reads ``TOPICS_PER_STEP`` topics
+    with four queries, and commits about every ``COMMIT_SECONDS`` with one query. The function can be stopped and
+    repeated at any time. Several processes may run at once; at worst some texts are embedded twice.
+
+    A text that the embedder refuses is skipped and logged. Raises ``EmbeddingFailed`` if the embedder refuses every
+    text of the first step; with ``foreign``, of any step.
     """
     embedder = embedder_get()
     after: uuid.UUID | None = None
@@ -90,7 +92,7 @@ def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
         except EmbeddingFailed:
             if foreign or not any_written:
                 raise
-            # The embedder works. What is left are texts that it refuses; the next run tries them again.
+            # The embedder works, so only refused texts are left. The next run tries them again.
             logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in texts])
             return
         any_written = any_written or bool(written)
@@ -116,7 +118,7 @@ def _write(
 
 
 def foreign_count() -> int:
-    """Return how many topics have no vector of the present model. One query, which reads the vector table."""
+    """Return the number of topics without a vector of the present model. One query, which reads the vector table."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_SQL, [embedder_get().model_name])
         count: int = cursor.fetchone()[0]
@@ -130,7 +132,7 @@ def _rows(sql: str, wanted: dict[str, Any]) -> dict[uuid.UUID, str]:
 
 
 def _embedded(embedder: Embedder, texts: dict[uuid.UUID, str]) -> Iterator[dict[uuid.UUID, Vectors]]:
-    """Yield the vectors of a step when they are to be committed. Raises ``EmbeddingFailed`` if there are none."""
+    """Yield the vectors of a step, each time they should be committed. Raises ``EmbeddingFailed`` if there are none."""
     ids, at, count = list(texts), 0, TEXTS_AT_FIRST
     ready: dict[uuid.UUID, Vectors] = {}
     refused: list[uuid.UUID] = []
@@ -145,7 +147,7 @@ def _embedded(embedder: Embedder, texts: dict[uuid.UUID, str]) -> Iterator[dict[
             made = _embedded_singly(embedder, part)
             refused += part.keys() - made.keys()
             ready.update(made)
-            # Without a single success, the endpoint is more likely down than all texts at fault.
+            # Without a single success, the endpoint is probably down.
             if len(refused) == at and (at >= TRIED_SINGLY or at == len(ids)):
                 raise problem from None
         now = time.monotonic()
@@ -173,18 +175,18 @@ SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memory_topicvector'::regcla
 
 
 def vectors_resize(dimension: int) -> int | None:
-    """Make the vector column hold vectors of ``dimension`` numbers; return what it held, or None if nothing changed.
+    """Change the length of vectors in the database. Return the former length, or None if nothing changed.
 
-    Vectors of another length cannot be kept: all topics become pending, and the index is created anew, empty.
+    All topics become pending, because vectors of another length cannot be kept. The index is created again, empty.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WIDTH_SQL)
-        held: int = cursor.fetchone()[0]
-        if held == dimension:
+        former: int = cursor.fetchone()[0]
+        if former == dimension:
             return None
         cursor.execute("SELECT pg_get_indexdef('topicvector_hnsw'::regclass)")
         definition = cursor.fetchone()[0]
         cursor.execute("DROP INDEX topicvector_hnsw")
         cursor.execute(f"ALTER TABLE memory_topicvector ALTER embedding TYPE vector({dimension:d}) USING NULL")
         cursor.execute(definition)
-    return held
+    return former

@@ -1,9 +1,8 @@
-"""Ingest of topics with their past, used by imports of an export alone.
+"""Writes topics with their past. Used only by the import of an export.
 
-An ordinary item holds a value that is true from now on; the store adds times, revision numbers and salience.
-Here all of these are given. The rows are those of a ``WritePlan`` and are written by ``plan_write``, so documents,
-mentions, vectors and the journal follow as they do for any other ingest. No rule and no run answers: what is imported
-stays in the state that it had.
+An ordinary item has a value that is true from now on; the store adds times, revision numbers and salience. Here all of
+these are given. The rows are written by ``plan_write``, which also writes documents, mentions, vectors and the journal.
+No rule or run follows, so that imported topics keep their state.
 """
 
 import datetime as dt
@@ -39,13 +38,13 @@ from memory.policy.snapshot import Policies
 
 ACTION = "imported"
 
-# A time that a store's clock has written; calculations need room after it.
+# A time that was written by the clock of a store. The limit leaves room for calculations.
 Clock = Annotated[AwareDatetime, Field(ge=EARLIEST, le=dt.datetime(2999, 12, 31, tzinfo=dt.UTC))]
 AnyTime = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
 Short = Annotated[str, StringConstraints(max_length=200)]
 # Twice the limit of a request: a purge may replace a text by a longer word.
 Long = Annotated[str, StringConstraints(max_length=2 * MAX_VALUE_LENGTH)]
-# Half of what the column holds, since counting goes on.
+# Half of the limit of the column, because counting continues.
 Count = Annotated[int, Field(ge=0, le=2**30)]
 # Far above what any policy allows, and small enough that products stay finite.
 Salience = Annotated[float, Field(ge=0, le=1e6)]
@@ -58,10 +57,10 @@ class Past(BaseModel):
 
 
 class PastSalience(Past):
-    """Salience at the last use, and the uses so far. The half-life is that of the policy in force here.
+    """Salience at the last use, and the uses so far. The half-life comes from the policy in force here.
 
-    ``counted_seconds`` are those from ``reinforced_at`` to the end of the last active day, without idle days. No more
-    have passed on arrival, under a clock that leaves idle days out.
+    ``counted_seconds`` is the time from ``reinforced_at`` to the end of the last active day, without idle days. For a
+    clock without idle days, this is the time that has passed at the import.
     """
 
     salience: Salience
@@ -72,8 +71,8 @@ class PastSalience(Past):
 
 
 class PastRevision(Past):
-    """One value that a field has had, in the order of the columns; references to topics come once all topics are there
-    (``references_add``)."""
+    """One value that a field has had. The members are in the order of the columns. References to topics are added when
+    all topics are stored (``references_add``)."""
 
     value: Long
     field_type: FieldType
@@ -86,7 +85,7 @@ class PastRevision(Past):
 
 
 class PastSummary(Past):
-    """A summary of the cold revisions of a field, in the order of the columns."""
+    """A summary of the cold revisions of a field. The members are in the order of the columns."""
 
     from_seq: Count
     through_seq: Count
@@ -98,8 +97,8 @@ class PastSummary(Past):
 
 
 class PastField(PastSalience):
-    """A field with its newest revisions, the last of which has the number ``last_seq``. Older ones may come later
-    (``revisions_add``)."""
+    """A field with its newest revisions. The last revision has the number ``last_seq``. Older revisions may be added
+    later (``revisions_add``)."""
 
     name: Short
     created_at: Clock
@@ -111,7 +110,7 @@ class PastField(PastSalience):
 
     @property
     def before(self) -> int:
-        """How many revisions are older than those given; negative for more revisions than numbers."""
+        """The number of revisions before the given ones; negative if there are more revisions than ``last_seq``."""
         return self.last_seq - len(self.revisions)
 
 
@@ -124,7 +123,7 @@ class PastEdit(Past):
 
 
 class PastVector(Past):
-    """An embedding. It is used if the text is the topic's present one and the model is the one in use here."""
+    """An embedding. It is used only if it belongs to the present text of the topic and to the model in use here."""
 
     model: Short
     text_hash: Annotated[str, StringConstraints(max_length=64)]
@@ -194,11 +193,11 @@ class PastLink(Past):
 
 
 def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    """Write topics with their past; none of them may be in the store. At most fifteen statements for any number.
+    """Write topics with their past. None of them may exist. At most fifteen statements for any number.
 
-    Needs a transaction. Topics without a usable vector stay pending. Each gets an audit event with the ``reason`` and
-    its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope,
-    ``IntegrityError`` if another process has written one of them at the same time.
+    Needs a transaction. Topics without a usable vector stay pending. Each topic gets an audit event with ``reason`` and
+    its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope, and
+    ``IntegrityError`` if another process writes one of the topics at the same time.
     """
     principal.require("operator")
     for topic in topics:
@@ -215,24 +214,24 @@ def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reas
 
 
 def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> None:
-    """Write older revisions of fields that are stored, and what they mention. Three statements.
+    """Write older revisions of stored fields, and their mentions. Three statements.
 
     Needs a transaction. Raises ``Conflict`` if a topic has no such field, ``IntegrityError`` if a number is taken.
     """
     fields = _field_ids(cursor, [part.topic for part in parts])
     rows: list[RevisionRow] = []
-    said: dict[uuid.UUID, Mentions] = {}
+    by_topic: dict[uuid.UUID, Mentions] = {}
     for part in parts:
         if (field_id := fields.get((part.topic, part.field))) is None:
             raise Conflict(
                 f"Topic {part.topic} no longer has a field {part.field!r}.", code=ProblemCode.FIELD_NOT_FOUND
             )
         rows += _revision_rows(field_id, part.revisions, after=part.after)
-        mentions = said.setdefault(part.topic, Mentions())
+        mentions = by_topic.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})
     if rows:
         rows_copy(cursor, "memory_revision", RevisionRow._fields, rows)
-        mentions_add(cursor, said)
+        mentions_add(cursor, by_topic)
 
 
 def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) -> None:
@@ -241,14 +240,14 @@ def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) ->
 
 
 def merges_add(merges: Sequence[PastMerge], *, cursor: CursorWrapper) -> None:
-    """Mark topics as merged into others and add their mentions to those. Two statements."""
+    """Mark topics as merged into others, and add their mentions to the others. Two statements."""
     wanted = _columns(merges, "topic", "into", "released_at")
     cursor.execute(_MERGED_SQL, wanted)
     cursor.execute(_MERGED_MENTIONS_SQL, wanted)
 
 
 def links_add(links: Sequence[PastLink], *, cursor: CursorWrapper) -> None:
-    """Write links between stored topics; existing ones stay as they are. One statement."""
+    """Write links between stored topics. Existing links are not changed. One statement."""
     cursor.execute(_LINKS_SQL, _columns(links, "source", "target", "kind", "created_at", "actor"))
 
 
@@ -268,7 +267,7 @@ FROM unnest(%(topic)s::uuid[], %(into)s::uuid[], %(released_at)s::timestamptz[])
 JOIN memory_topic i ON i.id = d.target
 WHERE t.id = d.id AND t.merged_into_id IS NULL AND i.merged_into_id IS DISTINCT FROM t.id
 """
-# Adds the mentions of merged topics to those that they were merged into, directly or through another.
+# Adds the mentions of merged topics to the topics into which they were merged, directly or through others.
 _MERGED_MENTIONS_SQL = """
 WITH RECURSIVE pair (low, high) AS (
     SELECT id, merged_into_id FROM memory_topic WHERE id = ANY(%(topic)s) AND merged_into_id IS NOT NULL
@@ -348,7 +347,7 @@ def _plan(
                 *fading.columns(topic),
                 topic.pinned,
                 topic.pin_reason,
-                # Who set it may be unknown here.
+                # The key that set the pin may be unknown here.
                 False,
                 topic.kind,
                 topic.created_at,
@@ -359,18 +358,18 @@ def _plan(
             )
         )
         plan.edits += [(topic.id, edit.at, edit.before, edit.actor) for edit in topic.edits]
-        # Ids in the order of the file, which is the order of the fields: by time, then by id.
+        # Fields are sorted by time and id, so ascending ids keep the order of the file.
         ids = sorted(_id_of(each.created_at) for each in topic.fields)
         for field_id, each in zip(ids, topic.fields, strict=True):
             _field_plan(plan, known, each, field_id=field_id, fading=fading)
-        worth = salience_effective(
+        salience = salience_effective(
             topic.salience,
             reinforced_at=topic.reinforced_at.timestamp(),
             half_life=fading.half_life,
             now=now.timestamp(),
             skipped=fading.time.skipped(fading.idle_before(topic), now.timestamp()),
         )
-        after = json.dumps({"salience": worth, "rung": topic.rung, "released": known.released})
+        after = json.dumps({"salience": salience, "rung": topic.rung, "released": known.released})
         plan.audits.append((now, actor, ACTION, topic.id, topic.scope, reason, "{}", after))
     return plan
 
@@ -400,13 +399,13 @@ def _field_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Fading:
-    """What the fade keys of a scope follow from; ``time`` is that after the import."""
+    """The values of a scope from which fade keys are computed. ``time`` is the partition time after the import."""
 
     half_life: float
     time: PartitionTime
 
     def idle_before(self, given: PastSalience) -> float:
-        """Return the idle seconds before the last use that let as many seconds count as the export says."""
+        """Return idle seconds before the last use such that ``counted_seconds`` have passed since then."""
         used, end = given.reinforced_at.timestamp(), self.time.active_until
         if given.counted_seconds is None:
             return float(self.time.idle(used))
@@ -428,7 +427,7 @@ def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, af
 
 
 def _id_of(at: dt.datetime) -> uuid.UUID:
-    """Return a new id for a row that was written at ``at``: verification of a purge reads the age of a text from it."""
+    """Return a new id for a row that was written at ``at``. ``verify_erasure`` reads the age of a text from the id."""
     return uuid7_past(at_ms=int(at.timestamp() * 1000))
 
 

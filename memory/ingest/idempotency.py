@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again has its effect once and gets the same reply."""
+"""Idempotency keys: a request that is sent again has no second effect and gets the same reply."""
 
 import datetime as dt
 import hashlib
@@ -35,16 +35,16 @@ class StillInProgress(Conflict):
 
 
 def request_hash(route: str, body: object) -> str:
-    """Return the hash of route and parsed body, by which a repeated request is recognised."""
+    """Return a hash of route and parsed body, to recognise a repeated request."""
     return hashlib.sha256(f"{route} {json.dumps(body, sort_keys=True, default=str)}".encode()).hexdigest()
 
 
 def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Recorded | None:
     """Return ``(status, reply)`` of an earlier request with this key, or None. One query.
 
-    Raises ``ValueRefused`` if the earlier request had another body or the key is too long, ``Conflict`` if what the
-    request stored was purged since (an automatic retry would store it again), and ``StillInProgress`` for a message to
-    the assistant that has no reply yet.
+    Raises ``ValueRefused`` if the earlier request had another body or the key is too long, ``StillInProgress`` for a
+    message to the assistant that has no reply yet, and ``Conflict`` if the stored data was purged since, because an
+    automatic retry must not store it again.
     """
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise ValueRefused(
@@ -70,15 +70,15 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
     if row[1] == 0:
         raise StillInProgress(_IN_PROGRESS)
     reply = json.loads(row[2])
-    # Replies of ingest are stored as a string (``idempotency_finish``), those of the assistant as an object.
+    # Replies of ingest are stored as a string (``idempotency_finish``), replies of the assistant as an object.
     return row[1], json.loads(reply) if isinstance(reply, str) else reply
 
 
 def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.datetime) -> Recorded | None:
     """Reserve the key within the running transaction, or return the reply of the request that has it. 1 or 2 queries.
 
-    If another request holds the key, this waits for it and then returns its reply, or reserves the key if it failed.
-    Raises ``StillInProgress`` if that takes longer than the lock timeout.
+    If another request is using the key, the function waits. It then returns the reply of that request, or reserves the
+    key if that request failed. Raises ``StillInProgress`` after the lock timeout.
     """
     with connection.cursor() as cursor:
         try:
@@ -93,10 +93,10 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
 
 
 def idempotency_finish(key: str, status: int, reply: object, *, principal: Principal) -> None:
-    """Store the reply with the effect; they are committed together. One query.
+    """Store the reply in the transaction of the request. One query.
 
-    The JSON column holds the reply as a string: jsonb would reorder its members, and a replay is byte for byte the
-    first reply.
+    The reply is stored as a JSON string, because jsonb would reorder its members, and a replay must be byte for byte
+    the first reply.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FINISH_SQL, [status, json.dumps(json.dumps(reply)), principal.identity, key])

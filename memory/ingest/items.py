@@ -1,4 +1,4 @@
-"""Items of ingest: the request schemas of the API and of ``manage.py ingest``."""
+"""The items of ingest: the request schemas of the API and of ``manage.py ingest``."""
 
 import datetime as dt
 import uuid
@@ -17,7 +17,7 @@ Category = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ShortText = Annotated[str, StringConstraints(max_length=200)]
 LongText = Annotated[str, StringConstraints(max_length=20_000)]
 
-# Dates outside these years are taken for mistakes.
+# Dates outside these years are refused as mistakes.
 EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
 LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
 
@@ -36,7 +36,7 @@ class IngestField(RequestModel):
     field_type: FieldType = Field(
         default="string",
         description="If left out, an existing field keeps its type, which the value must fit; a new one is a string.",
-        # A default would say that leaving it out makes the field a string.
+        # A default would mean that a field without ``field_type`` becomes a string.
         json_schema_extra=_default_drop,
     )
     ref_topic_id: uuid.UUID | None = Field(
@@ -54,8 +54,8 @@ class IngestField(RequestModel):
         return self
 
     def typed(self, present: str | None) -> tuple[str, str]:
-        """Return the value as it is stored, and its type: ``present``, that of the existing field, unless the request
-        names one. Raises ``ValueRefused`` if the value does not fit."""
+        """Return (stored value, type). ``present`` is the type of the existing field; it is kept unless the request
+        names a type. Raises ``ValueRefused`` if the value does not fit."""
         field_type = present if present is not None and self.keeps_type else self.field_type
         return self._text(field_type), field_type
 
@@ -74,7 +74,7 @@ class IngestField(RequestModel):
 
 
 class EmptyField(IngestField):
-    """Empties a field of any type, and the field keeps its type. Not for requests, where it would be a mistake."""
+    """Empties a field of any type; the field keeps its type. Not for requests, where this would be a mistake."""
 
     def _text(self, field_type: str) -> str:
         return ""

@@ -51,11 +51,11 @@ class KnownTopic:
 
     @property
     def live(self) -> bool:
-        """Whether recall may return it."""
+        """Whether recall may return the topic."""
         return self.rung != Rung.ARCHIVED and not self.released and not self.merged
 
     def text(self) -> TopicText:
-        """Return its text."""
+        """Return the text of the topic."""
         return TopicText(self.title, self.summary, [known.value for known in self.fields.values()])
 
 
@@ -96,11 +96,11 @@ def known_load(
     within: str = ROOT,
     chosen: Iterable[uuid.UUID] = (),
 ) -> Known:
-    """Return the stored topics among ``changed`` (with fields and links) and ``read`` (titles only).
+    """Return the stored topics among ``changed`` (with fields and links) and ``read`` (without).
 
-    With ``lock``, the changed ones are locked by id, so that two batches cannot deadlock; needs a transaction.
-    Topics outside the scope ``within`` are neither locked nor read further. ``chosen`` are ids of topics to be created;
-    those in use are noted as taken. Six queries at most, whatever the number of topics.
+    With ``lock``, the changed topics are locked in the order of their ids, so that two batches cannot deadlock; this
+    needs a transaction. Topics outside the scope ``within`` are not locked, and their fields are not read. ``chosen``
+    are ids for new topics; those in use are returned as ``taken``. Runs at most six queries for any number of topics.
     """
     changed_ids = sorted(set(changed))
     read_ids = sorted({*changed_ids, *read})
@@ -138,8 +138,8 @@ def _lock(cursor: CursorWrapper, ids: list[uuid.UUID], within: str) -> None:
 
 
 def _taken(cursor: CursorWrapper, chosen: set[uuid.UUID], within: str) -> set[uuid.UUID]:
-    """Return the ids that are the id of something else, or of a purged topic of another scope: what the journal says
-    of that one must not become the history of this one. Two statements."""
+    """Return the ids that other rows or purged topics of other scopes have. Otherwise the journal of the purged topic
+    would become that of the new one. Two statements."""
     taken = ids_of_others(cursor, chosen)
     if within != ROOT:
         bound = Bound()

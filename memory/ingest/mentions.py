@@ -1,7 +1,7 @@
-"""The mention index: the identifiers, names and words of topics, by which requests to forget find them.
+"""The mention index: the identifiers, names and words of topics. Requests to forget find topics by this index.
 
-It is written in the transaction that writes the text, and entries are only added: a topic whose history names a person
-is found even if its current text does not.
+The index is written in the transaction that writes the text. Entries are only added, so that a topic is also found by a
+name in its history.
 """
 
 import uuid
@@ -19,7 +19,7 @@ from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
 from memory.text.names import words_index
 
-# Entries of a PostgreSQL index have at most 2,700 bytes; searches for longer words are not expected.
+# Entries of a PostgreSQL index have at most 2,700 bytes. Longer words are not expected in searches.
 MAX_WORD_BYTES = 400
 
 MENTION = ("topic_id", "scope_id", "identifiers", "words", "aliases")
@@ -53,7 +53,7 @@ class Mentions:
     aliases: set[str] = field(default_factory=set)
 
     def read(self, texts: Iterable[str]) -> None:
-        """Add the mentions of ``texts``. Linear in their length, a few hundredths of a millisecond for a sentence."""
+        """Add the mentions of ``texts``. Linear in their length: a few hundredths of a millisecond per sentence."""
         for text in texts:
             if not text:
                 continue
@@ -63,12 +63,12 @@ class Mentions:
                 self.aliases.update(name for name in map(fold, pair) if _fits(name))
 
     def read_words(self, text: str) -> None:
-        """Add only the words of ``text``, as for the name of a field."""
+        """Add only the words of ``text``, for example of the name of a field."""
         self.words |= {word for word in words_index(text) if len(word) <= MAX_WORD_BYTES}
 
     @property
     def arrays(self) -> tuple[str, str, str]:
-        """Identifiers, words and aliases for a COPY."""
+        """Identifiers, words and aliases as array literals for a COPY."""
         identifiers, words, aliases = self.columns()
         return array_literal(identifiers), array_literal(words), array_literal(aliases)
 
@@ -103,7 +103,7 @@ def mentions_write(
 ) -> None:
     """Add mentions to the index. One statement for new topics and one for stored ones.
 
-    Needs the transaction that writes the topics, and the lock on stored ones.
+    Needs the transaction that writes the topics, and locks on the stored ones.
     """
     new = [(topic, mentions) for topic, mentions in found if topic.is_new]
     stored = {topic.id: mentions for topic, mentions in found if not topic.is_new}
@@ -119,7 +119,7 @@ def mentions_write(
 
 
 def mentions_add(cursor: CursorWrapper, found: Mapping[uuid.UUID, Mentions]) -> None:
-    """Add mentions to the rows of stored topics. One statement. The caller holds the locks on the topics."""
+    """Add mentions to the rows of stored topics. One statement. The caller has locked the topics."""
     columns = [mentions.columns() for mentions in found.values()]
     cursor.execute(
         _ADD_SQL,

@@ -1,6 +1,6 @@
-"""Finds the topics near others: by vector within one scope and kind, and by title. Reads only.
+"""Finds similar topics: by vector within one scope and kind, and by title. Reads only.
 
-A small scope is scanned exactly; in a large one the vector index answers. All pairs are never compared.
+A small scope is scanned completely. In a large scope, the vector index is used.
 """
 
 import uuid
@@ -13,9 +13,9 @@ from memory.core.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 
-# So many of the nearest are compared. In a larger cluster, each member finds others.
+# Each topic is paired with at most this number of similar topics. In a larger cluster, each member has other pairs.
 NEAREST = 8
-# A title that more topics share is a heading, such as "note", and no sign of likeness.
+# If more topics have one title, the title is a heading, such as "note", and says nothing about likeness.
 TITLE_SHARED_AT_MOST = 6
 # pgvector's ef_search for a large scope; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
@@ -25,7 +25,7 @@ _SETTINGS_SQL = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.max_scan_tuples', '20000', true),
        set_config('hnsw.ef_search', %s, true)
 """
-# The "+ 0" keeps the planner from walking the vector index of the whole store for a handful of rows.
+# ``exact`` is "+ 0" for a small scope, so that the planner does not use the vector index of the whole store.
 _NEAR_SQL = """
 SELECT own.topic_id, near.topic_id, near.cosine
 FROM memory_topicvector own
@@ -43,7 +43,7 @@ CROSS JOIN LATERAL (
 ) near
 WHERE own.topic_id = ANY(%(ids)s) AND near.cosine >= %(above)s
 """
-# MATERIALIZED: each vector is parsed once, not for every comparison.
+# MATERIALIZED, so that each vector is parsed only once.
 _NEAR_VECTORS_SQL = """
 WITH q AS MATERIALIZED (
     SELECT u.place, u.said::vector AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS u (said, place)
@@ -79,7 +79,7 @@ WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND lower(trim(own.title
 
 
 class NearPair(NamedTuple):
-    """Two topics that are near each other: ``one`` has the lower id. No cosine where a vector is missing."""
+    """Two similar topics. ``one`` has the lower id. ``cosine`` is None if a vector is missing."""
 
     one: uuid.UUID
     other: uuid.UUID
@@ -90,8 +90,8 @@ class NearPair(NamedTuple):
 def topics_near(
     ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float, any_kind: bool = False
 ) -> list[NearPair]:
-    """Return the pairs that topics of one scope make with their nearest of the same kind, from a cosine of ``above``,
-    and with those of the same title. Four queries, in a transaction for the settings of the search."""
+    """Return pairs of the topics ``ids`` of one scope with their most similar topics of the same kind, from a cosine of
+    ``above``, and with topics of the same title. Four queries. Needs a transaction for the settings of the search."""
     found: dict[tuple[uuid.UUID, uuid.UUID], NearPair] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
@@ -110,15 +110,15 @@ def topics_near(
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)
-    return sorted(found.values(), key=lambda near: (near.one, near.other))
+    return sorted(found.values(), key=lambda pair: (pair.one, pair.other))
 
 
 def texts_near(
     vectors: Vectors, *, scope_id: int, kind: str, model: str, exact_below: int, above: float
 ) -> dict[int, list[tuple[uuid.UUID, float]]]:
-    """Return for each row of ``vectors``, by its place from 0, the nearest live topics, nearest first.
+    """Return, by index of the row in ``vectors``, the most similar live topics, most similar first.
 
-    Two queries, three in a large scope.
+    Runs two queries, three in a large scope.
     """
     found: dict[int, list[tuple[uuid.UUID, float]]] = {}
     with connection.cursor() as cursor:
@@ -139,6 +139,7 @@ def texts_near(
 
 
 def _exact(scope_id: int, exact_below: int) -> str:
+    """Return the suffix for an exact scan of a small scope. For a large scope, set the options of the index."""
     with connection.cursor() as cursor:
         cursor.execute(_SIZE_SQL, [scope_id, exact_below + 1])
         small = int(cursor.fetchone()[0]) <= exact_below

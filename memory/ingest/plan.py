@@ -1,7 +1,6 @@
-"""Turns items into rows without touching the database.
+"""Turns items into rows, without the database.
 
-Items are applied in their order, each on top of the ones before it. An item that is refused changes nothing, neither in
-the plan nor for the items after it.
+Items are applied in order; each sees the changes of the items before it. A refused item changes nothing.
 """
 
 import datetime as dt
@@ -26,7 +25,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 
 Row = tuple[Any, ...]
 
-# Fields of one topic.
+# The most fields of a topic.
 MAX_FIELDS = 500
 
 
@@ -78,7 +77,7 @@ class WritePlan:
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
     revisions: list[RevisionRow] = field(default_factory=list)
-    # Only an import has these: it writes topics with their past (``history``).
+    # Only an import of topics with their past has these (``history``).
     summaries: list[Row] = field(default_factory=list)
     edits: list[Row] = field(default_factory=list)
     links: list[Row] = field(default_factory=list)
@@ -95,7 +94,7 @@ class WritePlan:
 
 
 def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-    """Return the ids of stored topics that ``item`` may change, and those it only names."""
+    """Return (ids of stored topics that ``item`` may change, ids that it only mentions)."""
     read = {edge.to_topic_id for edge in item.edges}
     read |= {entry.ref_topic_id for entry in item.fields if entry.ref_topic_id is not None}
     topic_id = _topic_id(item)
@@ -105,7 +104,7 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 
 def item_id_chosen(item: IngestItem) -> set[uuid.UUID]:
-    """Return the id under which ``item`` wants to store a new topic, if it names one."""
+    """Return the id that ``item`` chooses for a new topic, as a set; empty if it chooses none."""
     topic_id = _topic_id(item)
     return {topic_id} if item.placement == "new_topic" and topic_id is not None else set()
 
@@ -113,7 +112,7 @@ def item_id_chosen(item: IngestItem) -> set[uuid.UUID]:
 def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
 ) -> WritePlan:
-    """Return the rows of ``items`` on top of ``known``, which is changed on the way. No queries."""
+    """Return the rows of ``items``. ``known`` has the stored topics, and gets the changes of each item. No queries."""
     plan = WritePlan(pins_by_agent=not principal.covers("operator"))
     policy = functools.cache(policies.effective)
     for at, item in enumerate(items):
@@ -156,7 +155,7 @@ class _Placing:
                 raise ValueRefused("created_at must not be in the future.", code=ProblemCode.INVALID_CREATED_AT)
         self.at = item.created_at or now
         self.now = now
-        # A memory with an age is as old as it is, but has not been unused: its clock of use starts on arrival.
+        # A memory with a past ``created_at`` counts as used when it arrives, unless the item says when it was used.
         self.used_at = item.last_used_at or now
         if item.last_used_at is not None:
             principal.require("operator")
@@ -193,7 +192,7 @@ class _Placing:
         if topic.is_new and topic.pinned:
             after["pinned"] = True
         if topic.is_new and self.item.salience != 1.0:
-            # A backtest starts from it, and Vitality does not keep it.
+            # A backtest starts with this salience, which Vitality does not keep.
             after["salience"] = self.item.salience
         if topic.is_new and self.item.created_at is not None:
             after["used_at"] = self.used_at.isoformat()
@@ -210,14 +209,14 @@ class _Placing:
         topic_id = _topic_id(self.item) if self.item.placement != "new_topic" else None
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if self.item.placement != "new_topic" and (topic is None or not self.principal.sees(topic.scope)):
-            # Refused later, with one answer for a topic that does not exist and one that lies outside the scope.
+            # The item is refused later, with the same answer for a missing topic and a topic outside the scope.
             return
         types = {name: field.field_type for name, field in topic.fields.items()} if topic is not None else {}
         for entry in self.item.fields:
             _text, types[entry.name] = entry.typed(types.get(entry.name))
 
     def _past_check(self, topic: KnownTopic) -> None:
-        # Revisions are numbered in the order in which they were learned; ``as_of`` relies on it.
+        # The numbers of revisions must follow their times, because ``as_of`` relies on this.
         if self.item.created_at is None:
             return
         if self.at < topic.created_at:
@@ -233,7 +232,7 @@ class _Placing:
                 )
 
     def _room_check(self, topic: KnownTopic) -> None:
-        # The limit holds over all items together, so that a bundle stays readable.
+        # The limits are those of a topic, not of an item, so that a bundle stays readable.
         fields = len(topic.fields.keys() | {entry.name for entry in self.item.fields})
         if fields > MAX_FIELDS:
             raise ValueRefused(
@@ -253,9 +252,9 @@ class _Placing:
         for topic_id in sorted(read - changed - ({own} if own else set())):
             topic = self.known.topics.get(topic_id)
             if topic is None or not self.principal.sees(topic.scope):
-                raise self._unknown(topic_id)
+                raise self._not_found(topic_id)
 
-    def _unknown(self, topic_id: object) -> MemoryProblem:
+    def _not_found(self, topic_id: object) -> MemoryProblem:
         # A key bound to a scope gets the same answer for a topic that does not exist and for one outside its scope.
         sentence = f"Topic {topic_id} does not exist."
         return (
@@ -270,7 +269,7 @@ class _Placing:
         if item.topic_id and topic_id is None:
             raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
         if topic_id is not None and (topic_id in self.known.topics or topic_id in self.known.taken):
-            # One answer for all: a key must not learn what an id outside its scope belongs to.
+            # The same answer in all cases, because a key must not learn anything about an id outside its scope.
             raise Conflict(f"The id {topic_id} is in use already.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
             topic_id = uuid7_at(self.now)
@@ -324,11 +323,11 @@ class _Placing:
         return topic, ItemReply(topic_id, applied=[f"created_topic:{topic_id}"])
 
     def _idle(self, scope: str, at: dt.datetime) -> float:
-        """Return the idle seconds of the scope before ``at``; this write makes the day an active one."""
+        """Return the idle seconds of the scope before ``at``. This write makes its day an active one."""
         return float(self.policy(scope).time.active_at(self.now).idle(at.timestamp()))
 
     def _keys(self, scope: str) -> Row:
-        """Return what the columns from ``half_life`` to ``fade_floor`` hold after the use by this item."""
+        """Return the columns from ``half_life`` to ``fade_floor`` after the use by this item."""
         policy, idle, used_at = self.policy(scope), self._idle(scope, self.used_at), self.used_at.timestamp()
         half_life = policy.knobs.half_life
         fade = fade_key(self.item.salience, reinforced_at=policy.time.counted(used_at, idle), half_life=half_life)
@@ -341,7 +340,7 @@ class _Placing:
         topic_id = _topic_id(item)
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if topic is None or not self.principal.sees(topic.scope):
-            raise self._unknown(item.topic_id)
+            raise self._not_found(item.topic_id)
         if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:
             raise RequestRefused(
                 f"Topic {topic.id} is in scope {topic.scope}; ingest cannot move it to another one.",
@@ -374,7 +373,7 @@ class _Placing:
                 is_new=True,
             )
             topic.fields[entry.name] = present
-            # last_seq and cold_through are set when the plan is written, since later items may add revisions.
+            # ``last_seq`` and ``cold_through`` are set when the plan is written, because later items may add revisions.
             self.plan.fields.append(
                 (present, topic.id, self.item.salience, self.used_at, self.at, *self._keys(topic.scope), 0, None, False)
             )
@@ -384,7 +383,7 @@ class _Placing:
         else:
             reply.applied.append(f"version:{entry.name}")
         present.last_seq += 1
-        # Two concurrent writers may get their times in the wrong order.
+        # Two concurrent writers may have their times in the wrong order.
         present.recorded_at = max(present.recorded_at, self.at)
         present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
         present.value, present.field_type = text, field_type

@@ -1,4 +1,4 @@
-"""What ingest returns: the members of each reply, for the OpenAPI document and for those that build them."""
+"""The members of the replies of ingest, for the OpenAPI document and the functions that build replies."""
 
 from typing import Annotated, NotRequired
 

@@ -1,4 +1,4 @@
-"""One ingest request: replay, or prepare, write and store the reply in one transaction."""
+"""Handles one ingest request: replays an earlier reply, or writes the items and stores the reply."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
@@ -27,31 +27,27 @@ def ingest_request(
     defer: bool,
     on_deferred: Callable[[], None],
 ) -> tuple[int, Any]:
-    """Ingest ``items`` and return ``(status, reply)`` as ``render`` makes them from the outcomes.
+    """Ingest ``items`` and return ``(status, reply)``, which ``render`` makes from the outcomes.
 
-    ``body`` is the request body, by which a repeat with the same key is recognised. If ``render`` raises, nothing is
+    ``body`` is the request body, to recognise a repeated request with the same key. If ``render`` raises, nothing is
     written and the key stays free. ``on_deferred`` runs in the transaction if topics are left without a vector.
     Raises ``Conflict`` or ``ValueRefused`` for a key in use, ``EmbeddingFailed``.
     """
-    if idempotency_key is None:
-        prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
-        with transaction.atomic():
-            reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
-            if defer or prepared.incomplete:
-                on_deferred()
-        return reply
-    # ``defer`` is not part of the hash: it does not change what is stored.
-    digest = request_hash(route, body)
-    replay = idempotency_replay(idempotency_key, digest, principal=principal)
-    if replay is not None:
-        return replay
-    prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
-    with transaction.atomic():
-        replay = idempotency_claim(idempotency_key, digest, principal=principal, now=now)
+    # ``defer`` is not part of the hash, because it does not change what is stored.
+    digest = "" if idempotency_key is None else request_hash(route, body)
+    if idempotency_key is not None:
+        replay = idempotency_replay(idempotency_key, digest, principal=principal)
         if replay is not None:
             return replay
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
+    with transaction.atomic():
+        if idempotency_key is not None:
+            replay = idempotency_claim(idempotency_key, digest, principal=principal, now=now)
+            if replay is not None:
+                return replay
         reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
         if defer or prepared.incomplete:
             on_deferred()
-        idempotency_finish(idempotency_key, *reply, principal=principal)
+        if idempotency_key is not None:
+            idempotency_finish(idempotency_key, *reply, principal=principal)
     return reply

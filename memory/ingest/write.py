@@ -1,4 +1,4 @@
-"""Writes a plan: a constant number of statements, whatever the number of items."""
+"""Writes a plan with a constant number of statements for any number of items."""
 
 import datetime as dt
 import json
@@ -20,57 +20,19 @@ from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import RevisionRow, WritePlan
 from memory.models.expressions import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
 
-TOPIC = (
-    "id",
-    "scope_id",
-    "kind",
-    "title",
-    "summary",
-    "categories",
-    "provenance",
-    "created_at",
-    "updated_at",
-    "rung",
-    "released_at",
+# The columns of the tables, in the order of the rows of a ``WritePlan``.
+_TOPIC = "id scope_id kind title summary categories provenance created_at updated_at rung released_at"
+TOPIC = tuple(_TOPIC.split())
+_VITALITY = (
+    "topic_id scope_id salience reinforced_at half_life idle_before wall fade fade_floor pinned pin_reason "
+    "pinned_by_agent kind created_at retrieval_count last_retrieved_at rung live"
 )
-VITALITY = (
-    "topic_id",
-    "scope_id",
-    "salience",
-    "reinforced_at",
-    "half_life",
-    "idle_before",
-    "wall",
-    "fade",
-    "fade_floor",
-    "pinned",
-    "pin_reason",
-    "pinned_by_agent",
-    "kind",
-    "created_at",
-    "retrieval_count",
-    "last_retrieved_at",
-    "rung",
-    "live",
+VITALITY = tuple(_VITALITY.split())
+_FIELD = (
+    "id topic_id name last_seq cold_through salience reinforced_at created_at half_life idle_before wall fade "
+    "fade_floor retrieval_count last_retrieved_at detached"
 )
-FIELD = (
-    "id",
-    "topic_id",
-    "name",
-    "last_seq",
-    "cold_through",
-    "salience",
-    "reinforced_at",
-    "created_at",
-    "half_life",
-    "idle_before",
-    "wall",
-    "fade",
-    "fade_floor",
-    "retrieval_count",
-    "last_retrieved_at",
-    "detached",
-)
+FIELD = tuple(_FIELD.split())
 SUMMARY = ("field_id", "from_seq", "through_seq", "text", "method", "depth", "created_at", "withdrawn_at")
 EDIT = ("topic_id", "at", "before", "actor")
 LINK = ("source_id", "target_id", "kind", "created_at", "actor")
@@ -78,7 +40,7 @@ AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "afte
 VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
 VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
 
-# Salience below this is not reinforced: it is close to the smallest float.
+# A lower salience is not reinforced, because it is close to the smallest float.
 LEAST_KEPT = 1e-12
 
 _SCOPES_SQL = """
@@ -92,7 +54,7 @@ FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories
 WHERE t.id = d.id
 """
 
-# The worker folds accesses into the same rows without a lock on the topic, so both lock the rows by id.
+# The worker folds accesses into the same rows without a lock on the topic, so both lock the rows in the order of ids.
 _FIELDS_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
@@ -103,9 +65,9 @@ JOIN held USING (id)
 WHERE f.id = d.id
 """
 
-# Writing to a topic counts as use: the time since its last use starts anew, so that a topic is not archived right after
-# a write. Its salience keeps its value and fades on along the same curve. All rows are locked, unchanged ones too:
-# pinning one of them later would break the order of ids.
+# Writing to a topic counts as use: the time since its last use is 0 again, so that a topic is not archived right after
+# a write. Its salience keeps its value, and continues to fade along the same curve. Rows that stay unchanged are locked
+# too, because pinning one of them later would break the order of ids.
 _USED_KEY = fade_key_sql(
     "held.salience", counted=counted_sql("v", at="held.at", idle="held.idle"), half_life="v.half_life"
 )
@@ -171,7 +133,7 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
-    """Return the ids of scopes; missing ones are created. One query, three if a scope is created."""
+    """Return the ids of scopes; missing scopes are created. Runs one query, three if a scope is created."""
     ordered = sorted(paths)
     select = "SELECT path, id FROM memory_scope WHERE path = ANY(%s)"
     cursor.execute(select, [ordered])
@@ -186,10 +148,10 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: WritePlan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of the scopes it touches. Twenty-one statements at most.
+    """Write all rows of ``plan`` and return the ids of its scopes. At most twenty-one statements.
 
-    Needs a transaction. ``texts`` holds the text of each new or changed topic, ``vectors`` their vectors by the hash
-    of the text. A topic without a vector is stored as pending.
+    Needs a transaction. ``texts`` has the text of each new or changed topic; ``vectors`` has the vectors by the hash of
+    the text. A topic without a vector is stored as pending.
     """
     with connection.cursor() as cursor:
         scopes = scope_ids(cursor, plan.scopes)
@@ -213,8 +175,8 @@ def plan_write(
 def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> None:
     """Record for the reasoner that ``event`` happened in these scopes. One statement.
 
-    Call it last: the row stays locked until the commit, and every writer of the scope needs it. The worker compares
-    ``times`` to see whether another event came after it read the row.
+    Call this last: the row stays locked until the commit, and every writer of the scope needs it. By ``times``, the
+    worker recognizes another event after it read the row.
     """
     with connection.cursor() as cursor:
         cursor.execute(_WAKE_UPS_SQL, {"event": event, "now": now, "scopes": sorted(scopes)})
@@ -222,7 +184,7 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
 
 def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
-        # By id, so that two batches that create the same topics cannot deadlock.
+        # In the order of ids, so that two batches that create the same topics cannot deadlock.
         rows_copy(
             cursor,
             "memory_topic",
@@ -285,7 +247,7 @@ def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
 def _documents_write(
     cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
 ) -> None:
-    # An existing document only gets the text; all are marked to be counted.
+    # The words of all these documents are counted later. An existing document keeps its scope and state.
     cursor.execute(
         _DOCUMENTS_SQL,
         {
@@ -307,7 +269,7 @@ def _vectors_writing(
     model: str,
     vectors: Mapping[str, Vectors],
 ) -> Iterator[None]:
-    """Write the vectors, those of new topics while the block runs."""
+    """Write the vectors. The block runs while the database stores those of new topics."""
     new: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     changed: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     for topic_id, topic in plan.texts.items():

@@ -1,1 +1,1 @@
-"""Hindsight: why a topic was archived, what was missed, and what another policy would have done."""
+"""Insight: why a topic was archived, what was missed, and what another policy would have done."""

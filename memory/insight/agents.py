@@ -10,11 +10,13 @@ from typing import Any, Literal
 
 from django.db import connection
 
-from memory.access.keys import caller_identities, caller_names
+from memory.access.keys import caller_identities
 from memory.access.principal import Principal
+from memory.core.callers import caller_names
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.insight.activity import day_begin, utc_days
 from memory.models import ApiKey
+from memory.models.expressions import written_sql
 from memory.predicates.binding import Bound, path_q, path_sql
 
 Sort = Literal["name", "written", "recalls", "forgotten"]
@@ -23,7 +25,7 @@ DAYS = 30
 MOST_KEYS = 50
 MOST_SCOPES = 3
 
-_WRITTEN = "(e.action LIKE 'ingest\\_%%' OR e.action IN ('edited', 'superseded'))"
+_WRITTEN = written_sql("e")
 _FORGOTTEN = "e.action IN ('archived', 'released', 'purged')"
 # Agents are all actors except the store itself and people.
 _AGENT = "actor <> 'system' AND NOT starts_with(actor, 'user:')"
@@ -112,7 +114,8 @@ def agents_list(
         database.execute(statement + _PAGE_SQL.format(sort=sort, after=after, limit=limit + 1), bound.values)
         rows = database.fetchall()
     following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
-    return [_agent(*row[:-1]) for row in rows[:limit]], following
+    agents = [Agent(name, keys, valid, tuple(scopes), *rest[:-1]) for name, keys, valid, scopes, *rest in rows[:limit]]
+    return agents, following
 
 
 def agents_count(*, principal: Principal, now: dt.datetime, at_most: int) -> int:
@@ -149,10 +152,6 @@ def agent_keys(name: str, *, principal: Principal) -> list[ApiKey]:
     """Return the newest keys with this name, at most ``MOST_KEYS``. One query."""
     keys = ApiKey.objects.filter(path_q(principal.scope), name=name.removeprefix("key:"))
     return list(keys.order_by("-created_at", "-id")[:MOST_KEYS])
-
-
-def _agent(name: str, keys: int, valid: int, scopes: list[str], *rest: Any) -> Agent:
-    return Agent(name, keys, valid, tuple(scopes), *rest)
 
 
 def _agents(principal: Principal, now: dt.datetime) -> tuple[str, Bound]:

@@ -104,7 +104,7 @@ WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] 
 
 
 class Journaled:
-    """Why a run changed a topic, from its ``journal``, as JSON, and the ``event`` of the run."""
+    """A topic that a run changed. ``journal`` is the reason as JSON, and ``event`` the event of the run."""
 
     __slots__ = ()
     journal: str | None
@@ -291,7 +291,7 @@ class _Query:
         return self.filters.sort.endswith("archived")
 
     def rows(self, limit: int) -> list[tuple[Any, ...]]:
-        """Return the keys of the first rows; the last member is the topic."""
+        """Return the sort keys of the first rows. The last member of a key is the topic."""
         key, topic_key, _kind, _read, way = _ORDERS[self.filters.sort]
         found = self._from(sort=self.filters.sort)
         return self._ask(
@@ -340,5 +340,5 @@ _ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
 
 
 def like_plain(text: str) -> str:
-    """Return a text as a part of a pattern of LIKE that matches it alone."""
+    """Return ``text`` as part of a pattern of LIKE, so that its characters match only themselves."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

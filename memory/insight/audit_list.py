@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
-from memory.access.keys import caller_names
 from memory.access.principal import Principal
+from memory.core.callers import caller_names
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import counts_sentences, event_words

@@ -111,7 +111,7 @@ def _replay(
     knobs = policies.knobs(reply["scope"])
     for topics, at, what, _access, value in events.until(reply["start"].timestamp()):
         world.events_apply(topics, at, what, value)
-    draft = _Misses(world.gone)
+    draft = _Misses(world.forgotten)
     draws = [_RandomDraw(world, np.random.default_rng([seed, draw])) for draw in range(DRAWS)]
     archived_seconds = topic_seconds = 0.0
     moment = reply["start"]
@@ -124,8 +124,8 @@ def _replay(
         reply["detached"] += effect.detached
         reply["restored"] += effect.restored
         for draw in draws:
-            draw.archive(len(effect.gone), world, now)
-        archived = int(world.gone.sum())
+            draw.archive(len(effect.forgotten), world, now)
+        archived = int(world.forgotten.sum())
         missed_before = draft.missed, sum(draw.misses.missed for draw in draws)
         for topics, at, what, access, value in events.until(following.timestamp()):
             reply["retrievals"] += len(np.unique(access[what <= SHOWN]))
@@ -147,7 +147,7 @@ def _replay(
         moment = following
     reply["runs"] = len(reply["days"])
     saved = archived_seconds / topic_seconds if topic_seconds else 0.0
-    archived = int(world.gone.sum())
+    archived = int(world.forgotten.sum())
     reply["archived_share"] = archived / reply["topics"] if reply["topics"] else 0.0
     reply["draft"] = {
         "archived": archived,
@@ -157,7 +157,7 @@ def _replay(
     }
     # The random baseline archives the same number of topics on the same days, so its ``saved`` is the same.
     reply["by_lot"] = {
-        "archived": float(np.mean([draw.misses.gone.sum() for draw in draws])),
+        "archived": float(np.mean([draw.misses.forgotten.sum() for draw in draws])),
         "used_afterwards": float(np.mean([draw.misses.used for draw in draws])),
         "missed_retrievals": float(np.mean([draw.misses.missed for draw in draws])),
         "saved": saved,
@@ -184,24 +184,25 @@ def _sentence(reply: BacktestReply) -> str:
 
 
 class _Misses:
-    """Counts the uses of archived and released topics. ``gone`` marks these topics; the replay changes this array."""
+    """Counts the uses of archived and released topics. ``forgotten`` marks these topics; the replay changes this
+    array."""
 
-    def __init__(self, gone: Bools) -> None:
-        self.gone = gone
-        self.asked = np.zeros(len(gone), dtype=np.bool_)
+    def __init__(self, forgotten: Bools) -> None:
+        self.forgotten = forgotten
+        self.needed = np.zeros(len(forgotten), dtype=np.bool_)
         self.missed = 0
 
     @property
     def used(self) -> int:
         """How many topics were retrieved, looked up or restored after they had been archived."""
-        return int(self.asked.sum())
+        return int(self.needed.sum())
 
     def count(self, topics: Ints, what: Ints, access: Ints) -> None:
         """Count the events of a period: the topic, the type and the access of each."""
-        gone = self.gone[topics] & (what != SALIENCE_SET)
-        self.asked[topics[gone]] = True
+        forgotten = self.forgotten[topics] & (what != SALIENCE_SET)
+        self.needed[topics[forgotten]] = True
         # A lookup by id finds archived topics, so it misses nothing.
-        self.missed += len(np.unique(access[gone & (what <= SHOWN)]))
+        self.missed += len(np.unique(access[forgotten & (what <= SHOWN)]))
 
 
 class _RandomDraw:
@@ -209,10 +210,10 @@ class _RandomDraw:
 
     def __init__(self, world: World, random: np.random.Generator) -> None:
         self.random = random
-        self.misses = _Misses(np.zeros(len(world.gone), dtype=np.bool_))
+        self.misses = _Misses(np.zeros(len(world.forgotten), dtype=np.bool_))
         self.protected = world.topics.excluded | world.topics.exempt | world.topics.pinned
 
     def archive(self, count: int, world: World, now: float) -> None:
-        left = np.flatnonzero(world.created_by(now) & ~self.misses.gone & ~self.protected)
+        left = np.flatnonzero(world.created_by(now) & ~self.misses.forgotten & ~self.protected)
         if count and len(left):
-            self.misses.gone[self.random.choice(left, size=min(count, len(left)), replace=False)] = True
+            self.misses.forgotten[self.random.choice(left, size=min(count, len(left)), replace=False)] = True

@@ -10,10 +10,9 @@ from typing import Any
 from memory.forgetting.run_text import why_words
 from memory.insight.whatif import STEPS, Affected, StepCounts, WhatIf, affected_count, affected_page, whatif
 from memory.models import Rung
-from memory.policy.diff import diff_lines
 from memory.policy.partition import ALL_TOPICS, TopicSubset
-from memory.policy.read import diff_rows
-from memory.policy.snapshot import Policies, SetPolicy
+from memory.policy.read import draft_diff
+from memory.policy.snapshot import Policies
 
 # Previews and dry runs both show a manual run, so they agree. The soft limit does not apply to manual runs.
 EVENT = "manual"
@@ -126,15 +125,10 @@ def draft_preview(
         affected=affected,
         more=following is not None,
         newly=len(affected) if following is None else max(found.newly, len(affected) + 1),
-        diff=_diff(scope, present, draft),
-        other_diff=_diff(scope, present, other) if other else [],
+        diff=draft_diff(present, draft, scope=scope),
+        other_diff=draft_diff(present, other, scope=scope) if other else [],
         mode=draft.knobs(scope).mode,
     )
-
-
-def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]]:
-    before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
-    return diff_rows(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
 
 
 def affected_list(

@@ -18,7 +18,7 @@ from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.rule_json import condition_parse
-from memory.predicates.tree import Comparison, comparisons, takes_time, value_words
+from memory.predicates.tree import Comparison, comparisons, needs_time, value_words
 
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
 # The value for "released" where a rung is expected.
@@ -143,7 +143,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(int(ladder), by_rule, min(subject.rung, _rung_kept(subject, policy, value, now, event)))
     # As in ``compacts_sql``, except that topics made by compaction are not recognized.
-    not_at_once = chosen is None or by_rule < ARCHIVED or takes_time(condition_parse(chosen.condition))
+    not_at_once = chosen is None or by_rule < ARCHIVED or needs_time(condition_parse(chosen.condition))
     wanted = compacts or (knobs.compact and ARCHIVED in (ladder, by_rule))
     return RunVerdict(
         target,

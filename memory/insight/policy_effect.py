@@ -8,13 +8,12 @@ from typing import Any
 from memory.core.scopes import scope_normalize
 from memory.insight.whatif import STEPS, WhatIf, whatif
 from memory.models import Rung
-from memory.policy.diff import diff_lines
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.explain import rules_as_json
-from memory.policy.read import diff_rows, effective_as_json
+from memory.policy.read import diff_rows, draft_diff, effective_as_json
 from memory.policy.save import version_find
-from memory.policy.snapshot import Policies, SetPolicy
+from memory.policy.snapshot import Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ def rollback_effect(scope: str, *, to: int, now: dt.datetime) -> Effect:
 
 def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) -> Effect:
     found = whatif(scope, present=present, draft=draft, now=now)
-    before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
     effective = draft.effective(scope)
     values_before, values_after = (effective_as_json(policies.effective(scope)) for policies in (present, draft))
     in_force = [
@@ -69,7 +67,7 @@ def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) ->
     return Effect(
         scope=scope,
         base_version=present.numbers.get(scope, 0),
-        diff=diff_rows(diff_lines(before.as_stored(), after.as_stored()), scope=scope),
+        diff=draft_diff(present, draft, scope=scope),
         in_force=diff_rows(in_force, scope=scope),
         rules=rules_as_json(draft, effective),
         active=found.active,

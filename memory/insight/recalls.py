@@ -50,7 +50,7 @@ EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_t
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
 """
 
-# The newest query before each run that set it off, if one can be found among those of the last hour.
+# The newest query that can have caused each run, among the queries of the last hour before the run.
 _BEHIND_SQL = f"""
 SELECT r.id, a.id, a.query, a.actor
 FROM memory_forgetrun r CROSS JOIN LATERAL (
@@ -69,7 +69,7 @@ WHERE r.id = ANY(%(runs)s)
 
 @dataclass(frozen=True, slots=True)
 class RecallBehind:
-    """The query that set off a run, and the label of its caller."""
+    """The query that caused a run, and the label of its caller."""
 
     recall_id: int
     query: str
@@ -109,8 +109,8 @@ def recalls_list(
 
 
 def recalls_behind(runs: Iterable[ForgetRun]) -> dict[uuid.UUID, RecallBehind]:
-    """Return, for those of ``runs`` that answer queries, the newest query before it that set it off, by the id of the
-    run. No statement if no run answers queries, else at most three."""
+    """Return, by the id of the run, the newest query that can have caused each run. Only runs that answer queries have
+    an entry. At most three statements; none without such runs."""
     wanted = [run.pk for run in runs if run.event == AFTER_QUERY]
     if not wanted:
         return {}

@@ -14,7 +14,7 @@ from memory.models.expressions import rung_label_sql
 from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["released", "-released", "title", "-title"]
-# The orders of the list: the key, its type and parser in a cursor, and the direction.
+# The orders of the list: the key, its type, its parser in a cursor, and the direction.
 _ORDERS: dict[str, tuple[str, str, Any, str]] = {
     "released": ("t.released_at", "timestamptz", cursor_time, "DESC"),
     "-released": ("t.released_at", "timestamptz", cursor_time, "ASC"),
@@ -22,7 +22,7 @@ _ORDERS: dict[str, tuple[str, str, Any, str]] = {
     "-title": ("t.title", "text", str, "DESC"),
 }
 
-# The last action that released the topic and was not undone, only for the rows of the page.
+# The last action that released each topic and was not undone is read only for the rows of the page.
 _PAGE_SQL = """
 SELECT f.key, f.id, t.title, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id, n.title
 FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
@@ -40,7 +40,7 @@ ORDER BY f.key {way}, f.id {way}
 
 @dataclass(frozen=True, slots=True)
 class ReleasedFilter:
-    """Which released topics are listed; None means all. ``scope`` is canonical and includes what lies below it."""
+    """Which released topics are listed; None means all. ``scope`` is canonical and includes the scopes below it."""
 
     scope: str = "/"
     kind: str | None = None
@@ -50,7 +50,7 @@ class ReleasedFilter:
 
 @dataclass(slots=True)
 class ReleasedTopic(Journaled):
-    """A row of the list. ``newer_id`` is the topic that replaced it, if one did."""
+    """A row of the list. ``newer_id`` is the topic that replaced the released one, or None."""
 
     topic_id: uuid.UUID
     title: str
@@ -71,7 +71,7 @@ def released_list(
 ) -> tuple[list[ReleasedTopic], str | None]:
     """Return released topics with the reasons, and the cursor of the next page. One query.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     key, kind, read, way = _ORDERS[filters.sort]
     bound = Bound()
@@ -89,7 +89,7 @@ def released_list(
 
 
 def released_count(filters: ReleasedFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of matching topics, but at most ``at_most`` + 1. One query."""
+    """Return the number of matching topics, at most ``at_most`` + 1. One query."""
     bound = Bound()
     found = _found(filters, principal, bound)
     with connection.cursor() as ask:
@@ -98,7 +98,7 @@ def released_count(filters: ReleasedFilter, *, principal: Principal, at_most: in
 
 
 def released_ids(filters: ReleasedFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
-    """Return the topics that match, ``at_most`` + 1 if there are more. One query."""
+    """Return the matching topics, at most ``at_most`` + 1. One query."""
     bound = Bound()
     found = _found(filters, principal, bound)
     with connection.cursor() as ask:

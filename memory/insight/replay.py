@@ -77,7 +77,7 @@ class RunEffect:
     """What one simulated run did: the indexes of the archived and released topics, and how many topics had each
     change."""
 
-    gone: Ints
+    forgotten: Ints
     released: int = 0
     summarized: int = 0
     detached: int = 0
@@ -97,7 +97,8 @@ class World:
         self.retrievals = np.zeros(count, dtype=np.int64)
         self.rung = np.zeros(count, dtype=np.int8)
         self.pinned = topics.pinned.copy()
-        self.gone = np.zeros(count, dtype=np.bool_)
+        # Which topics are archived or released.
+        self.forgotten = np.zeros(count, dtype=np.bool_)
         self.added: dict[str, Bools] = {}
         half_lives = np.array([ruling.knobs.half_life for ruling in rulings], dtype=np.float64)
         self.half_life = half_lives[topics.partition] if count else np.zeros(0)
@@ -110,7 +111,7 @@ class World:
 
         Archived and released topics stay unchanged. The result equals that of ``salience_reinforced``.
         """
-        reached = ~self.gone[ids] & ((what == REINFORCED) | (what == SALIENCE_SET))
+        reached = ~self.forgotten[ids] & ((what == REINFORCED) | (what == SALIENCE_SET))
         ids, at, what, value = ids[reached], at[reached], what[reached], value[reached]
         for part in _one_per_topic(ids, at):
             self._events_apply_once(ids[part], at[part], what[part] == SALIENCE_SET, value[part])
@@ -166,7 +167,7 @@ class World:
         Partitions below their soft limit are skipped. A limit that is set above the replayed scope counts only the
         topics of the replayed scope.
         """
-        live = np.bincount(self.topics.partition[self.created_by(now) & ~self.gone], minlength=len(self.rulings))
+        live = np.bincount(self.topics.partition[self.created_by(now) & ~self.forgotten], minlength=len(self.rulings))
         counts: dict[str, int] = {}
         for ruling, count in zip(self.rulings, live, strict=True):
             counts[ruling.limit_scope] = counts.get(ruling.limit_scope, 0) + int(count)
@@ -184,21 +185,23 @@ class World:
         before = self.rung[ids]
         archived = (targets == ARCHIVED) & (before < ARCHIVED)
         effect = RunEffect(
-            gone=ids[archived | released],
+            forgotten=ids[archived | released],
             released=int(released.sum()),
             summarized=int(((targets == SUMMARIZED) & (before < SUMMARIZED)).sum()),
             detached=int(((targets == DETACHED) & (before < DETACHED)).sum()),
             restored=int((targets < before).sum()),
         )
         self.rung[ids], self.pinned[ids] = targets, pins
-        self.gone[effect.gone] = True
+        self.forgotten[effect.forgotten] = True
         return effect
 
     def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
         """Return the topics of one partition that a run would change, as arrays: indexes, scores, target rungs, whether
         each is released, and whether each is pinned afterwards."""
         topics = self.topics
-        ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.excluded & (topics.created <= now))
+        ids = np.flatnonzero(
+            (topics.partition == number) & ~self.forgotten & ~topics.excluded & (topics.created <= now)
+        )
         presence, knobs = self.presence(ids), ruling.knobs
         skipped = ruling.time.skipped(presence.idle_before, now)
         scores = score(
@@ -221,7 +224,7 @@ class World:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
                 pin_seen |= holds
             elif rule.category:
-                added = self.added.setdefault(rule.category, np.zeros(len(self.gone), dtype=np.bool_))
+                added = self.added.setdefault(rule.category, np.zeros(len(self.forgotten), dtype=np.bool_))
                 categorized |= holds & ~added[ids]
                 added[ids[holds]] = True
         protected = pinned | topics.exempt[ids]

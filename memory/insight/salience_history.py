@@ -27,7 +27,7 @@ FORECAST_DAYS = 90
 # The most uses, and the most salience events of each journal, that are replayed; the newest ones. Earlier salience is
 # an estimate.
 MOST_USES = 5000
-MOST_TURNS = 500
+MOST_EVENTS = 500
 # The number of points of the curve and of the forecast.
 POINTS, POINTS_AHEAD = 400, 90
 
@@ -69,11 +69,11 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         row = topic_snapshot(cursor, topic_id, principal)
         uses = _uses_load(cursor, topic_id, row)
         policy = policies_current().effective(row.scope)
-        turns = _turns_load(cursor, topic_id, policy.time)
+        events = _events_load(cursor, topic_id, policy.time)
     knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
-    turns = [_completed(turn, knobs.archive_attenuation, unknown) for turn in turns]
-    replay = _replay(row, turns, uses, policy, now)
+    events = [_completed(event, knobs.archive_attenuation, unknown) for event in events]
+    replay = _replay(row, events, uses, policy, now)
     until = now.timestamp()
     points = [
         (_utc(at), *_values_at(replay, subject, policy, at, before, unknown)) for at, before in _sides(replay, until)
@@ -102,14 +102,14 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         "uses_unknown": unknown,
         "turns": [
             {
-                "at": _utc(step.turn.at),
-                "what": step.turn.what,
-                "note": step.turn.note,
+                "at": _utc(step.event.at),
+                "what": step.event.what,
+                "note": step.event.note,
                 "before": step.before,
-                "after": step.state.at(step.turn.at, replay.half_life, replay.time),
+                "after": step.state.at(step.event.at, replay.half_life, replay.time),
             }
             for step in replay.steps
-            if step.turn
+            if step.event
         ],
         "ahead": [] if gone else _ahead(subject, ahead, until, marks),
         "marks": marks,
@@ -133,22 +133,22 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -
     return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
 
-def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
+def _events_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
     """Return the salience events of runs and of manual changes, from both journals. Two queries."""
-    cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_TURNS})
-    turns: list[SalienceEvent] = []
+    cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_EVENTS})
+    events: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
-        turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}"), time))
+        events.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}"), time))
         if state == "undone" and undone_at is not None:
-            turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was), time))
-    by_run = {turn.at for turn in turns}
-    cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_TURNS})
+            events.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was), time))
+    by_run = {event.at for event in events}
+    cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_EVENTS})
     # If both journals have an entry for a change, the entry of the run is used, because it has more details.
-    return turns + [
-        turn
+    return events + [
+        event
         for at, action, was, became in cursor.fetchall()
         if at.timestamp() not in by_run or action == "ingest_new_topic"
-        for turn in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became), time)
+        for event in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became), time)
     ]
 
 
@@ -188,25 +188,25 @@ def _by_hand(
             yield SalienceEvent(at, "seen", before=before, note=action)
 
 
-def _completed(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
-    """Return ``turn`` with the factor of the present policy if the journal has none; the next entry of the journal
+def _completed(event: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
+    """Return ``event`` with the factor of the present policy if the journal has none; the next entry of the journal
     confirms or corrects this factor. The number of uses is reduced to those that are replayed."""
     return dataclasses.replace(
-        turn,
-        factor=attenuation if math.isnan(turn.factor) else turn.factor,
-        uses=None if turn.uses is None else turn.uses - unknown,
+        event,
+        factor=attenuation if math.isnan(event.factor) else event.factor,
+        uses=None if event.uses is None else event.uses - unknown,
     )
 
 
 def _replay(
-    row: TopicSnapshot, turns: list[SalienceEvent], uses: list[CountedUse], policy: EffectivePolicy, now: dt.datetime
+    row: TopicSnapshot, events: list[SalienceEvent], uses: list[CountedUse], policy: EffectivePolicy, now: dt.datetime
 ) -> Replay:
     made, time = row.created_at.timestamp(), policy.time
-    created = next((turn for turn in turns if turn.what == "created"), None)
+    created = next((event for event in events if event.what == "created"), None)
     first = created.after.salience if created and created.after else 1.0
     return salience_replay(
         SalienceEvent(made, "created", after=_state(first, made, time)),
-        [turn for turn in turns if turn.what != "created"],
+        [event for event in events if event.what != "created"],
         uses,
         stored=State(row.salience, row.reinforced_at.timestamp(), row.idle_before),
         half_life=row.half_life,

@@ -75,7 +75,7 @@ class ReplayStep:
     state: State
     uses: int
     last_use: float | None
-    turn: SalienceEvent | None = None
+    event: SalienceEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Replay:
 
 def salience_replay(
     created: SalienceEvent,
-    turns: Sequence[SalienceEvent],
+    events: Sequence[SalienceEvent],
     uses: Sequence[CountedUse],
     *,
     stored: State,
@@ -111,7 +111,7 @@ def salience_replay(
     start = created.after or State(1.0, created.at, float(time.idle(created.at)))
     steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
     exact_since, state, count, last = created.at, start, 0, None
-    for at, event in _in_order(turns, uses):
+    for at, event in _in_order(events, uses):
         if at > now:
             break
         before = state.at(at, half_life, time)
@@ -153,7 +153,7 @@ def curve_times(replay: Replay, *, until: float, most: int) -> list[float]:
     first = replay.steps[0].at
     spread = max(until - first, 1.0)
     times = [first + spread * number / most for number in range(most + 1)]
-    steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.turn is not None]
+    steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.event is not None]
     for step in steps[:most]:
         times += [step.at, step.at]
     if not replay.time.wall:
@@ -162,7 +162,7 @@ def curve_times(replay: Replay, *, until: float, most: int) -> list[float]:
 
 
 def _in_order(
-    turns: Sequence[SalienceEvent], uses: Sequence[CountedUse]
+    events: Sequence[SalienceEvent], uses: Sequence[CountedUse]
 ) -> list[tuple[float, SalienceEvent | CountedUse]]:
     """Return uses and events in the order in which the store applied them.
 
@@ -170,12 +170,16 @@ def _in_order(
     worker. Then the use takes effect right after that event. If the journal has the number of uses that had been
     applied, this number decides and not the time.
     """
-    written = sorted(turns, key=lambda turn: turn.at)
-    times = [turn.at for turn in written]
-    placed: list[tuple[float, int, float, SalienceEvent | CountedUse]] = [(turn.at, 0, turn.at, turn) for turn in turns]
+    written = sorted(events, key=lambda event: event.at)
+    times = [event.at for event in written]
+    placed: list[tuple[float, int, float, SalienceEvent | CountedUse]] = [
+        (event.at, 0, event.at, event) for event in events
+    ]
     for rank, use in enumerate(sorted(uses, key=lambda use: (use.folded_at, use.at)), start=1):
         first, end = bisect.bisect_right(times, use.at), bisect.bisect_left(times, use.folded_at)
-        after = next((turn.at for turn in reversed(written[first:end]) if turn.uses is None or rank > turn.uses), None)
+        after = next(
+            (event.at for event in reversed(written[first:end]) if event.uses is None or rank > event.uses), None
+        )
         placed.append((use.at, -1, use.at, use) if after is None else (after, 1, use.at, use))
     return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]
 

@@ -120,7 +120,7 @@ def scope_children(
     parent: str, *, sort: Sort, principal: Principal, now: dt.datetime, cursor: str | None, limit: int
 ) -> tuple[list[ScopeFigures], str | None]:
     """Return the scopes one level below ``parent`` in the order of ``sort``, and the cursor of the next page. If topics
-    lie directly in ``parent``, it is one of the rows.
+    lie directly in ``parent``, ``parent`` is one of the rows.
 
     One query, which reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
     2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.

@@ -1,5 +1,5 @@
-"""Completions of scopes and kinds by their beginning, for callers who see the whole store; topics and runs by title or
-id, for everybody. Read-only."""
+"""Completions of scopes and kinds by their beginning, for callers who see the whole store. Suggestions of topics by
+title or id, and of runs by id, kind or scope, for all callers. Read-only."""
 
 import re
 import uuid
@@ -12,14 +12,16 @@ from memory.access.principal import Principal
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import EVENT_WORDS
+from memory.insight.archive_list import like_plain
 from memory.models import ForgetRun
 from memory.predicates.binding import Bound, path_q, path_sql
 
 MOST = 20
-# Topics and runs are also looked for by their titles, kinds and scopes among so many of the newest.
+# Titles of topics, and kinds and scopes of runs, are searched among this many of the newest.
 TOPICS_SEARCHED, RUNS_SEARCHED = 20_000, 500
-# Fewer characters of an id are no id.
+# A shorter text is not treated as the beginning of an id.
 LEAST_OF_ID = 6
+# Shorter words are not searched in the index, because too many words begin with them.
 LEAST_OF_WORD = 3
 # A text without a slash is also searched for inside the paths of this many of the newest scopes.
 SCOPES_SEARCHED = 20_000
@@ -45,7 +47,7 @@ _SCOPES_WITHIN_SQL = """
 SELECT path FROM (SELECT id, path FROM memory_scope ORDER BY id DESC LIMIT %(searched)s) newest
 WHERE strpos(lower(path), lower(%(text)s)) > 0 ORDER BY length(path), path LIMIT %(most)s
 """
-# One entry of the index of kinds per kind.
+# Each step reads one entry of the index of kinds.
 _KINDS_SQL = """
 WITH RECURSIVE step (kind) AS (
     (SELECT kind FROM memory_topic WHERE kind ~>=~ %(prefix)s::text AND kind <> '' ORDER BY kind USING ~<~ LIMIT 1)
@@ -56,7 +58,7 @@ WITH RECURSIVE step (kind) AS (
 SELECT kind FROM step WHERE starts_with(kind, %(prefix)s) LIMIT %(most)s
 """
 
-# The index of words finds live topics, by the beginnings of words; archived ones are found among the newest.
+# The index of words finds live topics by the beginnings of words. Archived topics are only found among the newest.
 _TOPICS_SQL = """
 WITH found (id) AS (
     (SELECT id FROM memory_topic WHERE id BETWEEN {first} AND {last} LIMIT {most})
@@ -75,10 +77,9 @@ WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, 
 
 
 def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[uuid.UUID, str, str]]:
-    """Return topics whose id begins with ``text`` or whose title has its words, each with title and scope. One query,
-    which reads at most ``TOPICS_SEARCHED`` titles."""
+    """Return topics whose id begins with ``text`` or whose title contains its words, each with title and scope. One
+    query, which reads at most ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
-    # Shorter beginnings stand for too many words of the index.
     words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
     first, last = _ids(text)
     statement = _TOPICS_SQL.format(
@@ -86,7 +87,7 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
         last=f"{bound.bind(str(last))}::uuid",
         config=f"{bound.bind(settings.MEMSTATE_TEXT_SEARCH_CONFIG)}::text::regconfig",
         query=bound.bind(" & ".join(f"'{word}':*" for word in words)),
-        patterns=f"{bound.bind([f'%{_escaped(word)}%' for word in text.split()])}::text[]",
+        patterns=f"{bound.bind([f'%{like_plain(word)}%' for word in text.split()])}::text[]",
         within=path_sql("s.path", principal.scope, bound.bind),
         most=int(most),
         searched=TOPICS_SEARCHED,
@@ -97,7 +98,7 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
 
 
 def runs_suggested(text: str, *, principal: Principal, most: int) -> list[ForgetRun]:
-    """Return runs whose id begins with ``text``, or that have it in their kind or scope, newest first. One query."""
+    """Return runs whose id begins with ``text`` or whose kind or scope contains it, newest first. One query."""
     events = [event for event, words in EVENT_WORDS.items() if text.casefold() in words.casefold()]
     newest = ForgetRun.objects.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")[:RUNS_SEARCHED]
     alike = Q(pk__in=newest.values("pk")) & (Q(event__in=events) | Q(scope__icontains=text))
@@ -106,16 +107,12 @@ def runs_suggested(text: str, *, principal: Principal, most: int) -> list[Forget
 
 
 def _ids(text: str) -> tuple[uuid.UUID, uuid.UUID]:
-    """Return the first and the last id that begin with ``text``; an id that nothing has if it is the beginning of no
-    id."""
+    """Return the first and the last id that begin with ``text``. If ``text`` cannot be the beginning of an id, return
+    an id that does not occur."""
     digits = text.replace("-", "").lower()
     if not LEAST_OF_ID <= len(digits) <= 32 or not re.fullmatch("[0-9a-f]+", digits):
         return uuid.UUID(int=0), uuid.UUID(int=0)
     return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
-
-
-def _escaped(word: str) -> str:
-    return re.sub(r"([\\%_])", r"\\\1", word)
 
 
 def scopes_suggested(text: str, *, most: int = MOST) -> list[str]:

@@ -8,7 +8,7 @@ from memory.core.scopes import ROOT
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
-# Live topics are counted in Vitality, which is narrow. Of other topics, only the topic shows which state they have.
+# Live topics are counted in Vitality, which is a narrow table. The state of all other topics is only in their own rows.
 _COUNTS_SQL = """
 SELECT v.rung::text, count(*) FROM memory_vitality v WHERE v.live AND {within_v} GROUP BY 1
 UNION ALL

@@ -24,7 +24,7 @@ from memory.forgetting.judge import Judge
 from memory.insight.census import CensusPart, PolicyView, TopicClass, census_take
 from memory.models import Rung
 from memory.models.expressions import number_sql
-from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, partition_is_skipped, partitions_of
+from memory.policy.partition import ALL_TOPICS, TopicSubset, partition_is_skipped, partitions_of
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 
@@ -137,39 +137,21 @@ def whatif(
     # Each time has three views. Without another draft, the draft is the third view too; this costs nothing, because
     # equal expressions are computed once.
     compared = (draft, present, other or draft)
+
+    def view(policies: Policies, path: str, moment: dt.datetime) -> PolicyView:
+        policy = policies.effective(path)
+        if moment > now:
+            policy = policy.projected(now)
+        exempt = tuple(each for each in policy.knobs.exempt_scopes if scope_within(each, path))
+        return PolicyView(Judge(policy, moment, event, bound.bind), exempt, rests=partition_is_skipped(policy, scope))
+
     parts = [
         CensusPart(
-            partition,
-            [
-                _view(policies, partition, scope, moment, now=now, event=event, bound=bound)
-                for moment in (now, *moments)
-                for policies in compared
-            ],
+            partition, [view(policies, partition.path, moment) for moment in (now, *moments) for policies in compared]
         )
         for partition in partitions_of(draft, scope, forgetting=False)
     ]
     return _counted(census_take(parts, edges=edges, bound=bound, subset=subset), moments, edges)
-
-
-def _view(
-    policies: Policies,
-    partition: PolicyPartition,
-    scope: str,
-    moment: dt.datetime,
-    *,
-    now: dt.datetime,
-    event: str,
-    bound: Bound,
-) -> PolicyView:
-    policy = policies.effective(partition.path)
-    if moment > now:
-        policy = policy.projected(now)
-    exempt = policy.knobs.exempt_scopes
-    return PolicyView(
-        Judge(policy, moment, event, bound.bind),
-        exempt=tuple(path for path in exempt if scope_within(path, partition.path)),
-        rests=partition_is_skipped(policy, scope),
-    )
 
 
 def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[float]) -> WhatIf:

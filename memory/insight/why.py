@@ -101,8 +101,8 @@ class _Action(NamedTuple):
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
     """Return the why-card of a topic as plain values, and the same as ``sentences``.
 
-    At most eleven queries, independent of the history. The card leaves out the actors of runs and queries over wider
-    scopes than the caller's, and the reasons of policies of wider scopes. Raises ``NotVisible``.
+    At most eleven queries, independent of the history. Of runs, queries and policies of scopes outside the caller's
+    scope, the card has neither actors nor texts nor reasons. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_snapshot(cursor, topic_id, principal)

@@ -104,9 +104,11 @@ def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]
     policies, braked = policies_current(), paused_scopes(now)
     runs = runs_scheduled_last([schedule_scope(row) for row in shown])
     failed = {
-        task: said for task, said in _tasks_last([row.task for row in shown if row.task]).items() if not said["good"]
+        task: result
+        for task, result in _tasks_last([row.task for row in shown if row.task]).items()
+        if not result["good"]
     }
-    told = []
+    summaries = []
     for row in shown:
         run = runs.get(schedule_scope(row))
         last = None if run is None else {"at": run.created_at, "good": True, "run": run, "sentence": run_sentence(run)}
@@ -114,14 +116,14 @@ def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]
         if failure is not None and (last is None or failure["at"] > last["at"]):
             last = failure
         scope = schedule_scope(row)
-        told.append(
+        summaries.append(
             dataclasses.replace(
                 _summary(row, last, now),
                 mode=policies.knobs(scope).mode,
                 braked=any(scope_within(scope, path) for path in braked),
             )
         )
-    return told
+    return summaries
 
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:

@@ -35,7 +35,7 @@ from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
-from memory.jobs.watch import regret_look, worker_look
+from memory.jobs.watch import regret_check, worker_events_check
 from memory.models import (
     AccessLog,
     ErasureCheck,
@@ -172,7 +172,7 @@ def upkeep() -> dict[str, int]:
         WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": began})
         _enqueue_in(stores_waiting(now=began), upkeep)
     # This comes first, so that the next upkeep notices a failure of the steps below.
-    worker_look(titles=_titles(), now=timezone.now())
+    worker_events_check(titles=_titles(), now=timezone.now())
     if deliveries_due(now=timezone.now()):
         notify_enqueue()
     until = time.monotonic() + TURN_SECONDS
@@ -328,7 +328,7 @@ def shadow() -> int:
     looked_at = 0
     while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
         looked_at += step
-    regret_look(now=timezone.now())
+    regret_check(now=timezone.now())
     return looked_at
 
 

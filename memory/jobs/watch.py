@@ -29,7 +29,7 @@ OVER_BELOW = 0.8
 _WORKER = "worker"
 
 
-def worker_look(*, titles: Mapping[str, str], now: dt.datetime) -> None:
+def worker_events_check(*, titles: Mapping[str, str], now: dt.datetime) -> None:
     """Begin and end the events that the worker checks each minute: failures of the jobs in ``titles``, held runs, and
     its own absence. Runs one query if there are no targets, otherwise at most seven and four for each event that begins
     or ends."""
@@ -38,12 +38,12 @@ def worker_look(*, titles: Mapping[str, str], now: dt.datetime) -> None:
         return
     occurrences_end("worker_stopped", {_WORKER: "The worker runs again."}, now=now)
     if "run_held" in wanted:
-        _held_end(now)
+        _held_runs_check(now)
     if "job_failed" in wanted:
-        _jobs_look(titles, now)
+        _failed_jobs_check(titles, now)
 
 
-def _held_end(now: dt.datetime) -> None:
+def _held_runs_check(now: dt.datetime) -> None:
     held = occurrences_open("run_held")
     if held:
         ended = ForgetRun.objects.filter(pk__in=held).exclude(status=ForgetRun.Status.HELD)
@@ -54,7 +54,7 @@ def _held_end(now: dt.datetime) -> None:
         )
 
 
-def _jobs_look(titles: Mapping[str, str], now: dt.datetime) -> None:
+def _failed_jobs_check(titles: Mapping[str, str], now: dt.datetime) -> None:
     """Compare the last attempt of each job with the open occurrences. A job that fails every minute is one
     occurrence."""
     tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
@@ -76,7 +76,7 @@ def _subject(task: Task) -> str:
     return " ".join([task.func, *map(str, task.args or ())])[:800]
 
 
-def regret_look(*, now: dt.datetime) -> None:
+def regret_check(*, now: dt.datetime) -> None:
     """Compare the regret of the last days with the limit of each target. Runs one query if no target has a limit,
     otherwise two and three for each event that begins or ends."""
     targets = list(NotificationTarget.objects.filter(enabled=True, regret_above__isnull=False))
@@ -98,9 +98,10 @@ def regret_look(*, now: dt.datetime) -> None:
             occurrences_end("regret", {subject: text}, now=now)
 
 
-def web_look(*, now: dt.datetime) -> bool:
-    """Begin the absence of the worker, and send what waits in its place. Return whether the worker is absent. One query
-    while it is there; some for each store if not. For a web process: a worker cannot see that it is gone."""
+def worker_absence_check(*, now: dt.datetime) -> bool:
+    """If the worker has stopped, begin that event in every store that was used, send waiting messages in its place, and
+    return True. One query while the worker runs. Called by web processes, because a stopped worker cannot report
+    itself."""
     if worker_check(now).ok:
         return False
     text = "The worker has stopped. Until it runs again, nothing is embedded or forgotten on schedule."
@@ -122,7 +123,7 @@ def _web_watch() -> None:
     time.sleep(HEARTBEAT_WITHIN.total_seconds())
     while True:
         try:
-            web_look(now=timezone.now())
+            worker_absence_check(now=timezone.now())
         except DatabaseError as problem:
             logger.warning("worker_watch_failed", problem=type(problem).__name__)
         finally:

@@ -1,8 +1,5 @@
 """The optional language model: requests to it and checks of its answers.
 
-All requests go through ``client`` and ``dialogue``. Every feature also works without a model.
+All requests go through ``client`` and ``dialogue``. Only the assistant needs a model; every other feature works without
+one.
 """
-
-from memory.llm.summaries import Summary, revisions_summarize
-
-__all__ = ["Summary", "revisions_summarize"]

@@ -1,7 +1,7 @@
 """One request to the language model: admission, framing of data, retries and time limits.
 
-``client`` requests a text or JSON, ``dialogue`` the next turn of a conversation with tools. Neither texts nor keys are
-logged.
+``client`` uses this module to request a text or JSON, ``dialogue`` to request the next message in a conversation with
+tools. Neither texts nor keys are logged.
 """
 
 import json
@@ -29,17 +29,17 @@ from memory.llm.wire import (
 
 Purpose = Literal["summary", "facts", "refine", "supersede", "intent", "chat", "study"]
 
-# The backoff after the first 429 without Retry-After; it doubles with each.
+# The wait after the first 429 without Retry-After. The wait doubles with each further 429.
 BACKOFF_SECONDS = 1.0
 # The wait before the one retry after a transient error.
 RETRY_SECONDS = 0.5
-# At least this much time must remain for the request after a wait.
+# A wait is only begun if at least this much time remains for the request after it.
 LEAST_SECONDS = 0.1
-# A timeout counts against the model only if the caller allowed at least this share of the usual time.
+# A timeout counts as a failure of the model only if the caller allowed at least this share of the usual time.
 FAIR_SHARE = 0.25
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-# The finish reason of the protocol is "stop"; other servers use these, or none.
+# The finish reasons of complete answers. The protocol has "stop"; some servers use the others, or none.
 _ENDED = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _ENDED_WITH_TOOLS = (*_ENDED, "tool_calls", "function_call")
 
@@ -51,7 +51,7 @@ def model_configured() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The time until which a request may take, by the monotonic clock."""
+    """The time at which a request must have ended, by the monotonic clock."""
 
     until: float
 
@@ -64,7 +64,7 @@ class Deadline:
 def asking(purpose: Purpose, within: float | None, *, model: str | None = None) -> Iterator[Deadline]:
     """Admit one request and count its outcome. Raises ``ModelUnavailable`` without a model or with an open circuit.
 
-    ``model`` is a model that the caller named. Its failures do not count against the configured one.
+    ``model`` is a model that the caller named. Failures of this model do not count as failures of the configured one.
     """
     if not model_configured():
         raise ModelUnavailable("No language model is configured.", kind="not_configured")
@@ -81,7 +81,7 @@ def asking(purpose: Purpose, within: float | None, *, model: str | None = None) 
             raise
 
 
-# The request options that endpoints have rejected, by address and model. They are not sent again.
+# The request options that endpoints have rejected, by address and model. These options are not sent again.
 _refused: dict[tuple[str, str], frozenset[str]] = {}
 _MOST_REFUSED = 64
 
@@ -100,7 +100,8 @@ def mark_make() -> str:
 
 
 def framed(data: object, mark: str) -> str:
-    """Return data as JSON between lines that it cannot forge: the mark cannot be guessed, and "<" is escaped."""
+    """Return data as JSON between two marked lines. The data cannot contain such a line, because the mark is random and
+    "<" is escaped."""
     text = storable(json.dumps(data, ensure_ascii=False, indent=1)).replace("<", "\\u003c")
     return f"<data-{mark}>\n{text}\n</data-{mark}>"
 
@@ -110,8 +111,8 @@ def message_ask(
 ) -> dict[str, Any]:
     """Send ``members`` (messages, tools ...) and return the message of the reply, without a leading thoughts section.
 
-    ``schema`` requests structured output: name, schema, strict. Options that the endpoint rejects are left out. It
-    waits for rate limits as long as time remains afterwards. Raises ``ModelProblem``.
+    ``schema`` (name, schema, strict) requests structured output. Options that the endpoint rejects are left out. The
+    function waits for rate limits if time remains after the wait. Raises ``ModelProblem``.
     """
     named = model or settings.MEMSTATE_LLM_MODEL
     endpoint = (base_url(), named)
@@ -150,7 +151,7 @@ def _option_to_drop(body: Mapping[str, Any], detail: str) -> str | None:
 
 
 def _with_retries(body: Mapping[str, Any], call: Deadline) -> bytes:
-    """Return the raw reply; waits for rate limits as long as time remains afterwards."""
+    """Return the raw reply. Wait for rate limits if time remains after the wait."""
     waits = retries = 0
     while True:
         left = call.left()
@@ -176,13 +177,13 @@ def _too_late(wait: float, call: Deadline) -> bool:
 
 
 def _backoff(waits: int, asked: float | None) -> float | None:
-    """Return the seconds to wait after a 429: a little more than Retry-After, else 1, 2, 4 ... with jitter.
+    """Return the seconds to wait after a 429: a little more than Retry-After or, without it, 1, 2, 4 ... with jitter.
 
-    No wait is longer than the cap; None if the endpoint asks for more than that.
+    No wait is longer than the configured maximum. Return None if the endpoint asks for a longer wait.
     """
     cap: float = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
     if asked:
-        # Jitter, so that callers with the same Retry-After do not retry at the same time.
+        # The jitter prevents that callers with the same Retry-After retry at the same time.
         return min(cap, asked * (1 + random.random() / 10)) if asked <= cap else None  # noqa: S311
     return min(cap, BACKOFF_SECONDS * 2.0 ** min(waits, 30)) * (0.5 + random.random() / 2)  # noqa: S311
 
@@ -191,7 +192,7 @@ def _backoff(waits: int, asked: float | None) -> float | None:
 
 
 def storable(text: str) -> str:
-    """Return text that PostgreSQL can store: without NUL and surrogates."""
+    """Return ``text`` without NUL and surrogates, which PostgreSQL cannot store."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()
 
 

@@ -13,8 +13,8 @@ from memory.llm.wire import CircuitOpen, ModelProblem, ModelUnusable, RateLimite
 
 logger = logging.getLogger(__name__)
 
-# After this many failures in a row the circuit opens for ``OPEN_SECONDS``, and for twice as long after each further
-# failure. So a run over thousands of fields does not wait for a timeout each time.
+# After this many failures in a row, the circuit opens for ``OPEN_SECONDS``, and for twice as long after each further
+# failure. So a run over thousands of fields does not wait for thousands of timeouts.
 FAILURES_IN_A_ROW = 3
 OPEN_SECONDS = 30.0
 MOST_OPEN_SECONDS = 600.0
@@ -27,7 +27,7 @@ SECONDS = Histogram(
     buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60, 120, 300),
 )
 
-# The number of models besides the configured one that are remembered; callers name them.
+# The most models other than the configured one whose circuits are stored. Callers name these models.
 MOST_OTHERS = 64
 
 
@@ -36,9 +36,9 @@ class _Circuit:
     """The state of the circuit of one model."""
 
     failures: int = 0
-    # By the monotonic clock.
+    # A time of the monotonic clock.
     open_until: float = 0.0
-    # Whether a rate limit opened it.
+    # Whether the last failure was a rate limit.
     limited: bool = False
 
     def pause(self) -> float:
@@ -48,7 +48,7 @@ class _Circuit:
 
 
 _lock = threading.Lock()
-# By model, None for the configured one; the others in the order of their last failures.
+# The circuits by model, in the order of their last failures. The key None stands for the configured model.
 _circuits: dict[str | None, _Circuit] = {}
 
 
@@ -57,9 +57,9 @@ def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -
     """Admit one request unless the circuit of the model is open, and count its outcome.
 
     ``model`` is a model that the caller named, None for the configured one. Each model has its own circuit, so a caller
-    cannot open that of the configured one by naming another. Raises ``CircuitOpen`` while it is open; afterwards one
-    request is admitted as a test while the others are still refused. A timeout does not count as a failure unless
-    ``fair``.
+    who names another model cannot open the circuit of the configured one. Raises ``CircuitOpen`` while the circuit is
+    open. Afterwards one request is admitted as a test, and the others are still refused. A timeout counts as a failure
+    only if ``fair``.
     """
     started = time.monotonic()
     outcome = "answered"
@@ -112,7 +112,7 @@ def _failed(model: str | None, problem: ModelProblem) -> None:
         found.limited = isinstance(problem, RateLimited)
         pause = found.pause() if found.failures >= FAILURES_IN_A_ROW else 0.0
         if isinstance(problem, RateLimited):
-            # The circuit stays open as long as the endpoint asks to wait.
+            # The circuit stays open for at least as long as the endpoint asks to wait.
             pause = max(pause, min(problem.wait or 0.0, MOST_OPEN_SECONDS))
         found.open_until = max(found.open_until, time.monotonic() + pause)
         others = [name for name in _circuits if name is not None]

@@ -1,8 +1,8 @@
 """Requests to the language model: any endpoint with OpenAI's chat protocol, if one is configured.
 
-Callers have a fallback without a model, which they use on ``ModelProblem``. Texts of the store are sent as delimited
-data; replies are bounded, and JSON is validated. The caller must check that a reply is *true* to the data. Neither
-texts nor keys are logged.
+Every caller has a fallback without a model, which it uses after a ``ModelProblem``. Texts of the store are sent as
+delimited data. The length of replies is limited, and JSON is validated. The caller must check that a reply is true to
+the data. Neither texts nor keys are logged.
 """
 
 import json
@@ -45,7 +45,7 @@ __all__ = [
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-# The longest request, in characters. More would exceed the context of small models.
+# The most characters of the data in a request. More would exceed the context of small models.
 MAX_SENT = 40_000
 
 _DATA_RULE = (
@@ -64,7 +64,7 @@ _REPLY_DEPTH = 20
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """The configured model for people: its name, its address, and whether texts leave this machine."""
+    """The configured model: its name, its address, and a sentence that says where texts are sent."""
 
     configured: bool
     model: str
@@ -77,7 +77,7 @@ class ModelSummary:
 
 
 def model_summary() -> ModelSummary:
-    """Return the configured model. It reads only settings: no query, no request."""
+    """Return the configured model. Reads only settings: no query, no request."""
     key_set = bool(settings.MEMSTATE_LLM_API_KEY)
     if not model_configured():
         return ModelSummary(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
@@ -89,13 +89,12 @@ def model_summary() -> ModelSummary:
 
 
 def complete_text(instructions: str, data: object, *, purpose: Purpose, within: float | None = None) -> str:
-    """Return the model's text for ``instructions`` about ``data``, any JSON value.
+    """Return the model's text for ``instructions`` about ``data``, any JSON value. The text is never empty.
 
-    It takes at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), including waits for rate limits. In
-    a request that should be a few seconds; in a job, well below ``MEMSTATE_JOB_TIMEOUT``. The text is not empty; NUL
-    and surrogates are replaced. Raises ``ModelUnavailable`` and ``ModelUnusable``.
+    Takes at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), including waits for rate limits. Use a
+    few seconds in a request of the API, and well below ``MEMSTATE_JOB_TIMEOUT`` in a job. NUL and surrogates are
+    replaced. Raises ``ModelUnavailable`` and ``ModelUnusable``.
     """
-
     with asking(purpose, within) as call:
         text = storable(_reply(_messages(instructions, data), None, call)).strip()
         if not text:
@@ -106,12 +105,11 @@ def complete_text(instructions: str, data: object, *, purpose: Purpose, within: 
 def complete_json(
     instructions: str, data: object, *, schema: type[Reply], purpose: Purpose, within: float | None = None
 ) -> Reply:
-    """Return the model's reply parsed as ``schema``, otherwise like ``complete_text``.
+    """Return the model's reply parsed as ``schema``. Otherwise like ``complete_text``.
 
     After an invalid reply the request is repeated once with the validation errors. Structured output is requested
-    unless the endpoint rejects it. The schema must contain all bounds, because only they protect the caller.
+    unless the endpoint rejects it. The schema must contain all limits of lengths, because nothing else checks them.
     """
-
     with asking(purpose, within) as call:
         rule = _JSON_RULE.format(schema=json.dumps(schema.model_json_schema(), ensure_ascii=False))
         messages = _messages(f"{instructions}\n\n{rule}", data)
@@ -124,7 +122,7 @@ def complete_json(
                 wrong = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:10]]
             except MemoryProblem as problem:
                 wrong = [problem.sentence]
-            # The errors can contain words of the texts, so they are framed as data too.
+            # The errors can contain words of the texts, so they are also framed as data.
             mark = mark_make()
             again = [{"role": "user", "content": f"{_AGAIN_RULE.format(mark=mark)}\n{framed(wrong, mark)}"}]
         raise ModelUnusable("The language model's answer was malformed twice.", kind="malformed")

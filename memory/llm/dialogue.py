@@ -1,7 +1,7 @@
-"""The next turn of a conversation in which the language model may use tools.
+"""Requests the next message of the language model in a conversation in which the model may use tools.
 
-Only the words of the user are instructions. Each result of a tool is framed as data, with a random mark of the
-conversation that no text can contain.
+Only the instructions and the words of the user tell the model what to do. Each result of a tool is framed as data, with
+a random mark that no text can contain.
 """
 
 import json
@@ -16,12 +16,13 @@ from django.conf import settings
 from memory.llm.chat_request import Purpose, asking, framed, mark_make, message_ask, storable
 from memory.llm.wire import CircuitOpen
 
-# Characters. Longer dialogues lose their oldest tool results, because models refuse or ignore too long a context.
+# The most characters of a dialogue. Longer dialogues lose their oldest tool results, because models refuse or ignore a
+# context that is too long.
 MAX_DIALOGUE = 160_000
-# The longest result of a tool, in characters.
+# The most characters of the result of a tool.
 MAX_RESULT = 16_000
 _ID = 200
-# The number of tool calls of one turn that are executed.
+# The most tool calls of one message that are passed on.
 MOST_CALLED = 64
 # Used to measure a framed result; all marks have the same length.
 _ANY_MARK = mark_make()
@@ -37,7 +38,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as described to the model: ``parameters`` is a JSON schema of an object."""
+    """A tool in the form in which the model gets it. ``parameters`` is the JSON schema of an object."""
 
     name: str
     description: str
@@ -46,7 +47,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that the model wants to use. ``arguments`` is JSON text as the model wrote it, unchecked."""
+    """A tool call of the model. ``arguments`` is the JSON text of the model and is not checked."""
 
     id: str
     name: str
@@ -55,7 +56,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """The text of the model and its tool calls; a turn without calls is the last one."""
+    """The text and the tool calls in a message of the model. A message without calls is the last one."""
 
     text: str
     calls: list[ToolCall] = field(default_factory=list)
@@ -77,8 +78,8 @@ def dialogue_turn(
 ) -> ModelTurn:
     """Return the model's answer to ``messages``, after at most ``within`` seconds, including waits for rate limits.
 
-    ``model`` replaces ``MEMSTATE_LLM_MODEL``, at the same endpoint. Malformed tool calls are returned unchanged, so
-    that the model gets an error for them. No queries. Raises ``ModelUnavailable`` and ``ModelUnusable``.
+    ``model`` replaces ``MEMSTATE_LLM_MODEL``, at the same endpoint. Malformed tool calls are returned, too, so that the
+    model gets an error for them. No queries. Raises ``ModelUnavailable`` and ``ModelUnusable``.
     """
     members: dict[str, Any] = {"messages": _shortened(messages)}
     if tools:
@@ -96,7 +97,7 @@ def dialogue_turn(
                 message = message_ask(members, call, model=model)
             break
         except CircuitOpen as problem:
-            # Another request met a rate limit. This one waits too, if time remains afterwards.
+            # Another request met a rate limit. This request also waits, if time remains after the wait.
             wait = (problem.wait or 0.0) * (1 + random.random() / 10)  # noqa: S311
             cap = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
             if not problem.limited or wait > cap or wait >= until - time.monotonic():
@@ -117,8 +118,8 @@ def turn_message(turn: ModelTurn) -> Message:
 
 
 def result_bounded(result: object) -> object:
-    """Return a tool's result, shortened to ``MAX_RESULT`` characters: long lists lose their last entries, with a count
-    of them, and other results are cut."""
+    """Return the result of a tool, shortened to ``MAX_RESULT`` characters. Long lists lose their last entries, and
+    ``left_out`` counts these. Other results are cut."""
     bounded: object = result
     while _too_long(bounded):
         shorter = _without_last(bounded)
@@ -150,7 +151,7 @@ def model_named(model: str | None) -> str:
 
 
 def _without_last(result: object) -> dict[str, Any] | None:
-    """Return a result whose longest list has lost the last of its entries; None if no list has two."""
+    """Return the result without the last entries of its longest list; None if no list has two entries."""
     members = result if isinstance(result, dict) else {}
     lists = {name: value for name, value in members.items() if isinstance(value, list) and len(value) > 1}
     if not lists:
@@ -170,7 +171,7 @@ def _calls(members: object) -> list[ToolCall]:
         name, arguments = function.get("name"), function.get("arguments")
         # Some endpoints send an object where the protocol requires text.
         arguments = json.dumps(arguments) if isinstance(arguments, dict) else arguments
-        # Some endpoints leave out the id, and results need unique ids.
+        # Some endpoints leave out the id, but results need unique ids.
         key = storable(str(entry.get("id") or ""))[:_ID]
         key = key if key and key not in calls else f"call-{number}-{mark_make()}"
         calls[key] = ToolCall(
@@ -182,7 +183,7 @@ def _calls(members: object) -> list[ToolCall]:
 
 
 def _shortened(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages; if they are too long together, the oldest tool results and arguments are left out."""
+    """Return the messages. If they are too long in total, the oldest tool results and arguments are left out."""
     over = sum(_length(each) for each in messages) - MAX_DIALOGUE
     shortened = []
     for each in messages:

@@ -1,8 +1,8 @@
 """The language model chooses which of a few found texts a request means. Without a model the list stays unchanged.
 
-The model sees numbers instead of ids, so it can choose only among the texts it was given. The shortened list is still
-shown to a person before it is executed. Pass only texts that were found by meaning: a malicious text could persuade the
-model to skip it, which must not hide a text with the requested identifier.
+The model sees numbers instead of ids, so it can choose only among the given texts. A person still sees the shortened
+list before it is executed. Pass only texts that were found by meaning. A malicious text could persuade the model not to
+choose it, and a text with the requested identifier must not be hidden in this way.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from memory.llm.client import ModelProblem, Purpose, complete_json, model_config
 MOST_CANDIDATES = 40
 # The number of characters sent of each text and of the request.
 MOST_CHARACTERS = 600
-# A person waits for the list.
+# The time limit is short, because a person waits for the list.
 SECONDS = 8.0
 
 _FORGET = (
@@ -37,7 +37,7 @@ _SUPERSEDE = (
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """The ids that the model has chosen, in their given order, and whether it was unsure."""
+    """The ids that the model has chosen, in the order of the candidates, and whether the model was unsure."""
 
     chosen: tuple[str, ...]
     unsure: bool
@@ -55,8 +55,8 @@ class _Choice(BaseModel):
 def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS) -> Refined | None:
     """Return which of ``candidates``, pairs of an id and a text, ``request`` asks to forget.
 
-    It returns None without a model, with no candidates or more than ``MOST_CANDIDATES``, and after any failure; the
-    list then stays unchanged. It takes at most ``within`` seconds. No queries; raises nothing.
+    Return None without a model, without candidates, with more than ``MOST_CANDIDATES``, and after any failure; the
+    caller then keeps the whole list. Takes at most ``within`` seconds. No queries; raises nothing.
     """
     return _refined(_FORGET, {"request": request[:MOST_CHARACTERS]}, candidates, purpose="refine", within=within)
 
@@ -64,8 +64,8 @@ def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, withi
 def supersede_refine(
     old_query: str, new_text: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS
 ) -> Refined | None:
-    """Return which ``candidates`` state what ``new_text`` replaces, as ``matches_refine``. ``old_query`` describes the
-    replaced fact."""
+    """Return which ``candidates`` state the fact that ``new_text`` replaces. ``old_query`` describes this fact.
+    Otherwise like ``matches_refine``."""
     asked = {"old": old_query[:MOST_CHARACTERS], "new": new_text[:MOST_CHARACTERS]}
     return _refined(_SUPERSEDE, asked, candidates, purpose="supersede", within=within)
 
@@ -81,7 +81,7 @@ def _refined(
     try:
         reply = complete_json(instructions, {**asked, "texts": texts}, schema=_Choice, purpose=purpose, within=within)
     except ModelProblem:
-        # ``call_counted`` has logged it.
+        # ``call_counted`` has logged the failure.
         return None
     chosen = set(reply.chosen)
     if not chosen <= set(range(1, len(candidates) + 1)):

@@ -1,4 +1,4 @@
-"""The language model as people see it: what is sent to it and when, and whether its endpoint answers."""
+"""The status of the language model: which texts are sent to it and when, and whether its endpoint answers."""
 
 import hashlib
 import json
@@ -12,12 +12,12 @@ from memory.llm.wire import ModelProblem, base_url, models_ask
 
 # The timeout of the check, in seconds.
 REACH_SECONDS = 3.0
-# How long the results of the check are cached, in seconds: success and failure.
+# For how many seconds the result of the check is cached: after a success, and after a failure.
 WELL_FOR, UNWELL_FOR = 300, 60
 
 
 class Sent(NamedTuple):
-    """One type of text that is sent to a model: what, when, and what happens without a model."""
+    """Texts that are sent to a model for one purpose: what and when, and what happens without a model."""
 
     what: str
     when: str
@@ -41,7 +41,7 @@ SENT: dict[Purpose, Sent] = {
 
 
 class Reach(NamedTuple):
-    """Whether the model can be reached, with a sentence; ``ok`` without a configured model."""
+    """Whether the model can be reached, with a sentence. ``ok`` is also true if no model is configured."""
 
     ok: bool
     sentence: str
@@ -50,13 +50,13 @@ class Reach(NamedTuple):
 def model_reach() -> Reach:
     """Check the endpoint by requesting its list of models. No text of the store is sent.
 
-    It takes at most ``REACH_SECONDS``. No queries; raises nothing.
+    Takes at most ``REACH_SECONDS``. No queries; raises nothing.
     """
     summary = model_summary()
     if not summary.configured:
         return Reach(True, summary.sentence)
     try:
-        names = _names(models_ask(seconds=REACH_SECONDS))
+        names = _models_of(models_ask(seconds=REACH_SECONDS))
     except ModelProblem as problem:
         if problem.kind == "absent":
             # Some endpoints do not list their models.
@@ -76,19 +76,19 @@ def model_reach() -> Reach:
 
 
 def model_reach_lately() -> Reach:
-    """Return the cached result of ``model_reach``, or check again after some minutes."""
+    """Return the result of ``model_reach``, which is cached for some minutes."""
     asked = f"{base_url()} {settings.MEMSTATE_LLM_MODEL}"
     key = f"model-reach-{hashlib.sha256(asked.encode()).hexdigest()}"
-    kept: tuple[bool, str] | None = cache.get(key)
-    if kept is not None:
-        return Reach(*kept)
+    cached: tuple[bool, str] | None = cache.get(key)
+    if cached is not None:
+        return Reach(*cached)
     found = model_reach()
     cache.set(key, tuple(found), WELL_FOR if found.ok else UNWELL_FOR)
     return found
 
 
-def _names(raw: bytes) -> list[str]:
-    """Return the names in an endpoint's list of models; an empty list if it is malformed."""
+def _models_of(raw: bytes) -> list[str]:
+    """Return the names in an endpoint's list of models. If the reply is malformed, return an empty list."""
     try:
         return [str(entry["id"]) for entry in json.loads(raw)["data"]]
     except (ValueError, LookupError, TypeError, RecursionError):

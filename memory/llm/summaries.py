@@ -1,7 +1,7 @@
-"""Summaries of old revisions and of compacted topics: by the language model if one is configured, else by extraction.
+"""Summaries of old revisions and of compacted topics: by the language model or, without one, by extraction.
 
-The model's text is checked, and the extractive summary replaces it after any problem. So a run neither fails nor stores
-nonsense because of a model, and its waiting time is bounded.
+The text of the model is checked. After any problem the extractive summary is used instead. So no run fails or stores
+nonsense because of a model, and the waiting time is limited.
 """
 
 import logging
@@ -14,6 +14,7 @@ from memory.core.summary import DatedValue, date_words, texts_summarize, values_
 from memory.llm.client import ModelProblem, complete_text, model_configured
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.word_lists import wordset
 
 logger = logging.getLogger(__name__)
 
@@ -32,40 +33,16 @@ _INSTRUCTIONS_FOR_TOPICS = (
     "particular to each. Use no number, name or fact that is not in the data. Write in the language of the entries."
 )
 
-# A decimal, a time or a version counts as one number; a thousands separator does not.
+# A decimal, a time or a version is one number. Thousands separators are removed.
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+$")
-# A word within a sentence: the space is not preceded by the end of a sentence or by an opening sign.
+# A word within a sentence: the space before it does not follow the end of a sentence or an opening sign.
 _INNER_WORD = re.compile(r"(?<=[^\s.!?:…\"“„«(\[])\s+[\"“„«(\[]?([^\W\d_][\w'’-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-# The dates in the data have short month names; a summary may write them out.
-_MONTHS = frozenset(
-    {
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    }
+# The dates in the data have short names of months. A summary may have the full names.
+_MONTHS = wordset(
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 # If more than this share of the words within sentences is capitalized, as in German, capitals do not mark names.
 _CAPITALS_COMMON = 0.2
@@ -86,10 +63,11 @@ class _Untrue(Exception):
 def revisions_summarize(
     values: Sequence[DatedValue], *, earlier: str | None = None, ask_model: bool = True, within: float | None = None
 ) -> Summary:
-    """Return the summary of ``values``, oldest first; ``earlier`` is the summary of the values before them.
+    """Return the summary of ``values``, which are ordered from the oldest. ``earlier`` is the summary of still older
+    values.
 
-    It waits for a model up to ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so ``ask_model`` must be
-    false under locks. No queries; never raises because of the model.
+    The function waits for a model for up to ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so
+    ``ask_model`` must be False while rows are locked. No queries; never raises because of the model.
     """
     data = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]} | (
         {"summary_of_older_values": earlier} if earlier else {}
@@ -99,7 +77,8 @@ def revisions_summarize(
 
 
 def topics_summarize(texts: Sequence[DatedValue], *, ask_model: bool, within: float | None = None) -> Summary:
-    """Return the summary of the texts of several topics, oldest first, as ``revisions_summarize`` does."""
+    """Return the summary of the texts of several topics, which are ordered from the oldest, as ``revisions_summarize``
+    does."""
     data = {"entries": [{"date": date_words(text.at), "entry": text.text} for text in texts]}
     by_model = _ask(_INSTRUCTIONS_FOR_TOPICS, data, texts, None, within) if ask_model else None
     return by_model or Summary(texts_summarize(texts), "extractive")
@@ -114,7 +93,7 @@ def _ask(
         text = complete_text(instructions, data, purpose="summary", within=within)
         return Summary(_checked(text, values, earlier), "llm")
     except ModelProblem:
-        # ``call_counted`` has logged it.
+        # ``call_counted`` has logged the failure.
         pass
     except _Untrue as problem:
         logger.info("The language model's summary was not used: %s", problem)
@@ -122,14 +101,15 @@ def _ask(
 
 
 def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> str:
-    """Return the reply in one line. Raises ``_Untrue``, without repeating the text, if it must not be stored."""
+    """Return the reply as one line. Raises ``_Untrue`` if the reply must not be stored; the sentence contains nothing
+    of the reply."""
     text = " ".join(reply.split())
     sources = [earlier or "", *(f"{value.text} ({date_words(value.at)})" for value in values)]
     if len(text) > MAX_REPLY:
         raise _Untrue(f"it has more than {MAX_REPLY:,} characters.")
     if len(text) > len(" ".join(sources).strip()):
         raise _Untrue("it is longer than its source.")
-    # Months count as numbers too, because "2026-03-14" is a valid form of "14 Mar 2026".
+    # The numbers of the months are known, too, because "2026-03-14" is a valid form of "14 Mar 2026".
     known = {number for part in sources for number in _numbers(part)} | {str(value.at.month) for value in values}
     if not known.issuperset(_numbers(text)):
         raise _Untrue("it has a number that is not in the source.")
@@ -152,9 +132,9 @@ def _identifiers(text: str) -> set[tuple[str, str]]:
 
 
 def _foreign_names(text: str, source: str) -> bool:
-    """Return whether a word within a sentence of ``text`` is capitalized and does not occur in ``source``.
+    """Return whether ``text`` has a capitalized word within a sentence that does not occur in ``source``.
 
-    False where capitalized words are common, as in German, and for scripts without capitals.
+    The result is False if capitalized words are common in ``source``, as in German, and for scripts without capitals.
     """
     inner = _INNER_WORD.findall(text)
     large = [fold(word) for word in inner if word[0].isupper()]

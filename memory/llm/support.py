@@ -1,7 +1,7 @@
-"""Checks whether a text supports a fact: the fact must not add a number, an identifier or a name, must not add or lose
+"""Checks whether a text supports a fact. The fact must not add a number, an identifier or a name, must not add or lose
 a "not", and must consist mostly of words of the text.
 
-The check does not prove that a fact is true. It catches what language models add.
+The check does not prove that a fact is true, but it finds what language models add.
 """
 
 import re
@@ -12,26 +12,25 @@ from memory.text.identifiers import STRONG, identifiers_find
 from memory.text.negation import negated
 from memory.text.word_lists import wordset
 
-# The share of the words of a fact that must be in its text.
+# The least share of the words of a fact that must be in the text.
 LEAST_SHARED = 0.5
-# Words with the same first letters, this many, count as one stem.
+# Words whose first letters agree count as the same word. This is the number of these letters.
 STEM = 5
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _DIGITS = re.compile(r"\d+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FUNCTION = wordset(
-    "a an the and or but so of in on at for from with by to as is are was were be been being am has have had do "
-    "does did "
-    "will would can could should may might must that this these those it its he she they we you i his her their "
-    "our my "
-    "your him them us me who which what when where while if because than then there here not no yes also about into "
-    "over after before during since until between through currently recently named called one some any each both"
+    "a an the and or but so of in on at for from with by to as is are was were be been being am has have had do does "
+    "did will would can could should may might must that this these those it its he she they we you i his her their "
+    "our my your him them us me who which what when where while if because than then there here not no yes also about "
+    "into over after before during since until between through currently recently named called one some any each both"
 )
 
 
 class Source:
-    """A text, prepared for checking facts against it. ``more`` are texts around it, such as the names of speakers."""
+    """A text, prepared for checking facts against it. ``more`` are additional texts that support facts, such as the
+    names of speakers. ``units`` are the statements of the text."""
 
     def __init__(self, text: str, *, more: Iterable[str] = (), units: Iterable[str] = ()) -> None:
         whole = "\n".join([text, *more])
@@ -53,7 +52,7 @@ class Source:
             return "number"
         if self._foreign_name(fact):
             return "name"
-        if self._turned(fact):
+        if self._negation_differs(fact):
             return "negation"
         return "" if self._shared(fact) >= LEAST_SHARED else "words"
 
@@ -62,14 +61,14 @@ class Source:
             word = fold(found.group())
             if not found.group()[0].isupper() or word in self.words or re.sub(r"'s?$", "", word) in self.words:
                 continue
-            # Every sentence begins with a capital letter.
+            # The first word of a sentence is always capitalized.
             begins = not re.search(r"\w", fact[: found.start()]) or fact[: found.start()].rstrip()[-1:] in ".!?:"
             if not begins or (word not in _FUNCTION and word[:STEM] not in self.stems):
                 return True
         return False
 
-    def _turned(self, fact: str) -> bool:
-        """Return whether the statement closest to ``fact`` says the opposite."""
+    def _negation_differs(self, fact: str) -> bool:
+        """Return whether the statement most similar to ``fact`` says the opposite."""
         denies, stems = negated(fact), _stems(fact)
         best = {True: 0.0, False: 0.0}
         for unit_denies, unit in self.units:

@@ -1,7 +1,7 @@
 """HTTP requests to the endpoint of the language model, and their exceptions.
 
-Only the configured key and the request are sent, without proxies, redirects and headers from the environment. The size
-of the reply and the time are bounded. ``chat_request`` sends completions, ``status`` requests the list of models.
+Only the configured key and the request are sent. Proxies, redirects and headers from the environment are not used. The
+size of the reply and the time are limited. ``chat_request`` sends completions, ``status`` requests the list of models.
 Failures are raised as ``ModelUnavailable`` or ``ModelUnusable``.
 """
 
@@ -21,9 +21,9 @@ from memory.core.problem_codes import MODEL_CODES, ProblemCode
 OPENAI_URL = "https://api.openai.com/v1"
 # Larger than any expected reply. A longer reply is refused.
 MAX_REPLY_BYTES = 1024 * 1024
-# Longer waits of Retry-After are cut to this.
+# A Retry-After with a longer wait counts as this.
 MOST_WAIT_SECONDS = 86_400.0
-# No compression: a small compressed reply could be huge in memory.
+# Compression is not accepted, because a small compressed reply could be huge in memory.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "memstate"}
 
 
@@ -31,7 +31,7 @@ class ModelProblem(MemoryProblem):
     """A request to the language model failed. Every caller has a fallback without a model."""
 
     code = ProblemCode.MODEL_UNAVAILABLE
-    # The label of the metric; one of our words, never a text of the endpoint.
+    # The label in metrics. It never contains a text of the endpoint.
     kind = "other"
 
     def __init__(self, sentence: str, *, kind: str | None = None, wait: float | None = None) -> None:
@@ -42,20 +42,20 @@ class ModelProblem(MemoryProblem):
 
 
 class ModelUnavailable(ModelProblem):
-    """No model is configured, or it is down, too slow, refuses the key, or is rate limited for too long."""
+    """No model is configured, or the model is down, too slow, refuses the key, or is rate limited for too long."""
 
     kind = "unavailable"
 
 
 class ModelUnusable(ModelProblem):
-    """The answer of the model cannot be used: refused, cut off, too long, or malformed twice."""
+    """The answer of the model cannot be used: it is a refusal, cut off, too long, or malformed twice."""
 
     code = ProblemCode.MODEL_UNUSABLE
     kind = "unusable"
 
 
 class RateLimited(ModelUnavailable):
-    """The endpoint limits the rate; ``wait`` is the seconds to wait, None if it does not state them."""
+    """The endpoint limits the rate. ``wait`` is the number of seconds to wait, or None if the endpoint states none."""
 
     kind = "rate_limited"
 
@@ -64,7 +64,7 @@ class RateLimited(ModelUnavailable):
 
 
 class CircuitOpen(ModelUnavailable):
-    """The circuit is open after recent failures or, if ``limited``, after a rate limit."""
+    """The circuit is open, because of recent failures or, if ``limited``, because of a rate limit."""
 
     kind = "circuit_open"
 
@@ -81,7 +81,7 @@ class TransientError(ModelUnavailable):
 
 
 class RequestRejected(ModelUnusable):
-    """The endpoint rejected the request (400, 422); ``detail`` is its message, which is not shown to callers."""
+    """The endpoint rejected the request (400, 422). ``detail`` is its message, which callers must not see."""
 
     kind = "rejected"
 
@@ -91,17 +91,17 @@ class RequestRejected(ModelUnusable):
 
 
 def base_url() -> str:
-    """Return the configured address of the endpoint, or that of OpenAI."""
+    """Return the configured address of the endpoint. The default is the address of OpenAI."""
     return settings.MEMSTATE_LLM_BASE_URL or OPENAI_URL
 
 
 def completion_ask(body: Mapping[str, Any], *, seconds: float) -> bytes:
-    """Send one chat completion and return the body of the reply, after ``seconds`` at most. Raises ``ModelProblem``."""
+    """Send one chat completion and return the body of the reply, after at most ``seconds``. Raises ``ModelProblem``."""
     return _asked("POST", "chat/completions", body, seconds)
 
 
 def models_ask(*, seconds: float) -> bytes:
-    """Return the endpoint's list of models as it sent it, after ``seconds`` at most. Raises ``ModelProblem``."""
+    """Return the body of the endpoint's list of models, after at most ``seconds``. Raises ``ModelProblem``."""
     return _asked("GET", "models", None, seconds)
 
 
@@ -126,12 +126,12 @@ def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: floa
     (result,) = answer
     if isinstance(result, bytes):
         return result
-    # Without the cause: exceptions of the client hold the request, and with it the text that was sent.
+    # The cause is left out, because exceptions of the client contain the request and so the text that was sent.
     raise (result if isinstance(result, ModelProblem) else _problem(result)) from None
 
 
 def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
-    # A problem is returned and not raised, so that no traceback holds what was sent.
+    # A problem is returned and not raised, so that no traceback contains the request.
     until = time.monotonic() + seconds
     with _client().stream(method, path, json=body, timeout=seconds) as response:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -147,7 +147,7 @@ def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: f
 
 
 def _problem(problem: Exception) -> ModelProblem:
-    """Return the problem for an exception of the client, without the text of the endpoint."""
+    """Return the problem for an exception of the client, without any text of the endpoint."""
     if isinstance(problem, httpx2.TimeoutException):
         return ModelUnavailable("The language model did not answer in time.", kind="timeout")
     if isinstance(problem, httpx2.ConnectError | httpx2.UnsupportedProtocol):

@@ -359,7 +359,7 @@ class Migration(migrations.Migration):
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('undone_at', models.DateTimeField(blank=True, null=True)),
                 ('counts', models.JSONField(default=dict, help_text='Planned actions by type.')),
-                ('active', models.PositiveBigIntegerField(help_text='Active topics of the scope, if they were counted.', null=True)),
+                ('active', models.PositiveBigIntegerField(help_text='Live topics of the scope, if they were counted.', null=True)),
                 ('planned', models.PositiveIntegerField(default=0)),
                 ('applied', models.PositiveIntegerField(default=0)),
                 ('skipped', models.PositiveIntegerField(default=0, help_text='Skipped because they changed after the plan.')),

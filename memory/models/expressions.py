@@ -260,3 +260,8 @@ def path_within_sql(column: str, *, path: str, below: str, beyond: str) -> str:
     use the pattern index for any parameter. The comparison is by code point on every server.
     """
     return f"({column} = {path} OR ({column} ~>=~ {below} AND {column} ~<~ {beyond}))"
+
+
+def written_sql(event: str) -> str:
+    """Return the condition that an ``event`` of the journal wrote content of a topic."""
+    return f"(starts_with({event}.action, 'ingest_') OR {event}.action IN ('edited', 'superseded'))"

@@ -32,7 +32,7 @@ class ForgetRun(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     undone_at = models.DateTimeField(null=True, blank=True)
     counts = models.JSONField(default=dict, help_text="Planned actions by type.")
-    active = models.PositiveBigIntegerField(null=True, help_text="Active topics of the scope, if they were counted.")
+    active = models.PositiveBigIntegerField(null=True, help_text="Live topics of the scope, if they were counted.")
     planned = models.PositiveIntegerField(default=0)
     applied = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0, help_text="Skipped because they changed after the plan.")

@@ -4,7 +4,7 @@ from typing import Any
 
 from memory.core.policy_presets import PRESETS
 from memory.core.scopes import scope_normalize
-from memory.policy.draft_steps import draft_start, draft_with_preset
+from memory.policy.draft_steps import draft_with_preset
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_rows, effective_as_json, rule_sentence
 from memory.policy.shipped_rule_sets import RULE_SET_LABELS, SHIPPED_RULE_SETS
@@ -17,7 +17,7 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
     """
     scope = scope_normalize(scope)
     policies = policies_current()
-    here = draft_start(policies, scope)
+    here = policies.set_at(scope)
     present = policies.effective(scope)
     before = effective_as_json(present)
     offered = []

@@ -12,7 +12,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.rule_parsing import rules_ordered, rules_parse
-from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.shipped_rule_sets import preset_check, rule_set_get
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # The dimension of all vectors of the store. Replies list it among the effective values, but no policy can set it.
@@ -29,18 +29,13 @@ def draft_parse(
     number: int = 0,
 ) -> SetPolicy:
     """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused``."""
-    if preset and preset not in PRESETS:
-        raise ValueRefused(
-            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
-        )
-    present = policies.policies.get(scope)
-    kept = present.rules if present else ()
+    preset_check(preset or "")
     return SetPolicy(
         scope=scope,
         number=number,
         preset=preset or "",
         values=values_parse(values),
-        rules=kept if rules is None else rules_parse(_sets_expanded(rules), scope=scope),
+        rules=policies.set_at(scope).rules if rules is None else rules_parse(_sets_expanded(rules), scope=scope),
     )
 
 
@@ -145,15 +140,7 @@ def _sets_expanded(rules: Sequence[object]) -> list[object]:
     """Return ``rules`` with each name of a shipped rule set replaced by the rules of the set."""
     expanded: list[object] = []
     for entry in rules:
-        if not isinstance(entry, str):
-            expanded.append(entry)
-        elif entry in SHIPPED_RULE_SETS:
-            expanded += [rule.as_json() for rule in SHIPPED_RULE_SETS[entry]]
-        else:
-            raise ValueRefused(
-                f"The rule set {entry[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
-                code=ProblemCode.UNKNOWN_RULE_PRESET,
-            )
+        expanded += [rule.as_json() for rule in rule_set_get(entry)] if isinstance(entry, str) else [entry]
     return expanded
 
 

@@ -6,13 +6,8 @@ from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
-from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
+from memory.policy.shipped_rule_sets import preset_check, rule_set_get
 from memory.policy.snapshot import Policies, SetPolicy
-
-
-def draft_start(policies: Policies, scope: str) -> SetPolicy:
-    """Return the present policy of ``scope``, a canonical path, with which a draft begins."""
-    return policies.policies.get(scope) or SetPolicy(scope, 0)
 
 
 def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
@@ -21,10 +16,7 @@ def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
 
     Raises ``ValueRefused`` for an unknown preset.
     """
-    if preset and preset not in PRESETS:
-        raise ValueRefused(
-            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
-        )
+    preset_check(preset)
     design = PRESETS[preset].values if preset else {}
     kept = {name: value for name, value in draft.values.items() if name not in design}
     return dataclasses.replace(draft, preset=preset, values=kept)
@@ -40,12 +32,7 @@ def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
 
     Raises ``ValueRefused`` for an unknown set.
     """
-    if name not in SHIPPED_RULE_SETS:
-        raise ValueRefused(
-            f"The rule set {name[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
-            code=ProblemCode.UNKNOWN_RULE_PRESET,
-        )
-    added = [dataclasses.replace(rule, scope=draft.scope) for rule in SHIPPED_RULE_SETS[name]]
+    added = [dataclasses.replace(rule, scope=draft.scope) for rule in rule_set_get(name)]
     names = {rule.name for rule in added}
     return dataclasses.replace(draft, rules=(*(rule for rule in draft.rules if rule.name not in names), *added))
 

@@ -11,12 +11,12 @@ from memory.core.policy_values import KNOB_LABELS, KNOBS
 from memory.core.rules import Rule
 from memory.core.scopes import ROOT, scope_normalize
 from memory.models import PolicyVersion
-from memory.policy.diff import RULE, line_words, value_words
+from memory.policy.diff import RULE, diff_lines, line_words, value_words
 from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import EffectiveValue, PolicyOut, PolicyVersionOut, RuleInForce
-from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
+from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies
 from memory.predicates.words import rule_describe
 
 # The default dimension of the vectors.
@@ -41,7 +41,7 @@ def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
     """
     scope = scope_normalize(scope)
     policies = policies_current()
-    here = policies.policies.get(scope) or SetPolicy(scope, 0)
+    here = policies.set_at(scope)
     effective = policies.effective(scope)
     return {
         "scope": scope,
@@ -103,6 +103,12 @@ def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
             for line in version.diff
         ],
     }
+
+
+def draft_diff(present: Policies, draft: Policies, *, scope: str) -> list[dict[str, Any]]:
+    """Return the difference between the policies set at ``scope`` in two snapshots, as ``diff_rows`` does."""
+    before, after = (policies.set_at(scope).as_stored() for policies in (present, draft))
+    return diff_rows(diff_lines(before, after), scope=scope)
 
 
 def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:

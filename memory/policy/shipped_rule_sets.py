@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
+from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
 from memory.policy.rule_parsing import rules_parse
 
@@ -76,13 +78,31 @@ SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
     ),
 }
 
-# Their names for people.
+# The labels of the rule sets in the console.
 RULE_SET_LABELS: Mapping[str, str] = {
     "ttl_by_kind": "Time to live by kind",
     "graduated_retention": "Retention in steps",
     "auto_pin": "Pin what may save a life",
     "scope_and_age": "Old projects",
 }
+
+
+def rule_set_get(name: str) -> tuple[Rule, ...]:
+    """Return a shipped rule set. Raises ``ValueRefused`` if it does not exist."""
+    if name not in SHIPPED_RULE_SETS:
+        raise ValueRefused(
+            f"The rule set {name[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
+            code=ProblemCode.UNKNOWN_RULE_PRESET,
+        )
+    return SHIPPED_RULE_SETS[name]
+
+
+def preset_check(preset: str) -> None:
+    """Raise ``ValueRefused`` for a preset that does not exist. An empty name is accepted."""
+    if preset and preset not in PRESETS:
+        raise ValueRefused(
+            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+        )
 
 
 @lru_cache(maxsize=1000)

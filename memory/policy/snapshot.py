@@ -113,6 +113,10 @@ class Policies:
         """Return the path of the nearest scope at or above ``scope`` that has a policy; the root if none has."""
         return next((path for path in _upwards(scope) if path in self.policies), ROOT)
 
+    def set_at(self, scope: str) -> SetPolicy:
+        """Return the policy that is set at ``scope``, a canonical path. If none is set, return an empty policy."""
+        return self.policies.get(scope) or SetPolicy(scope, 0)
+
     def effective(self, scope: str) -> EffectivePolicy:
         """Return what is in force at ``scope``, a canonical path."""
         node = self.node_of(scope)

@@ -10,7 +10,7 @@ from memory.models import PolicyVersion
 from memory.policy.effective import policies_current
 from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import RekeyingOut
-from memory.policy.snapshot import Policies, SetPolicy
+from memory.policy.snapshot import Policies
 
 # Topics are counted by the id of the scope first, so that each path is looked up once and not for each topic.
 _TOPICS_SQL = """
@@ -76,7 +76,7 @@ def _versions_newest(paths: list[str]) -> dict[str, PolicyVersion]:
 def _node_as_dict(
     policies: Policies, path: str, saved: PolicyVersion | None, working: RekeyingOut | None
 ) -> dict[str, Any]:
-    here = policies.policies.get(path) or SetPolicy(path, 0)
+    here = policies.set_at(path)
     segments = _segments(path)
     above = ["/" + "/".join(segments[:count]) for count in range(1, len(segments))]
     inside = [parent for parent in above if parent in policies.policies]

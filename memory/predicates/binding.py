@@ -26,7 +26,8 @@ class Bound:
 
 
 def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = ()) -> str:
-    """Return the condition that ``column``, a scope's id, is ``path`` or below it, and not at or below ``without``."""
+    """Return an SQL condition on ``column``, the id of a scope: at or below ``path``, but not at or below
+    ``without``."""
     if path == ROOT and not without:
         return "true"
     conditions = [path_sql("path", path, bind)]
@@ -35,12 +36,12 @@ def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = 
 
 
 def path_q(path: str, column: str = "scope") -> Q:
-    """Return the filter that a model's ``column``, which holds paths, is ``path`` or below it."""
+    """Return a filter on ``column``, the path of a scope: at or below ``path``."""
     return Q() if path == ROOT else Q(**{column: path}) | Q(**{f"{column}__startswith": f"{path}/"})
 
 
 def path_sql(column: str, path: str, bind: Bind) -> str:
-    """Return the condition that ``column``, a scope's path, is ``path`` or below it."""
+    """Return an SQL condition on ``column``, the path of a scope: at or below ``path``."""
     if path == ROOT:
         return "true"
     path_text, below, beyond = (f"{bind(text)}::text" for text in (path, path + "/", path + "0"))

@@ -1,4 +1,4 @@
-"""The fields of a form or a request as a predicate."""
+"""Makes a predicate from the fields of a form or a request."""
 
 from collections.abc import Iterable
 
@@ -15,10 +15,10 @@ def predicate_from_fields(
     rung: str | None = None,
     pinned: bool | None = None,
 ) -> AllOf:
-    """Return the predicate that all given fields match; None is no condition. ``scope`` is canonical, ``older_than`` in
-    seconds.
+    """Return the predicate of a topic that matches all fields; None is no condition. ``scope`` is canonical, and
+    ``older_than`` is in seconds.
 
-    A list matches if one of its entries does. Lists must not be empty.
+    A list matches if one of its entries matches. Lists must not be empty.
     """
     fields: tuple[tuple[str, str, Value], ...] = (
         ("scope", "within", scope),

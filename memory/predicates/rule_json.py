@@ -59,8 +59,7 @@ def condition_parse(data: object) -> Predicate:
 
     Raises ``ValueRefused``, which names the place in the tree and what is allowed there.
     """
-    left = [MAX_COMPARISONS]
-    return _parse(data, "condition", 1, left)
+    return _parse(data, "condition", 1, [MAX_COMPARISONS])
 
 
 def condition_json(condition: Predicate) -> dict[str, Any]:
@@ -77,8 +76,8 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
             return {"not": condition_json(part)}
         case Comparison("field", op, (name,)):
             return {"field": {"name": name, "op": op}}
-        case Comparison("field", op, (name, said)):
-            return {"field": {"name": name, "op": "is" if op == "has" else op, "value": said}}
+        case Comparison("field", op, (name, text)):
+            return {"field": {"name": name, "op": "is" if op == "has" else op, "value": text}}
         case Comparison(field, op, value):
             stored: object = list(value) if isinstance(value, tuple) else value
             if FIELDS[field] == "duration" and isinstance(value, float):
@@ -87,7 +86,8 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
     raise TypeError(f"Rules have no {condition!r}.")
 
 
-def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
+def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predicate:
+    """Parse a part of the tree at ``place``. ``remaining`` is the number of comparisons that may follow."""
     if depth > MAX_DEPTH:
         raise ValueRefused(
             f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
@@ -111,13 +111,13 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
                     f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.",
                     code=ProblemCode.INVALID_CONDITION,
                 )
-            parsed = tuple(_parse(part, f"{place}.{name}[{at}]", depth + 1, left) for at, part in enumerate(parts))
+            parsed = tuple(_parse(part, f"{place}.{name}[{at}]", depth + 1, remaining) for at, part in enumerate(parts))
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
-            return Not(_parse(data["not"], f"{place}.not", depth + 1, left))
+            return Not(_parse(data["not"], f"{place}.not", depth + 1, remaining))
         case _ if names in ({"field", "op", "value"}, {"field"}):
-            left[0] -= 1
-            if left[0] < 0:
+            remaining[0] -= 1
+            if remaining[0] < 0:
                 raise ValueRefused(
                     f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.",
                     code=ProblemCode.INVALID_CONDITION,
@@ -126,8 +126,8 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
                 return _named_field(data["field"], f"{place}.field")
             return _comparison(data["field"], data["op"], data["value"], place)
     raise ValueRefused(
-        f"{place} must hold exactly one of all, any, not, or exactly field, op and value; "
-        f"it holds {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
+        f"{place} must have exactly one of all, any, not, or exactly field, op and value; "
+        f"it has {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
         code=ProblemCode.INVALID_CONDITION,
     )
 
@@ -141,14 +141,14 @@ def _named_field(data: object, place: str) -> Comparison:
     op = data.get("op")
     if op not in NAMED_FIELD_OPERATORS:
         raise ValueRefused(
-            f"{place}.op: a named field cannot be compared with {_shown(op)}; possible are "
+            f"{place}.op: a named field cannot be compared with {_shown(op)}; use one of "
             f"{', '.join(NAMED_FIELD_OPERATORS)}.",
             code=ProblemCode.UNKNOWN_OPERATOR,
         )
     wanted = {"name", "op"} if op == "has" else {"name", "op", "value"}
     if set(data) != wanted:
         raise ValueRefused(
-            f"{place} must hold exactly {', '.join(sorted(wanted))}.", code=ProblemCode.INVALID_CONDITION
+            f"{place} must have exactly {', '.join(sorted(wanted))}.", code=ProblemCode.INVALID_CONDITION
         )
     try:
         name = _text(data["name"])
@@ -277,10 +277,10 @@ def _text(value: object) -> str:
             f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
-    # Neither can be stored.
+    # PostgreSQL cannot store such a text.
     if "\x00" in value or re.search("[\ud800-\udfff]", value):
         raise ValueRefused(
-            "a text must not hold NUL characters or halves of surrogate pairs.",
+            "a text must not contain NUL characters or halves of surrogate pairs.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
     return value

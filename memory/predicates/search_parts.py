@@ -16,7 +16,7 @@ def parts_of(predicate: Predicate | None) -> tuple[Predicate, ...]:
 
 
 def texts_of(predicate: Predicate | None, *, wanted: bool = False) -> list[str]:
-    """Return the words and phrases of a search, each once, in their order; with ``wanted`` not those it excludes."""
+    """Return the words and phrases of a search, each once, in order; with ``wanted`` without those that it excludes."""
     found = [
         leaf.text
         for leaf, negated in leaves(predicate)
@@ -31,8 +31,8 @@ def without_words(predicate: Predicate | None, words: Container[str]) -> Predica
         case Word(text):
             return None if text in words else predicate
         case Not(part):
-            left = without_words(part, words)
-            return None if left is None else Not(left)
+            rest = without_words(part, words)
+            return None if rest is None else Not(rest)
         case AllOf(parts):
             return all_of(*(without_words(part, words) for part in parts))
         case AnyOf(parts):
@@ -42,10 +42,9 @@ def without_words(predicate: Predicate | None, words: Container[str]) -> Predica
 
 
 def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
-    """Return the question, made of the words and phrases at the top level, and the remaining conditions.
+    """Return (question, conditions). The question consists of the words and phrases at the top level.
 
-    As in a query, a topic need not contain the words of the question. A phrase is both part of the question and a
-    condition.
+    A topic need not contain the words of the question. A phrase is both a part of the question and a condition.
     """
     parts = parts_of(predicate)
     asked = [part.text for part in parts if isinstance(part, (Word, Phrase))]
@@ -53,13 +52,13 @@ def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
 
 
 def scope_of(predicate: Predicate | None) -> str:
-    """Return the scope that all results lie in: the narrowest at the top level."""
+    """Return the scope of all results: the narrowest scope at the top level."""
     scopes = (str(part.value) for part in parts_of(predicate) if isinstance(part, Comparison) and part.field == "scope")
     return max(scopes, key=len, default="/")
 
 
 def states_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Return which of ``STATES`` a list includes. Released topics are included only with ``is:released``."""
+    """Return the ``STATES`` of the topics to list. Released topics are listed only with ``is:released``."""
     found = [LIVE, ARCHIVED]
     if (Comparison("released", "is", True), False) in leaves(predicate):
         found.append(RELEASED)

@@ -1,4 +1,4 @@
-"""The qualifiers of the search language: each value is parsed into a comparison."""
+"""Parses the values of the qualifiers of the search language into comparisons."""
 
 import datetime as dt
 import re
@@ -20,6 +20,7 @@ EXAMPLES = {
     "kind": "kind:note",
     "rung": "rung:archived",
     "category": "category:work",
+    "by": 'by:"tour agent"',
     "title": "title:tap",
     "summary": "summary:tap",
     "field": "field:city=Berlin",
@@ -43,7 +44,7 @@ _FIELD = re.compile(r'("[^"]*"|[^"=]*)(?:(=)("[^"]*"|[^"]*))?')
 
 
 def qualifier_read(name: str, value: str) -> Predicate:
-    """Return the predicate of the qualifier ``name``, one of ``EXAMPLES``, with ``value``, which may be quoted.
+    """Return the predicate of a qualifier. ``name`` is one of ``EXAMPLES``; ``value`` may be in quotes.
 
     Raises ``ValueRefused``, which shows a valid value.
     """
@@ -77,6 +78,13 @@ def _scope(name: str, value: str) -> Predicate:
 
 def _named(name: str, value: str) -> Predicate:
     return Comparison(name, "has" if name == "category" else "is", _plain(name, value))
+
+
+def _by(name: str, value: str) -> Predicate:
+    caller = _plain(name, value).strip()
+    if not caller:
+        raise ValueRefused("Write who wrote it, such as by:admin.", code=ProblemCode.INVALID_LOOKUP_VALUE)
+    return Comparison("by", "is", caller)
 
 
 def _contains(name: str, value: str) -> Predicate:
@@ -140,12 +148,12 @@ def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date
                 f"The range is in the wrong order; write {name}:{high}..{low}.", code=ProblemCode.INVALID_LOOKUP_VALUE
             )
         return AllOf((Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1])))
-    op, said = _ordered(text)
-    if not said:
+    op, bound = _ordered(text)
+    if not bound:
         raise ValueRefused(
             f"{name}: needs something to compare with, such as {example}.", code=ProblemCode.INVALID_LOOKUP_VALUE
         )
-    return Comparison(name, op, read(said))
+    return Comparison(name, op, read(bound))
 
 
 def _ordered(text: str) -> tuple[str, str]:
@@ -185,32 +193,32 @@ def _moment(name: str, value: str) -> Predicate:
     text = _plain(name, value)
     if name == "used" and text.lower() == "never":
         return Comparison("used", "is", None)
-    op, said = _ordered(text)
-    if ".." not in text and said and not _DAY.fullmatch(said):
+    op, bound = _ordered(text)
+    if ".." not in text and bound and not _DAY.fullmatch(bound):
         try:
-            seconds = duration_parse(said)
+            seconds = duration_parse(bound)
         except ValueRefused as problem:
             raise ValueRefused(
-                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h.",
+                f"{bound[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h.",
                 code=ProblemCode.INVALID_LOOKUP_VALUE,
             ) from problem
-        return _since(name, "age" if name == "created" else "idle", op, said, seconds)
+        return _since(name, "age" if name == "created" else "idle", op, bound, seconds)
     return _compared(name, value, _day, f"{name}:>=2026-05-01")
 
 
 def _elapsed(name: str, value: str) -> Predicate:
-    op, said = _ordered(_plain(name, value))
-    if not said:
+    op, bound = _ordered(_plain(name, value))
+    if not bound:
         raise ValueRefused(
             f"{name}: needs something to compare with, such as {EXAMPLES[name]}.", code=ProblemCode.INVALID_LOOKUP_VALUE
         )
-    return _since(name, name, op, said, duration_parse(said))
+    return _since(name, name, op, bound, duration_parse(bound))
 
 
-def _since(name: str, field: str, op: str, said: str, seconds: float) -> Predicate:
+def _since(name: str, field: str, op: str, bound: str, seconds: float) -> Predicate:
     if op == "is":
         raise ValueRefused(
-            f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.",
+            f"Longer or shorter? Write {name}:>{bound[:30]} or {name}:<{bound[:30]}.",
             code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return Comparison(field, op, seconds)
@@ -234,6 +242,7 @@ _READERS: dict[str, Callable[[str, str], Predicate]] = {
     "title": _contains,
     "summary": _contains,
     "provenance": _named,
+    "by": _by,
     "rung": _rung,
     "is": _is,
     "field": _field,

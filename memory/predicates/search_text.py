@@ -1,6 +1,6 @@
-"""The language of the search box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR and parentheses.
+"""Parses the language of the search box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR,
+parentheses.
 
-``search_parse`` turns typed text into a predicate, or reports which part is wrong and what is valid there.
 docs/lookup.md describes the language.
 """
 
@@ -19,12 +19,12 @@ MAX_PARTS = 60
 MAX_DEPTH = 12
 
 _QUALIFIER = re.compile(r"([A-Za-z]{2,30}):")
-_SMALL = dict.fromkeys(("AND", "OR", "NOT"), " To search for the word itself, write it in lower case.")
+_LOWER_CASE_HINT = dict.fromkeys(("AND", "OR", "NOT"), " To search for the word itself, write it in lower case.")
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 class SearchFlaw(ValueRefused):
-    """The text is malformed. ``start`` and ``end`` bound the wrong part, which is never empty."""
+    """The text is malformed from ``start`` to ``end``. This part is never empty."""
 
     code = ProblemCode.INVALID_LOOKUP
 
@@ -35,7 +35,7 @@ class SearchFlaw(ValueRefused):
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A piece of the text: ``kind`` is one of ( ) - OR AND NOT, or leaf."""
+    """A piece of the text. ``kind`` is "(", ")", "-", "OR", "AND", "NOT" or "leaf"."""
 
     kind: str
     start: int
@@ -44,9 +44,9 @@ class _Token:
 
 
 def search_parse(text: str) -> Predicate | None:
-    """Return the predicate of the typed text, None if it is only white space.
+    """Return the predicate of the typed text; None if it is only white space.
 
-    Adjacent parts are joined by AND, which binds more than OR. Raises ``SearchFlaw``.
+    Adjacent parts are joined by AND. AND binds more tightly than OR. Raises ``SearchFlaw``, which says what is wrong.
     """
     if len(text) > MAX_LENGTH:
         raise SearchFlaw(
@@ -57,6 +57,27 @@ def search_parse(text: str) -> Predicate | None:
             raise SearchFlaw("This character cannot be searched for.", place, place + 1)
     tokens = _Tokens(text).all()
     return _Reader(tokens).read() if tokens else None
+
+
+def search_narrow(text: str, name: str, value: str) -> str:
+    """Return the typed text with the condition ``name:value`` in place of those with this name at its top level;
+    without a value, with none of them. ``value`` has no quotes. Raises ``SearchFlaw``."""
+    text = text.strip()
+    cuts, depth, before, has_or = [], 0, "", False
+    for token in _Tokens(text).all():
+        depth += (token.kind == "(") - (token.kind == ")")
+        if depth == 0 and before not in ("-", "NOT"):
+            has_or |= token.kind == "OR"
+            if token.kind == "AND" or (token.leaf and text[token.start :].lower().startswith(f"{name}:")):
+                cuts.append(token)
+        before = token.kind
+    if has_or:
+        text = f"({text})"
+    else:
+        for token in reversed(cuts):
+            text = f"{text[: token.start].rstrip()} {text[token.end :].lstrip()}".strip()
+    said = f'{name}:"{value}"' if re.search(r"[\s()]", value) else f"{name}:{value}" if value else ""
+    return f"{text} {said}".strip()
 
 
 # --- Pieces ----------------------------------------------------------------------------------------------------------
@@ -89,7 +110,7 @@ class _Tokens:
         qualifier = _QUALIFIER.match(self.text, start)
         if qualifier:
             return self._qualified(start, qualifier[1], qualifier.end())
-        end = self._stretch(start)
+        end = self._word_end(start)
         word = self.text[start:end]
         if word in ("AND", "OR", "NOT"):
             return self._token(word, start, end)
@@ -114,7 +135,7 @@ class _Tokens:
             raise SearchFlaw("This quote is not closed.", start, len(self.text))
         return end
 
-    def _stretch(self, start: int) -> int:
+    def _word_end(self, start: int) -> int:
         end = start
         while end < len(self.text) and not self.text[end].isspace() and self.text[end] not in '()"':
             end += 1
@@ -127,11 +148,11 @@ class _Tokens:
         return self._token("leaf", start, end, _qualifier(name, self.text[colon:end], start, colon, end))
 
 
-def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predicate:
-    name = said.lower()
+def _qualifier(typed: str, value: str, start: int, colon: int, end: int) -> Predicate:
+    name = typed.lower()
     if name not in EXAMPLES:
         hint = nearest_hint(name, EXAMPLES, noun="qualifiers")
-        sentence = f"The qualifier {said}: does not exist; {hint}. To search for the text itself, put it in quotes."
+        sentence = f'"{typed}:" is not a qualifier; {hint}. To search for this text, put it in quotes.'
         raise SearchFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
     if not value:
         raise SearchFlaw(
@@ -150,7 +171,7 @@ def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predi
 
 
 class _Reader:
-    """A recursive descent parser: OR, AND, NOT and single parts, one method each."""
+    """A recursive descent parser with one method each for OR, AND, NOT and single parts."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens, self.at, self.depth = tokens, 0, 0
@@ -182,11 +203,13 @@ class _Reader:
         return tree
 
     def _after(self, read: Callable[[], Predicate]) -> Predicate:
-        """Parse what follows OR, AND, NOT or a minus. If nothing follows, the flaw is at that word."""
+        """Parse the condition after OR, AND, NOT or a minus. Without a condition, the flaw is at this word."""
         sign = self.tokens[self.at]
         self.at += 1
         if self._peek() in ("", "OR", "AND", ")"):
-            raise SearchFlaw(f"Write a condition after {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
+            raise SearchFlaw(
+                f"Write a condition after {sign.kind}." + _LOWER_CASE_HINT.get(sign.kind, ""), sign.start, sign.end
+            )
         return read()
 
     def _not(self) -> Predicate:

@@ -1,12 +1,13 @@
-"""Predicates as SQL: one condition on the rows of a topic, with bound parameters."""
+"""Translates a predicate into SQL: one condition on the rows of a topic, with bound parameters."""
 
 import datetime as dt
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memory.core.callers import caller_names
 from memory.core.patterns import pattern_to_postgres
-from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql
+from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
@@ -18,13 +19,13 @@ _VALUES = (
     "SELECT 1 FROM memory_field pf JOIN memory_revision pr ON pr.field_id = pf.id AND pr.seq = pf.last_seq "
     "WHERE pf.topic_id ="
 )
-# A value with the name of its field, which may be what it is about: "allergies: penicillin".
+# A value after the name of its field, because the name may say what the value is about: "allergies: penicillin".
 _NAMED_VALUE = "(pf.name || ': ' || pr.value)"
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateSql:
-    """A boolean expression, and whether it refers to the topic's own row."""
+    """A boolean expression, and whether it refers to the row of Topic."""
 
     sql: str
     needs_topic: bool
@@ -32,10 +33,10 @@ class PredicateSql:
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """How words are searched: the text search configuration, and the texts of which it ignores every word (``blank``).
+    """How words are searched: with the text search configuration ``config``, which ignores all words of the texts in
+    ``blank``.
 
-    With ``live`` the index of words is used, which has only live topics; otherwise the documents of all other topics
-    are read.
+    ``live`` searches the live topics by their index. Otherwise the documents of all other topics are read.
     """
 
     config: str
@@ -59,15 +60,17 @@ def predicate_sql(
     """Return ``predicate`` as SQL over aliases of Vitality and Topic. No queries.
 
     ``now`` is an expression of type timestamptz. ``bind`` registers a value and returns its placeholder, such as
-    ``%(p3)s``. Columns that both rows have are read from Vitality, so that a scan of the narrow rows is enough; without
-    ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
+    ``%(p3)s``. Columns that both rows have are read from Vitality, because a scan of its narrow rows is cheap. Without
+    ``narrow``, they are read from Topic, whose indexes serve lists. The expression refers to Topic only if the reply
+    has ``needs_topic``.
 
-    ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for those with
-    words. ``skipped`` are the seconds since the last use that do not count, for rules; by default they are looked up
-    for the salience of each topic, and idle time is that of the wall. ``categories_added`` holds, by category, the
-    condition on topics to which other rules of the same run add it; it may refer to the topic's row.
+    ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for predicates
+    with words. ``skipped`` is the number of seconds since the last use that do not count, for rules. Without it, the
+    database computes these seconds for the salience of each topic, and idle time is wall-clock time.
+    ``categories_added`` has the categories that other rules of the run add, each with a condition on the topics that
+    get it.
 
-    A null counts as false, also beneath ``Not``.
+    A null counts as false, also below ``Not``.
     """
     compiler = _Compiler(vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
@@ -93,7 +96,7 @@ class _Compiler:
             case AnyOf(parts):
                 return f"({' OR '.join(self.compile(part) for part in parts)})"
             case Not(part):
-                # IS NOT TRUE instead of NOT: the opposite of null is true.
+                # IS NOT TRUE instead of NOT, so that the opposite of null is true.
                 return f"({self.compile(part)} IS NOT TRUE)"
             case Word(text):
                 return self._word(text)
@@ -117,6 +120,8 @@ class _Compiler:
                 return self._words(self._of("kind"), comparison)
             case "provenance":
                 return self._words(self._topic("provenance"), comparison)
+            case "by":
+                return self._by(str(value))
             case "rung":
                 return self._rungs(op, value_words(comparison))
             case "pinned":
@@ -150,7 +155,7 @@ class _Compiler:
                 return self._field(op, *value)
             case "text":
                 parts = [self._text(column, op, value) for column in ("title", "summary")]
-                parts.append(f"EXISTS ({_VALUES} {self._topic('id')} AND {self._says(_NAMED_VALUE, op, value)})")
+                parts.append(f"EXISTS ({_VALUES} {self._topic('id')} AND {self._contains(_NAMED_VALUE, op, value)})")
                 return f"({' OR '.join(parts)})"
             case column:
                 return self._text(column, op, value)
@@ -174,6 +179,11 @@ class _Compiler:
         added = (self.categories_added[word] for word in categories if word in self.categories_added)
         return f"({' OR '.join([stored, *added])})"
 
+    def _by(self, name: str) -> str:
+        wrote = f"pe.actor = ANY({self.bind(caller_names(name))}::text[]) AND {written_sql('pe')}"
+        topic = self._of("id", "topic_id")
+        return f"(EXISTS (SELECT 1 FROM memory_auditevent pe WHERE pe.topic_id = {topic} AND {wrote}))"
+
     def _words(self, column: str, comparison: Comparison) -> str:
         words = value_words(comparison)
         if len(words) == 1:
@@ -187,7 +197,7 @@ class _Compiler:
         return f"({'' if op in ('is', 'in') else 'NOT '}{self.v}.rung {found})"
 
     def _elapsed(self, moment: str, op: str, seconds: float) -> str:
-        # The column is alone on its side, so that an index can serve it and the other side is computed once.
+        # The column is alone on one side, so that an index can be used and the other side is computed once.
         ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
         return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
 
@@ -212,13 +222,13 @@ class _Compiler:
         if value is None:
             return f"(EXISTS (SELECT 1 FROM memory_field pf WHERE pf.topic_id = {wanted}))"
         if op in ("matches", "contains"):
-            return f"(EXISTS ({_VALUES} {wanted} AND {self._says('pr.value', op, value)}))"
+            return f"(EXISTS ({_VALUES} {wanted} AND {self._contains('pr.value', op, value)}))"
         return f"(EXISTS ({_VALUES} {wanted} AND lower(pr.value) = lower({self.bind(value)}::text)))"
 
     def _text(self, column: str, op: str, value: str) -> str:
-        return self._says(self._topic(column), op, value)
+        return self._contains(self._topic(column), op, value)
 
-    def _says(self, text: str, op: str, value: str) -> str:
+    def _contains(self, text: str, op: str, value: str) -> str:
         if op == "matches":
             return f"({text} ~* {self.bind(pattern_to_postgres(value))}::text)"
         return f"(strpos(lower({text}), lower({self.bind(value)}::text)) > 0)"
@@ -227,7 +237,7 @@ class _Compiler:
         return "true" if text in self._searching.blank else self._document("plainto_tsquery", text)
 
     def _phrase(self, text: str) -> str:
-        # First the words by the index, if any, then the exact text.
+        # The words are searched by the index, if there is one, then the exact text.
         by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
         texts = [self._text(column, "contains", text) for column in ("title", "summary")]
         part = f"lower({self.bind(text)}::text)"

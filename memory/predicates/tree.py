@@ -14,8 +14,9 @@ class Comparison:
     """One comparison of a field with a value; lists are tuples.
 
     ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. ``field`` has a name, or a name and what its current value is, contains or matches.
-    ``id`` begins with hexadecimal digits, 32 at most, without dashes.
+    that no query has returned. The value of ``by`` is the name of a caller that wrote at least a part of the topic.
+    The value of ``field`` is the name of a field, or its name and a text to compare with its current value. The value
+    of ``id`` is the beginning of an id: at most 32 hexadecimal digits, without dashes.
     """
 
     field: str
@@ -39,14 +40,14 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds; there is at least one."""
+    """All parts hold. ``parts`` is not empty."""
 
     parts: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one part holds; there is at least one."""
+    """At least one part holds. ``parts`` is not empty."""
 
     parts: tuple["Predicate", ...]
 
@@ -80,7 +81,7 @@ def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Predicate]) -> Predicat
 
 
 def leaves(predicate: Predicate | None, *, negated: bool = False) -> Iterator[tuple[Leaf, bool]]:
-    """Yield every leaf from left to right, each with whether an odd number of ``Not`` stands above it."""
+    """Yield (leaf, negated) from left to right. ``negated``: the leaf is below an odd number of ``Not``."""
     match predicate:
         case None:
             pass
@@ -94,22 +95,22 @@ def leaves(predicate: Predicate | None, *, negated: bool = False) -> Iterator[tu
 
 
 def comparisons(predicate: Predicate) -> Iterator[tuple[Comparison, bool]]:
-    """Yield every comparison, each with whether an odd number of ``Not`` stands above it."""
+    """Yield (comparison, negated) from left to right, as ``leaves``."""
     for leaf, negated in leaves(predicate):
         if isinstance(leaf, Comparison):
             yield leaf, negated
 
 
-def takes_time(predicate: Predicate, *, negated: bool = False) -> bool:
-    """Return whether a predicate cannot hold for a topic that was made just now, because of its age or idle time."""
+def needs_time(predicate: Predicate, *, negated: bool = False) -> bool:
+    """Return whether time must pass before a new topic can meet this predicate."""
     match predicate:
         case AllOf(parts) | AnyOf(parts):
-            found = [takes_time(part, negated=negated) for part in parts]
+            found = [needs_time(part, negated=negated) for part in parts]
             return any(found) if isinstance(predicate, AllOf) is not negated else all(found)
         case Not(part):
-            return takes_time(part, negated=not negated)
+            return needs_time(part, negated=not negated)
         case Comparison("age" | "idle", op, float() | int() as seconds):
-            # A new topic has neither, so that "at least" and its opposite never hold at 0 and below.
+            # Age and idle time of a new topic are 0, which is enough for "at least 0".
             return (op in ("<", "<=") if negated else op in (">", ">=")) and seconds > 0
         case _:
             return False
@@ -126,11 +127,11 @@ def categories_of(predicate: Predicate) -> frozenset[str]:
 
 
 def patterns_of(predicate: Predicate) -> tuple[str, ...]:
-    """Return the patterns that a predicate matches with, each once, in their order."""
+    """Return the patterns in a predicate, each once, in their order."""
     found = (value_words(part)[-1] for part, _negated in comparisons(predicate) if part.op == "matches")
     return tuple(dict.fromkeys(found))
 
 
 def value_words(comparison: Comparison) -> tuple[str, ...]:
-    """Return the value of a comparison of words as a tuple, whether it is one or a list."""
+    """Return the value of a comparison of words as a tuple, also if it is a single word."""
     return comparison.value if isinstance(comparison.value, tuple) else (str(comparison.value),)

@@ -39,7 +39,7 @@ def rule_describe(rule: Rule) -> str:
     if rule.action == "categorize":
         doing = f"add the category {_quoted(rule.category)} to topics"
     elif rule.action == COMPACT:
-        doing = "make one topic of each group of near topics"
+        doing = "combine into one topic each group of similar topics"
     else:
         doing = f"{rule.action} topics"
     off = "" if rule.enabled else " (Switched off.)"
@@ -82,6 +82,8 @@ def _leaf(leaf: Leaf, negated: bool) -> str:
             return f"that {do_not}have the category {listed([_quoted(word) for word in value_words(leaf)], 'or')}"
         case Comparison("pinned" | "live" | "released" as state, _, value):
             return f"that are {state}" if bool(value) is not negated else f"that are not {state}"
+        case Comparison("by", _, name):
+            return f"that were {not_}written by {_quoted(str(name))}"
         case Comparison("used", "is", None):
             return f"that were {'' if negated else 'never '}used"
         case Comparison("field", _, (name,)):

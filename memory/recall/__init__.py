@@ -1,1 +1,2 @@
-"""The read path: candidates, bundles, and the trace that a retrieval leaves. ``query.query_answer`` is the door."""
+"""Answers questions: candidates, bundles, and the record of each retrieval. The entry point is
+``query.query_answer``."""

@@ -1,4 +1,4 @@
-"""Folds the access log into salience in bulk, each row exactly once, also if the worker is killed."""
+"""Folds the access log into salience in bulk. Each row is folded exactly once, even if the worker is killed."""
 
 import datetime as dt
 from typing import Any
@@ -56,18 +56,18 @@ _FIELD_HITS_SQL = f"""
 def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
-    ``hits`` selects the id, time and bump of what they reinforce. ``scope`` is the expression for the scope of a row
-    ``h``; its policy caps the salience. ``%(idle)s`` holds the idle seconds of that scope before each access; ``used``
-    and ``since`` are times that the clock of the row counts. Where ``exact_floor`` is true, the indexed floor of the
-    fade key is set to the key.
+    ``hits`` selects id, time and bump of the reinforced rows. ``scope`` is the expression for the scope of a row ``h``;
+    the policy of this scope caps the salience. ``%(idle)s`` has the idle seconds of the scope before each access;
+    ``used`` and ``since`` are times in which only counted seconds pass. If ``exact_floor`` is true, the indexed floor
+    of the fade key is set to the key.
 
-    Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
-    ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
-    least of the uncapped sum and of every ``cap * w_i + S_i``, which window functions compute in one pass. An access
-    older than the last reinforcement counts at the time of that, with what is left of its bump.
+    Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced``. All accesses are computed in one
+    pass by window functions. Let ``w_i`` be the decay from access i to the last access, and ``S_i`` the decayed sum of
+    the bumps after i. The result is the minimum of the uncapped sum and of every ``cap * w_i + S_i``. An access before
+    the last reinforcement counts at the time of this reinforcement, with its bump decayed until then.
 
-    The rows are locked before they are read, by id: changes of other transactions (an archive, an edited salience) are
-    not overwritten, and there are no deadlocks.
+    The rows are locked in the order of ids before they are read, so that changes of other transactions (an archive, an
+    edited salience) are not overwritten, and there are no deadlocks.
     """
     used = counted_sql("held", at="hit.at", idle="placed.idle")
     late = decay_sql(f"held.since - {used}", "held.half_life")
@@ -90,10 +90,10 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
         ), last AS (
             SELECT *, max(used) OVER (PARTITION BY id) AS last_used FROM access
         ), weighed AS (
-            SELECT *, {faded_sql("bump", "weight")} AS left_over
+            SELECT *, {faded_sql("bump", "weight")} AS decayed
             FROM (SELECT *, {to_last} AS weight FROM last) x
         ), after AS (
-            SELECT *, coalesce(sum(left_over) OVER (
+            SELECT *, coalesce(sum(decayed) OVER (
                        PARTITION BY id ORDER BY used, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
                    ), 0) AS later
             FROM weighed
@@ -101,7 +101,7 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
             SELECT id, min(last_used) AS used, max(seen_at) AS seen_at, max(idle) AS idle, count(*) AS times,
                    min(half_life) AS half_life,
                    least(
-                       min({faded_sql("salience", from_start)}) + sum(left_over),
+                       min({faded_sql("salience", from_start)}) + sum(decayed),
                        min(ceiling * weight + later)
                    ) AS salience
             FROM after GROUP BY id
@@ -120,7 +120,8 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
     """
 
 
-# Below the first rung, runs also search the index for topics that have risen; a lagging floor would hide them.
+# Below the first rung, runs also search the index for topics whose salience has risen. A floor that is too low would
+# hide these topics.
 _FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", _TOPIC_HITS_SQL, scope="h.scope_id", exact_floor="row.rung > 0")
 _FIELD_SCOPE_SQL = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
 _FOLD_FIELDS = _fold_sql("memory_field", "id", _FIELD_HITS_SQL, scope=_FIELD_SCOPE_SQL)
@@ -139,13 +140,13 @@ UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s
 """
 
 # Removes purged topics from rows of queries that were answered while the purge was running.
-_DISOWN_SQL = accesses_without_sql(
+_PURGED_REMOVE_SQL = accesses_without_sql(
     rows="l.id = ANY(%s)",
     topic="EXISTS (SELECT 1 FROM memory_topic m WHERE m.id = u.topic)",
     field="EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.field)",
 )
 
-# A query writes no wake-up, so that it stays at a single INSERT; its access row serves as one.
+# A query does not write wake-ups, so that it needs only one INSERT. They are written here, from its access row.
 _WAKE_UPS_SQL = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
 SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
@@ -160,16 +161,15 @@ DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded
 
 
 def fold_wait() -> None:
-    """Keep other processes from folding until the running transaction ends; wait for one that is. One query."""
+    """Wait for a process that is folding, and keep others from folding until the transaction ends. One query."""
     lock_wait(Lock.FOLD_ACCESSES)
 
 
 def accesses_fold(*, now: dt.datetime) -> int:
-    """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
+    """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return their number.
 
-    One transaction of ten statements: rows are marked in the commit that raises the salience, so a kill at any time
-    leaves either both or neither. Returns 0 at once while
-    another process is folding.
+    One transaction of ten statements marks the rows and raises the salience, so that a kill cannot separate the two.
+    Returns 0 at once if another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FOLD_ACCESSES):
@@ -178,11 +178,11 @@ def accesses_fold(*, now: dt.datetime) -> int:
         claimed = cursor.fetchall()
         if not claimed:
             return 0
-        # A look at the past is no use: its row is only checked for purged topics.
+        # A query about the past does not count as use. Its row is only checked for purged topics.
         rows = [row[:5] for row in claimed if not row[5]]
         ids = [row[0] for row in claimed]
         if not rows:
-            cursor.execute(_DISOWN_SQL, [ids])
+            cursor.execute(_PURGED_REMOVE_SQL, [ids])
             cursor.execute(_MARK_SQL, {"now": now, "counted": [], "ids": ids})
             return len(claimed)
         policies = policies_current()
@@ -218,7 +218,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
         }
         cursor.execute(_FOLD_TOPICS, parameters)
         cursor.execute(_FOLD_FIELDS, parameters)
-        cursor.execute(_DISOWN_SQL, [ids])
+        cursor.execute(_PURGED_REMOVE_SQL, [ids])
         cursor.execute(_MARK_SQL, {"now": now, "counted": counted, "ids": ids})
         cursor.execute(_WAKE_UPS_SQL, {"now": now, "ids": [row[0] for row in rows]})
         return len(claimed)

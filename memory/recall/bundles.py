@@ -1,4 +1,4 @@
-"""Bundles: topics with their fields, histories and neighbours, loaded in one statement."""
+"""Loads bundles, which are topics with their fields, histories and neighbours, in one statement."""
 
 import datetime as dt
 import json
@@ -17,10 +17,10 @@ MAX_NEIGHBORS = 50
 
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
-    """What bundles contain, and of which topics; None means all.
+    """The topics and parts of topics to load; None means all.
 
-    ``scope`` is the scope of the topics. ``caller`` is the scope of the key: neighbours and references may lie anywhere
-    within it.
+    ``scope`` is the scope of the topics. ``caller`` is the scope of the key, which may contain neighbours and
+    references outside ``scope``.
     """
 
     now: dt.datetime
@@ -43,7 +43,7 @@ jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'pr
                    'recorded_at', r.recorded_at, 'seq', r.seq)
 """
 
-# A member at a past time: the first edit after that time keeps the value before it.
+# A member at a past time. The first edit after that time has the value before the edit.
 _PAST = """
 coalesce((SELECT {value} FROM memory_topicedit e
           WHERE e.topic_id = {row}.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}'
@@ -52,10 +52,10 @@ coalesce((SELECT {value} FROM memory_topicedit e
 
 
 def field_summary_sql(field: str, *, as_of: bool = False) -> str:
-    """Return the newest summary in force of ``field``, a row of Field, as JSON; null where there is none.
+    """Return an SQL expression: the newest summary of ``field``, a row of Field, as JSON; null without one.
 
-    With ``as_of``, the one that was in force at ``%(as_of)s``. Otherwise fields without cold revisions, which are most,
-    cost nothing.
+    With ``as_of``, this is the summary that was in force at ``%(as_of)s``. Otherwise most fields cost nothing, because
+    they have no cold revisions.
     """
     in_force = "m.withdrawn_at IS NULL"
     asked = f"{field}.cold_through > 0"
@@ -75,7 +75,7 @@ def field_summary_sql(field: str, *, as_of: bool = False) -> str:
 
 
 def _member_sql(row: str, member: str, options: "BundleOptions") -> str:
-    """Return the expression for a member of topic ``row``, at ``as_of`` if that is given."""
+    """Return the expression for a member of topic ``row``, now or at ``as_of``."""
     if options.as_of is None:
         return f"{row}.{member}"
     value = f"e.before->>'{member}'"
@@ -85,14 +85,15 @@ def _member_sql(row: str, member: str, options: "BundleOptions") -> str:
 
 
 def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[Candidate]:
-    """Return one bundle for each of ``ids`` that is visible, in their order. One query.
+    """Return one bundle for each visible topic of ``ids``, in their order. One query.
 
-    Visible are topics within ``options.scope`` that are neither released nor merged, and archived ones only if asked
-    for; with ``as_of``, those that existed then, and those that were archived after it too.
+    A topic is visible if it is within ``options.scope`` and neither released, merged nor archived. With
+    ``include_archived``, archived topics are visible too. With ``as_of``, a topic must have existed then, and must not
+    have been archived then.
     """
     if not ids:
         return []
-    # OFFSET 0 keeps the planner from asking for the idle time of a topic again for each of its fields.
+    # OFFSET 0, so that the idle time of a topic is computed once and not for each field.
     sql = f"""
         WITH RECURSIVE asked AS (
             SELECT id, place FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
@@ -148,14 +149,14 @@ def _fields_sql(options: BundleOptions) -> str:
         history = f"""
             (SELECT coalesce(jsonb_agg({_REVISION} ORDER BY r.seq), '[]') FROM memory_revision r
              WHERE r.field_id = f.id {cold} {until})"""
-    # The current revision by its number; at a past time, the last one recorded until then.
+    # The current revision has the last number; at a past time, it is the last one recorded until then.
     current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
     chosen = "AND NOT f.detached"
     if options.field_names is not None:
         # A field requested by name is shown even if it is detached.
         chosen = "AND f.name = ANY(%(names)s::text[])"
     elif options.as_of is not None:
-        # It may not have been detached then.
+        # A field that is detached now may not have been detached then.
         chosen = ""
     salience = salience_effective_sql("f", "%(now)s::timestamptz", skipped=skipped_sql("f", "i.idle"))
     reference = "r.ref_topic_id"
@@ -175,16 +176,15 @@ def _fields_sql(options: BundleOptions) -> str:
 
 
 def _neighbors_sql(options: BundleOptions) -> str:
-    """Return the common table expressions that follow links: ``nearest`` holds the links on which each neighbour of a
-    topic is reached first.
+    """Return the common table expressions that follow links. ``nearest`` has the shortest ways to each neighbour.
 
-    Breadth first, in both directions. A topic is visited once per root, kind and depth, and depth is bounded, so cycles
-    end. Detached and archived topics, and those the caller does not see, are not visited.
+    The search is breadth first, in both directions. A topic is visited once per root, kind and depth. Cycles end
+    because depth is bounded. Detached and archived topics, and topics that the caller cannot see, are not visited.
     """
     until = "" if options.as_of is None else "AND l.created_at <= %(as_of)s::timestamptz"
     seen = scope_within_sql("n.scope_id", scope="caller", below="caller_below") if options.caller != "/" else "true"
     existed = "" if options.as_of is None else "AND n.created_at <= %(as_of)s::timestamptz"
-    # Checked before the LIMIT, so that archived neighbours do not take the place of live ones.
+    # Conditions before the LIMIT, so that archived neighbours do not replace live ones.
     entered = (
         f"{rung_below_sql('n', Rung.DETACHED, as_of=options.as_of)} "
         f"AND n.released_at IS NULL AND n.merged_into_id IS NULL AND {seen} {existed}"
@@ -257,7 +257,7 @@ def _bundle(
         "updated_at": updated_at,
         "retrieval_count": retrievals,
         "last_retrieved_at": last_retrieved_at,
-        # Django's cursors hand out jsonb as text: its own JSONField does the decoding.
+        # Django's cursors return jsonb as text.
         "neighbors": json.loads(neighbors) if neighbors else [],
         "fields": json.loads(fields) if fields else [],
     }

@@ -2,22 +2,22 @@
 
 The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over the candidates.
 
-* Meaning is the inner product of the topic's vector with the question's, from which the mean vector of the scope is
-  subtracted first: embedding models give all texts much in common, which does not distinguish topics.
-* Words is BM25 on the presence of words. A word counts fully in the topic itself, half where it stands in a linked
-  topic, a quarter two links away, *before* BM25 saturates: the words of a conversation belong to each of its turns,
-  but repeating a word three times does not count three times. The weights of all linked topics together
-  are at most those of two.
+* Meaning is the inner product of the vectors of topic and question. The mean vector of the scope is first subtracted
+  from the question, because embedding models give all texts a common part, which does not distinguish topics.
+* Words is BM25 on the presence of words. A word counts fully in the topic itself, half in a linked topic, and a quarter
+  two links away. These weights are added *before* BM25 saturates: the words of a conversation belong to each of its
+  messages, but a word in three messages does not count three times. The weights of all linked topics together are at
+  most those of two.
 
 The score compares the candidates of one question. ``relevance`` is absolute, 0 to 1, and does not change the order. It
-is the weighted mean of the cosine of both vectors without what all texts have in common, of the share of the question's
-information that the topic and those linked with it cover (the sum of the IDF of their words), and of the share that any
-topic of the scope covers. Where vectors or words are missing, the other stands for both. It is computed for the
-candidates that are returned.
+is computed for the returned candidates, as the weighted mean of three parts. The first is the cosine of both vectors
+without their common part. The second is the share of the question's information (the sum of the IDF of its words) in
+the topic and the topics linked with it. The third is this share in all topics of the scope. If vectors or words are
+missing, the other parts replace them.
 
-With ``ranking_decay`` the score is multiplied by a factor for the time since the last use. Off by default, at no cost.
+With ``ranking_decay``, the score is multiplied by a factor for the time since the last use. This is off by default.
 
-Candidates are the best of both searches, and the topics linked with them. docs/recall.md gives the reasons,
+Candidates are the best topics of both searches, and the topics linked with them. docs/recall.md gives the reasons,
 docs/benchmarks.md the contribution of each part.
 """
 
@@ -35,26 +35,27 @@ from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
 
-# The mean vector of so many topics is close to that of all.
+# The mean vector of this number of topics is close to that of all.
 MEAN_OVER = 32
-# The mean of few topics is mostly these topics themselves. For the relevance it is blended with the usual cosine of the
-# embedder's texts: the square of the number of texts, of that square and this, is the share of the mean.
+# The mean of few topics is mostly these topics themselves. For the relevance, it is therefore blended with the usual
+# cosine of the embedder's texts. The share of the mean of n texts is n² / (n² + USUAL_TEXTS).
 USUAL_TEXTS = 128
-# The words of few topics say little about which words are rare. The relevance counts so many more topics without them.
+# Few topics say little about which words are rare. The relevance assumes this number of further topics without the
+# words of the question.
 USUAL_TOPICS = 30
 # The parts of the relevance. docs/benchmarks.md has the measurement.
 COSINE_PART, COVERED_PART, KNOWN_PART = 0.5, 0.3, 0.2
-# Neighbours per direction whose words count: those with the highest ids, which are the newest unless the client chose
-# the ids.
+# The words of this number of neighbours count in each direction. They are those with the highest ids, usually the
+# newest.
 LENDERS = 12
-# The lexical search of a large store reads about so many topics: those with the rarest words of the question.
+# In a large store, the search by words reads about this number of topics: those with the rarest words of the question.
 LEXICAL_REACH = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate. ``similarity`` is the plain cosine, ``relevance`` None if nothing can be compared. The score is
-    the sum of the other parts, times ``decay``."""
+    """One candidate. ``similarity`` is the plain cosine. ``relevance`` is None if nothing can be compared. ``score`` is
+    ``meaning + own_words + neighbor_words``, times ``decay``."""
 
     topic_id: uuid.UUID
     similarity: float | None
@@ -77,19 +78,18 @@ def candidates_rank(
     embedder: Embedder,
     now: dt.datetime,
 ) -> list[Ranked]:
-    """Return the best ``limit`` topics for a question and the ``more`` that follow, best first. One query.
+    """Return the best ``limit`` + ``more`` topics for a question, best first. One query.
 
-    ``vector`` is the question's by ``embedder``, ``probe`` the result of ``question_probe``; ``now`` is the time for
-    ``ranking_decay``.
-    In a small scope every topic is compared; in a large one the cost is bounded by ``recall_candidates`` and
-    ``LEXICAL_REACH``, not by the size of the store. The exception is ``include_archived``: archived topics are in no
-    index of recall, so the vectors and documents of the whole scope are read.
+    ``vector`` is the vector of the question by ``embedder``, ``probe`` is the result of ``question_probe``, and ``now``
+    is the time for ``ranking_decay``. In a small scope, every topic is compared. In a large scope, the cost depends on
+    ``recall_candidates`` and ``LEXICAL_REACH``, not on the size of the store. Exception: with ``include_archived``, the
+    vectors and documents of the whole scope are read, because archived topics are in no index of recall.
     """
     words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
     comparable = probe.width == len(vector)
     parameters = {
         "q": vector_text(vector),
-        # After a change to a model of another width, no stored vector is comparable until ``reembed`` has run.
+        # If the new model has vectors of another length, no stored vector is comparable until ``reembed`` has run.
         "model": embedder.model_name if comparable else "",
         "unrelated": embedder.unrelated,
         **filters.parameters(),
@@ -112,14 +112,15 @@ def candidates_rank(
 
 
 def _decay(knobs: Knobs) -> str | None:
-    """Return the factor of a candidate by its Vitality ``used``; None if there is none."""
+    """Return the factor of a candidate, an expression on its row ``used`` of Vitality; None without
+    ``ranking_decay``."""
     if knobs.ranking_decay == "off":
         return None
     return ranking_factor_sql(
         knobs.ranking_decay,
         row="used",
         now="%(now)s::timestamptz",
-        # Not ``knobs.half_life``, which is infinite under a static policy: it is about salience, not ranks.
+        # Not ``knobs.half_life``, which is about salience and infinite under a static policy.
         half_life=knobs.half_life_days * SECONDS_PER_DAY,
         active_half_life=knobs.active_half_life,
         skipped=skipped_sql("used", partition_idle_sql("used.scope_id", "%(now)s::timestamptz")),
@@ -131,9 +132,9 @@ def _idf(probe: Probe) -> list[float]:
 
 
 def _rare_words(probe: Probe) -> set[str]:
-    """Return the rarest words that together stand in about ``LEXICAL_REACH`` topics at most.
+    """Return the rarest words. Together they occur in at most about ``LEXICAL_REACH`` topics.
 
-    A word that alone stands in more topics does not select candidates, but counts in the score of every candidate.
+    The other words do not select candidates, but count in the score of every candidate.
     """
     chosen: set[str] = set()
     reach = 0
@@ -149,7 +150,7 @@ def _tsquery(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-# Archived neighbours are left out before the LIMIT, so that they do not take the place of live ones.
+# Archived neighbours are left out before the LIMIT, so that they do not replace live ones.
 _LINKED_SQL = f"""
     (SELECT l.target_id AS topic_id
      FROM memory_link l JOIN memory_topicdocument n ON n.topic_id = l.target_id AND n.live
@@ -166,8 +167,9 @@ _BM25 = (
 
 
 def question_sql(vectors: str) -> str:
-    """Return the common table expressions that make ``question`` of ``%(q)s``: ``asked``, and ``vector`` without what
-    all topics have in common. ``vectors`` is the condition on ``v``, a row of TopicVector, within which that is."""
+    """Return the common table expressions for ``question``, a row made from ``%(q)s``. Its column ``asked`` is the
+    plain vector, and ``vector`` is the vector without the common part of all topics. ``vectors`` is the condition on
+    ``v``, a row of TopicVector, that selects these topics."""
     return f"""mean AS MATERIALIZED (
     SELECT avg(s.embedding) AS vector, count(*) AS texts FROM (
         SELECT v.embedding FROM memory_topicvector v
@@ -188,7 +190,7 @@ def _statement(
     vectors, documents = filters.within_sql("v"), filters.within_sql("d")
     vector_join, vector_topics = filters.joined_sql("v")
     document_join, document_topics = filters.joined_sql("d")
-    # What was archived after ``as_of`` is in no index of recall, so it is compared row by row, beside what is live.
+    # Topics that were archived after ``as_of`` are in no index of recall, so they are compared row by row.
     since, since_by_meaning, since_by_word = "", "", ""
     seen_vectors, seen_documents = vectors, documents
     if filters.since:
@@ -202,8 +204,8 @@ def _statement(
     JOIN words w ON d.document @@ w.word {"" if small else "AND w.rare"}"""
         seen_vectors = f"({vectors} OR v.topic_id IN (SELECT topic_id FROM since))"
         seen_documents = f"({documents} OR d.topic_id IN (SELECT topic_id FROM since))"
-    # A small scope counts its own words; for a large one the probe has counted them. The "+ 0" keeps the planner from
-    # using the vector index for a handful of rows.
+    # The words of a small scope are counted here; those of a large scope were counted by the probe. Because of "+ 0",
+    # the planner does not use the vector index for a small scope.
     order = (
         "(v.embedding <#> (SELECT vector FROM question)) + 0"
         if small
@@ -226,7 +228,7 @@ def _statement(
 )"""
     )
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
-    # All words of the question, also those that no topic has.
+    # All words of the question, including those that no topic has.
     information = (
         f"SELECT place, ln(1 + (n.total + {USUAL_TOPICS} - coalesce(c.documents, 0) + 0.5)"
         " / (coalesce(c.documents, 0) + 0.5)) AS idf,"
@@ -275,7 +277,7 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     CROSS JOIN question CROSS JOIN mean
     WHERE true {vector_topics}
 ), links AS MATERIALIZED (
-    -- The more links a topic has, the less each counts: the parts of one topic add up to two at most.
+    -- The more links a topic has, the less each counts. The parts of one topic add up to at most two.
     SELECT from_id, topic_id, 1 / greatest(1, count(*) OVER (PARTITION BY from_id) / 2::float8) AS part
     FROM (
         SELECT from_id, topic_id FROM core_links

@@ -1,4 +1,4 @@
-"""Updates Lexeme and CorpusTotals, the number of live topics with a word. BM25 tolerates that they lag behind."""
+"""Updates Lexeme and CorpusTotals, the numbers of live topics with each word. BM25 tolerates a delay."""
 
 import uuid
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from django.db import connection, transaction
 
 from memory.models.locks import Lock, lock_try, lock_wait
 
-DOCUMENTS_PER_TURN = 500
+DOCUMENTS_PER_ROUND = 500
 
-# Adds the words of each document and subtracts those of its last counted version, summed per word. Locked documents
-# are left to the next turn: waiting for two writers could deadlock.
+# Adds the words of each document, and subtracts those of its last counted version. Locked documents are counted in the
+# next round, because waiting for two writers could deadlock.
 _COUNT_SQL = """
 WITH taken AS (
     SELECT topic_id, CASE WHEN live THEN document END AS document, counted
@@ -52,23 +52,23 @@ _DELETE_UNUSED_WORDS_SQL = "DELETE FROM memory_lexeme WHERE documents <= 0"
 
 
 def documents_count() -> int:
-    """Count up to ``DOCUMENTS_PER_TURN`` new or changed documents and return how many. Two queries, one transaction.
+    """Count up to ``DOCUMENTS_PER_ROUND`` new or changed documents, and return their number. Two queries, one
+    transaction.
 
-    A document is marked in the commit that counts it, so that a kill cannot count it twice. Returns 0 at once while
-    another process is counting.
+    A document is marked in the commit that counts it, so that it is not counted twice after a kill. Returns 0 at once
+    if another process is counting.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.COUNT_WORDS):
             return 0
-        cursor.execute(_COUNT_SQL, {"limit": DOCUMENTS_PER_TURN})
+        cursor.execute(_COUNT_SQL, {"limit": DOCUMENTS_PER_ROUND})
         return int(cursor.rowcount)
 
 
 def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
     """Delete the documents of topics, and every word that no live topic has any more. Three statements.
 
-    Must run in a transaction; until it ends, no other process can count words. Returns the numbers of deleted documents
-    and words.
+    Needs a transaction; until it ends, no other process can count words. Returns (deleted documents, deleted words).
     """
     with connection.cursor() as cursor:
         lock_wait(Lock.COUNT_WORDS)

@@ -1,4 +1,4 @@
-"""Compares the vector index with an exact search: how many of the nearest topics the index finds."""
+"""Compares the vector index with an exact search, to show how many of the nearest topics the index finds."""
 
 import datetime as dt
 import uuid
@@ -22,9 +22,9 @@ NEAREST = 10
 
 @dataclass(frozen=True, slots=True)
 class NearTopic:
-    """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there.
+    """One of the nearest topics. ``other`` is its rank in the other list, or None.
 
-    ``nearness`` is the inner product with the centred question (``candidates``).
+    ``nearness`` is the inner product with the question without the common part (``candidates.question_sql``).
     """
 
     topic_id: str
@@ -44,26 +44,25 @@ class Exactness:
 
     @property
     def same(self) -> int:
-        """How many are in both lists."""
+        """The number of topics in both lists."""
         return sum(near.other is not None for near in self.exact)
 
 
-# A scan of every vector, and a search in the index. Adding 0 hides the order from the index; with sorting and other
-# scans disabled, the index is used in a small store too, where a query would not use it.
+# A scan of every vector, and a search in the index. With "+ 0", the index cannot be used. With sorts and other scans
+# disabled, the index is used even in a small store.
 _EXACT = "(v.embedding <#> (SELECT vector FROM question)) + 0"
 _INDEX = "v.embedding <#> (SELECT vector FROM question)"
-_WALK_SQL = "SELECT " + ", ".join(
+_INDEX_ONLY_SQL = "SELECT " + ", ".join(
     f"set_config('{name}', 'off', true)" for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort")
 )
-_AS_BEFORE = _WALK_SQL.replace("'off'", "'on'")
+_ALL_PLANS_SQL = _INDEX_ONLY_SQL.replace("'off'", "'on'")
 
 
 def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
-    """Compare both searches for the question of a lookup, among the topics that meet its conditions. Six queries.
+    """Run both searches for the question of a lookup, among the topics that meet its conditions. Six queries.
 
-    The exact one reads every live vector in the scope, which a query never does in a large store. Only meaning is
-    compared; a query also ranks by words and neighbours. Nothing is written. Without a question both lists are
-    empty. Raises ``EmbeddingFailed``.
+    The exact search reads every live vector in the scope. Only meaning is compared; a query also ranks by words and
+    neighbours. Nothing is written. Without a question, both lists are empty. Raises ``EmbeddingFailed``.
     """
     if not search.question:
         return Exactness([], [])
@@ -82,10 +81,10 @@ def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
         }
         cursor.execute(nearest_sql(filters, _EXACT), parameters)
         exact: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(_WALK_SQL)
+        cursor.execute(_INDEX_ONLY_SQL)
         cursor.execute(nearest_sql(filters, _INDEX), parameters)
         index: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(_AS_BEFORE)
+        cursor.execute(_ALL_PLANS_SQL)
     return Exactness(_nearest(exact, index), _nearest(index, exact))
 
 

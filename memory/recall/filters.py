@@ -1,4 +1,4 @@
-"""SQL conditions on candidates, shared by probe and candidates."""
+"""SQL conditions on topics, shared by probe, candidates and bundles."""
 
 import datetime as dt
 import uuid
@@ -11,9 +11,9 @@ from memory.models.expressions import scope_within_sql
 
 
 def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
-    """Return the condition that ``row``, an alias of Topic, is above ``rung`` on the ladder now, or was at ``as_of``.
+    """Return an SQL condition: ``row``, an alias of Topic, has a lower number than ``rung``, now or at ``as_of``.
 
-    The first entry of the journal after that time has the rung of then.
+    The rung at ``as_of`` is read from the first later entry of the journal.
     """
     now = f"{row}.rung < {int(rung)}"
     if as_of is None:
@@ -28,7 +28,8 @@ def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
 def topic_conditions(
     *, kinds: Sequence[str] | None, categories: Sequence[str] | None, as_of: dt.datetime | None
 ) -> list[str]:
-    """Return the conditions on a topic's row ``t``: neither released nor merged, and the filters that are not None."""
+    """Return SQL conditions on ``t``, a row of Topic: neither released nor merged, and the filters that are not
+    None."""
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     if kinds is not None:
         conditions.append("t.kind = ANY(%(kinds)s::text[])")
@@ -41,7 +42,7 @@ def topic_conditions(
 
 @dataclass(frozen=True, slots=True)
 class ExtraCondition:
-    """A condition of the caller's on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
+    """A condition of the caller on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
 
     sql: str
     parameters: Mapping[str, Any]
@@ -49,9 +50,9 @@ class ExtraCondition:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFilter:
-    """Which topics may be candidates. ``scope`` is canonical; None means all.
+    """Conditions on candidates; None means all. ``scope`` is canonical.
 
-    With ``only_archived`` nothing live takes part, as candidate or as neighbour.
+    With ``only_archived``, live topics are neither candidates nor neighbours.
     """
 
     scope: str
@@ -65,7 +66,7 @@ class CandidateFilter:
 
     @property
     def on_topic(self) -> bool:
-        """Whether the conditions need the topic's own row."""
+        """Whether the conditions need the row of Topic."""
         return (
             any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
             or self.include_archived
@@ -75,7 +76,7 @@ class CandidateFilter:
 
     @property
     def since(self) -> bool:
-        """Whether topics take part that were archived after ``as_of``."""
+        """Whether topics that were archived after ``as_of`` are candidates."""
         return self.as_of is not None and not (self.include_archived or self.only_archived)
 
     def parameters(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class CandidateFilter:
         }
 
     def within_sql(self, row: str) -> str:
-        """Return the conditions on a vector or document row: its scope, and that recall may return it."""
+        """Return the conditions on a row of a vector or document: its scope, and whether recall may return it."""
         conditions = [] if self.scope == "/" else [scope_within_sql(f"{row}.scope_id")]
         if self.only_archived:
             conditions.append(f"NOT {row}.live")
@@ -100,9 +101,9 @@ class CandidateFilter:
         return " AND ".join(conditions) or "true"
 
     def since_sql(self) -> str:
-        """Return the query for the topics that were archived after ``as_of`` and meet the other conditions.
+        """Return the query for topics that were archived after ``as_of`` and meet the other conditions.
 
-        It reads the journal of what was archived since, and no index of recall.
+        The query reads the later entries of the journal, because these topics are in no index of recall.
         """
         conditions = self._on_topic_sql() + ([] if self.scope == "/" else [scope_within_sql("t.scope_id")])
         return f"""
@@ -118,7 +119,7 @@ class CandidateFilter:
         return conditions
 
     def joined_sql(self, row: str) -> tuple[str, str]:
-        """Return a join to the topic's row and the conditions on it; both are empty if they are not needed."""
+        """Return (a join with Topic, the conditions on Topic), both as SQL; empty if they are not needed."""
         if not self.on_topic:
             return "", ""
         conditions = self._on_topic_sql()

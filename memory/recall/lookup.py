@@ -1,4 +1,5 @@
-"""Explicit lookup: lists, one topic at any rung, the history of a field. A lookup does not raise salience."""
+"""Looks up topics without a question: lists, one topic on any rung, the history of a field. Salience does not
+change."""
 
 import datetime as dt
 import json
@@ -36,7 +37,7 @@ RUNGS = {rung.label: int(rung) for rung in Rung}
 
 @dataclass(frozen=True, slots=True)
 class TopicListFilter:
-    """Which topics a list shows; None means all. Without a rung, archived topics are left out."""
+    """Conditions on the topics of a list; None means all. Without a rung, archived topics are left out."""
 
     scope: str
     kind: str | None = None
@@ -61,8 +62,8 @@ JOIN memory_vitality v ON v.topic_id = t.id
 def topics_list(filters: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> TopicPage:
     """Return topics, newest first. One query.
 
-    Its cost depends on the page and not on the store for one scope, all scopes or a rung. A filter by kind, text or
-    pinned also reads the topics that do not match.
+    A list of one scope, all scopes or a rung costs the same in a store of any size. A filter by kind, text or pin also
+    reads the topics that do not match.
 
     Raises ``ValueRefused`` for an unknown rung or an invalid cursor.
     """
@@ -85,9 +86,9 @@ def topics_list(filters: TopicListFilter, *, cursor: str | None, limit: int, now
 
 
 def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> TopicRow:
-    """Return one topic at any rung, released and merged ones included. One query.
+    """Return one topic on any rung, also if it is released or merged. One query.
 
-    Raises ``NotVisible`` if it does not exist or is outside the caller's scope.
+    Raises ``NotVisible`` if the topic does not exist or is outside the caller's scope.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_COLUMNS} {_FROM} WHERE t.id = %(id)s", {"id": topic_id, "now": now})
@@ -97,7 +98,7 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     return _topic(*row)
 
 
-# The scope of the topic that a revision refers to: the reference is shown only to callers who see that topic.
+# The scope of the topic to which a revision refers. Only callers who see that topic see the reference.
 _REF_SCOPE_SQL = """
 (SELECT rs.path FROM memory_topic rt JOIN memory_scope rs ON rs.id = rt.scope_id WHERE rt.id = r.ref_topic_id)
 """
@@ -139,11 +140,9 @@ MOST_LINKS = 200
 
 
 def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> TopicDetail:
-    """Return one topic with its fields (detached ones too), its links, and the topics merged into it. Four queries.
+    """Return one topic with all fields, its links, and the topics merged into it. Four queries. Raises ``NotVisible``.
 
-    Raises ``NotVisible``.
-
-    Links lead to topics within the caller's scope, at any rung, the newest ``MOST_LINKS`` in each direction.
+    The links are the newest ``MOST_LINKS`` in each direction, to topics on any rung within the caller's scope.
     """
     topic = topic_get(topic_id, principal=principal, now=now)
     with connection.cursor() as cursor:
@@ -168,7 +167,7 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
 
 
 def also_from(topic_id: uuid.UUID) -> list[MergedTopic]:
-    """Return the topics merged into a topic, directly or through another, the latest first. One query."""
+    """Return the topics merged into a topic, directly or through others, newest first. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ALSO_SQL, {"id": topic_id})
         return [
@@ -196,7 +195,8 @@ def field_history(
 ) -> HistoryPage:
     """Return all revisions of a field, warm and cold, newest first. Two queries.
 
-    Raises ``NotVisible`` if the caller sees no such topic or it has no such field, ``ValueRefused`` for a bad cursor.
+    Raises ``NotVisible`` if the caller cannot see the topic or the topic does not have the field, ``ValueRefused`` for
+    an invalid cursor.
     """
     topic_get(topic_id, principal=principal, now=now)
     if "\x00" in name:

@@ -1,4 +1,4 @@
-"""The step before the search for candidates: the words of the question, and whether the scope is small."""
+"""Prepares the search for candidates: finds the words of the question, and whether the scope is small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from memory.core.scopes import ROOT
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 
-# Of a longer question, the rarest words are kept.
+# The most words of a question that are searched: the rarest ones.
 MAX_WORDS = 32
-# hnsw.ef_search, pgvector's own default; more if more candidates are requested.
+# hnsw.ef_search: pgvector's default. Raised if more candidates are requested.
 EF_SEARCH = 40
-# hnsw.max_scan_tuples, where the index scan gives up. More than ``recall_exact_below`` topics pass the filter, so the
-# scan meets enough of them in a store of some millions.
+# hnsw.max_scan_tuples: the index scan ends after this number of rows. It finds enough topics in a store of some
+# millions, because more than ``recall_exact_below`` topics pass the filter.
 MAX_SCAN_TUPLES = 200_000
 
-# Of a scope, this many of its first and of its last topics stand for all when words are counted.
+# To estimate word counts in a scope, this number of its first and of its last topics are read.
 SAMPLE = 1_000
-# A scope with more topics counts as one with so many when the reach of a word is estimated.
+# For this estimate, a larger scope counts as one with this number of topics.
 MOST_COUNTED = 20_000
 
 _OF_STORE_SQL = """
@@ -28,8 +28,8 @@ _OF_STORE_SQL = """
 """
 _TOTAL_OF_STORE = "coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0)"
 
-# What a word weighs within a scope depends on its topics alone: with the counts of the store, a key that is bound to
-# the scope could tell from its scores what is said in others. Nothing is read where the counts are not needed.
+# The weight of a word in a scope depends only on topics of this scope. Otherwise, a key that is bound to the scope
+# could infer the words of other scopes from its scores. Nothing is read if the counts are not needed.
 _SAMPLE = r"""
 , sample AS MATERIALIZED (
     SELECT s.document FROM (
@@ -78,9 +78,9 @@ SELECT (SELECT number FROM small),
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``words`` are the stems of the question. ``documents`` is the number of live topics with each, of ``total``: in
-    the store, or estimated for the scope. ``width`` is the dimension of stored vectors.
-    """
+    """The result of a probe. ``words`` are the stems of the question. ``documents`` are the numbers of live topics with
+    each word, and ``total`` is the number of all live topics: in the store, or estimated for the scope. ``width`` is
+    the dimension of stored vectors."""
 
     small: bool
     words: Sequence[str]
@@ -90,15 +90,15 @@ class Probe:
 
 
 def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
-    """Return the words of a question, and whether few topics may answer it. One statement.
+    """Return the words of a question, and whether only few topics can be candidates (``small``). One statement.
 
-    The count stops at ``exact_below``, so its cost does not grow with the store, unless a filter on kinds, categories
-    or time leaves so few topics that the whole scope is read. Those few are then compared exactly; an index scan would
-    give up before it met them. Within a scope, words are counted in a sample of its topics.
+    Counting stops at ``exact_below``, so that the cost does not grow with the store. But if a filter on kinds,
+    categories or time leaves fewer topics, the whole scope is read. These topics are then compared exactly, because an
+    index scan would end before it finds them. Within a scope, words are counted in a sample of its topics.
 
-    It also makes settings for the transaction: the index scan continues until enough rows pass its filter, plans are
-    kept (they do not depend on the parameters), and the commit does not wait for the disk. A query only writes its
-    access row: a crash may lose those of the last fraction of a second.
+    The statement also changes settings for the transaction: the index scan continues until enough rows pass its filter;
+    plans are kept, because they do not depend on the parameters; and the commit does not wait for the disk. A crash may
+    lose the access rows of the last fraction of a second.
     """
     join, topics = filters.joined_sql("d")
     within = filters.within_sql("d")

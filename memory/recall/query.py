@@ -1,4 +1,4 @@
-"""The entry point of the read path: answers a question with bundles and writes one access row."""
+"""The entry point of recall: answers a question with bundles and writes one access row."""
 
 import datetime as dt
 import time
@@ -25,8 +25,8 @@ from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
 from memory.recall.token_count import budget_apply, bundle_line, tokens_estimated
 
-# Of the topics that a limit of the query left out, the access log keeps the best; these many are looked for beyond
-# ``top_k``.
+# The access log records at most the first number of topics that limits of a query left out. The second number of topics
+# are searched in addition to ``top_k``.
 CUT_KEPT, CUT_BY_LIMIT = 20, 5
 
 
@@ -41,11 +41,11 @@ class Answer:
 def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime, record: bool = True) -> Answer:
     """Answer a question and record what was retrieved.
 
-    Without ``record`` the answer is the same and no access row is written: a preview of what an agent would get.
+    Without ``record``, the answer is the same, but no access row is written: a preview of the answer for an agent.
 
-    Five statements in one transaction with the semantic stage (policies, probe, candidates, bundles, access log), three
-    without, whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,
-    ``ValueRefused`` for a malformed one, ``EmbeddingFailed``.
+    Runs one transaction. With the semantic stage it has five statements (policies, probe, candidates, bundles, access
+    log), without it three, for any number of topics and candidates. Raises ``NotVisible`` for a scope outside the
+    caller's, ``ValueRefused`` for a malformed scope, ``EmbeddingFailed``.
     """
     scope = principal.scope_chosen(request.scope)
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
@@ -95,7 +95,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                     principal=principal,
                     knobs=knobs,
                     now=now,
-                    # A look at the past is no use of what is found there.
+                    # A query about the past does not count as use.
                     counts=request.as_of is None,
                 )
                 activity_note(policies, {scope, *(bundle["scope"] for bundle in bundles)}, now=now)

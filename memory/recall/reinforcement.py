@@ -1,4 +1,4 @@
-"""Writes access rows: one per retrieval, which the worker folds into salience soon after."""
+"""Writes access rows, one per retrieval. The worker folds them into salience soon after."""
 
 import datetime as dt
 import uuid
@@ -20,7 +20,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::float8[], %s::float8[], %s::uuid
 """
 
 
-# SKIP LOCKED: no row for a topic that is being purged.
+# SKIP LOCKED, so that no row is written for a topic that is being purged.
 _APPEND_LOOKUP_SQL = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, scores, relevances, cut_ids, field_ids, bump, field_bump,
@@ -47,11 +47,11 @@ def retrieval_record(
     now: dt.datetime,
     counts: bool = True,
 ) -> None:
-    """Append what a query returned, best first, and what its limits cut. One INSERT. Unless it ``counts``, it raises no
-    salience. ``scores`` and ``relevances`` are those of ``topic_ids``, None where nothing was compared. ``tokens`` and
-    ``milliseconds`` are the size of the answer and the time it took.
+    """Record the topics that a query returned, best first, and those that its limits cut (``cut_ids``). One INSERT.
 
-    A question without an answer is recorded too: the answer may be archived, which the shadow search finds.
+    Salience is raised only if ``counts`` is true. ``scores`` and ``relevances`` are those of ``topic_ids``, None if
+    nothing was compared. ``tokens`` and ``milliseconds`` are the size of the answer and its duration. A question
+    without an answer is recorded too, because the shadow search may find an archived answer.
     """
     row: list[Any] = [
         now,
@@ -77,9 +77,9 @@ def retrieval_record(
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
-    """Append the lookup of a topic by its id. Two statements.
+    """Record the lookup of a topic by its id. Two statements.
 
-    It does not raise salience, so it is marked as folded; regret counts lookups of archived topics.
+    A lookup does not raise salience, so the row is marked as folded. Regret counts lookups of archived topics.
     """
     rows_prepared(_APPEND_LOOKUP_SQL, [now, principal.identity, scope, now, topic_id])
     activity_note(policies_current(), [scope], now=now)
@@ -88,8 +88,8 @@ def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now:
 def accesses_without_sql(*, rows: str, topic: str, field: str) -> str:
     """Return the UPDATE that removes topics and fields from the access log. Rows that lose no topic are not changed.
 
-    ``rows`` selects the rows ``l``. What meets ``topic`` on ``u.topic``, or ``field`` on ``u.field``, stays. The hash
-    of a query is a fingerprint of it, so it is emptied too.
+    ``rows`` is the condition on the rows ``l``. Topics that meet the condition ``topic`` on ``u.topic`` stay, and
+    fields that meet ``field`` on ``u.field``. The hash of the query is emptied too, because it identifies the query.
     """
     return f"""
 UPDATE memory_accesslog a

@@ -1,4 +1,4 @@
-"""What recall returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+"""The members of the replies of recall, for the OpenAPI document and the functions that build and read replies."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
@@ -33,7 +33,7 @@ class FieldSummaryOut(TypedDict):
 
 
 class FieldOut(TypedDict):
-    """A field with its current revision. ``history`` is oldest first; if not requested, it holds the current one."""
+    """A field with its current revision. ``history`` is oldest first; if not requested, it has only the current one."""
 
     id: str
     name: str

@@ -18,7 +18,7 @@ QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
 
 class QueryRequest(RequestModel):
-    """A question and what the answer should hold."""
+    """A question, and the wanted contents of the answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,6 +57,6 @@ class QueryRequest(RequestModel):
         return self
 
     def digest(self, scope: str) -> str:
-        """Return the hash by which a repeat of this query in ``scope`` is recognised."""
+        """Return a hash of this query in ``scope``, to recognise a repeated query."""
         members = self.model_dump(mode="json", exclude={"explain", "scope"})
         return hashlib.sha256(json.dumps([scope, members], sort_keys=True).encode()).hexdigest()

@@ -1,12 +1,13 @@
-"""The operator's lookup: one search over all topics, archived ones included.
+"""The lookup for operators: one search over all topics, including archived ones.
 
-Words rank as they do in a query, and need not occur; everything else is a condition. In a list with another order than
-rank, words are conditions too. A lookup writes no access row and raises no salience, because what operators look at is
-not what agents need.
+Topics are ranked by the words as in a query, and need not contain them. Everything else is a condition. If a list is
+sorted in another order, words are conditions too. A lookup does not write access rows or raise salience, because it
+does not show what agents need.
 """
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, salience_now_sql
+from memory.models.expressions import epoch_sql, rung_label_sql, salience_now_sql, written_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound
 from memory.predicates.search_parts import (
@@ -46,7 +47,7 @@ from memory.recall.probe import question_probe
 from memory.recall.search_hits import SearchHit, hits_load
 
 BEST, NEWEST = "best", "created"
-# The hits per state on the first page; a list of one state continues by cursor.
+# The number of hits per state on the first page. A list of one state continues by cursor.
 SHOWN = {LIVE: 20, ARCHIVED: 10, RELEASED: 10}
 
 # Each topic that is not merged has exactly one of these states.
@@ -55,6 +56,26 @@ STATE_SQL = {
     ARCHIVED: f"(lv.rung = {int(Rung.ARCHIVED)} AND t.released_at IS NULL AND t.merged_into_id IS NULL)",
     RELEASED: "(t.released_at IS NOT NULL AND t.merged_into_id IS NULL)",
 }
+
+# The topics of a state that facets count, the newest ones.
+FACET_TOPICS = 10_000
+_FACETS_SQL = f"""
+WITH found AS MATERIALIZED (
+    SELECT t.id, t.scope_id, t.kind, lv.rung FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+    WHERE {{state}} AND {{condition}} ORDER BY t.created_at DESC, t.id DESC LIMIT %(most)s
+)
+SELECT '', '', count(*) FROM found
+UNION ALL
+SELECT 'scope', %(begin)s || split_part(substr(s.path, length(%(begin)s) + 1), '/', 1), count(*)
+FROM found f JOIN memory_scope s ON s.id = f.scope_id WHERE s.path <> %(above)s GROUP BY 2
+UNION ALL
+SELECT 'kind', kind, count(*) FROM found WHERE kind <> '' GROUP BY 2
+UNION ALL
+SELECT 'rung', {rung_label_sql("rung")}, count(*) FROM found GROUP BY 2
+UNION ALL
+SELECT 'by', e.actor, count(DISTINCT f.id)
+FROM found f JOIN memory_auditevent e ON e.topic_id = f.id AND {written_sql("e")} GROUP BY 2
+"""
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
@@ -80,7 +101,7 @@ class TopicSearch:
 
     @property
     def conditions(self) -> Predicate | None:
-        """Everything as a condition, words included."""
+        """The whole lookup as a condition, including words."""
         return without_words(self.tree, self.blank)
 
     @property
@@ -92,7 +113,7 @@ class TopicSearch:
 
 @dataclass(slots=True)
 class SearchSection:
-    """The hits in one state. ``next`` is the cursor of the next page of a list."""
+    """The hits in one state. ``next`` is the cursor of the next page, if this is a list."""
 
     state: str
     ranked: bool
@@ -102,7 +123,7 @@ class SearchSection:
 
     @property
     def exact(self) -> list[SearchHit]:
-        """The hits in which every word occurs; in a list, all."""
+        """The hits in which every word occurs; in a list, all hits."""
         return [hit for hit in self.hits if hit.exact]
 
     @property
@@ -139,7 +160,7 @@ class SearchResult:
 
 
 def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSearch:
-    """Parse a lookup; ``part`` limits it to one of ``STATES``. One query if there are words, else none.
+    """Parse a lookup; ``part`` limits it to one of ``STATES``. Runs one query if there are words, else none.
 
     Raises ``SearchFlaw`` with the position of a mistake, ``ValueRefused`` for an unknown part.
     """
@@ -162,12 +183,13 @@ def search_run(
 ) -> SearchResult:
     """Return the hits in a section for each state: live, archived and, if requested, released.
 
-    With words and a ``sort`` of "best" or "", hits are ranked as in a query, with the parts of each score. Live topics
-    cost what a query costs, archived ones a scan, since they are in no index. At most eight queries (policies, then a
-    probe, the candidates and those with every word for live and for archived topics, the hits).
+    With words and a ``sort`` of "best" or "", hits are ranked as in a query, with the parts of each score. The search
+    in live topics costs as much as a query. Archived topics are scanned, because they are in no index. Runs at most
+    eight queries: policies, three each for live and archived topics (probe, candidates, exact hits), and one for the
+    hits.
 
-    Otherwise they are listed: one query per state and one for the hits; ``cursor`` needs a lookup of one state. A list
-    by salience or use reads the Vitality rows of all topics that meet the conditions.
+    Otherwise hits are listed, with one query per state and one for the hits. ``cursor`` requires a lookup of one state.
+    A list by salience or use reads the Vitality rows of all topics that meet the conditions.
 
     Raises ``ValueRefused`` for an unknown order or a foreign cursor, ``EmbeddingFailed``.
     """
@@ -213,9 +235,9 @@ def search_run(
 def search_page(
     search: TopicSearch, state: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[uuid.UUID], str | None]:
-    """Return the ids of one page of a list and the cursor of the next. One query.
+    """Return the ids of one page of a list, and the cursor of the next page. One query.
 
-    All pages use the time of the first one, so that fading salience does not change the order.
+    All pages use the time of the first page, so that fading salience does not change the order.
     """
     key, kind, direction, read = SORTS[sort]
     after, place = "", {}
@@ -241,7 +263,7 @@ def search_page(
 
 
 def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
-    """Return how many topics meet all conditions of the lookup, words included; ``at_most`` + 1 if there are more. One
+    """Return the number of topics that meet all conditions of the lookup, including words; at most ``at_most`` + 1. One
     query per state."""
     found = 0
     for state in search.states:
@@ -260,11 +282,34 @@ def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
     return found
 
 
+def search_facets(search: TopicSearch, *, now: dt.datetime) -> tuple[dict[str, Counter[str]], bool]:
+    """Return by qualifier how many topics of a lookup each value would leave, and whether only the newest
+    ``FACET_TOPICS`` of each state were counted. One query per state.
+
+    The qualifiers are scope, with the scopes directly below that of the lookup, kind, rung and by.
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("scope", "kind", "rung", "by")}
+    partial = False
+    above = scope_of(search.tree)
+    for state in search.states:
+        condition, parameters = _sql(search.conditions, search, state, now)
+        sql = _FACETS_SQL.format(state=STATE_SQL[state], condition=condition)
+        parameters |= {"above": above, "begin": above.rstrip("/") + "/", "most": FACET_TOPICS + 1}
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            for name, value, count in cursor.fetchall():
+                if name:
+                    counts[name][value] += count
+                else:
+                    partial |= count > FACET_TOPICS
+    return counts, partial
+
+
 def search_export(
     search: TopicSearch, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[SearchHit], str | None]:
-    """Return hits of the topics that meet all conditions of the lookup, state by state, newest first, and the cursor of
-    the next page. Two queries, and two more where one state ends within the page."""
+    """Return (hits, cursor of the next page): the topics that meet all conditions of the lookup, state by state, newest
+    first. Runs two queries, and two more if one state ends within the page."""
     rows: list[SearchHit] = []
     begun, _colon, inner = (cursor or "").partition(":")
     states = search.states[search.states.index(begun) :] if begun else search.states
@@ -280,7 +325,7 @@ def search_export(
 
 
 def question_filter(search: TopicSearch, state: str, *, now: dt.datetime) -> CandidateFilter:
-    """Return the filter for ranking topics in one state: all conditions of the lookup but its bare words."""
+    """Return the filter for ranking topics in one state: all conditions of the lookup except single words."""
     scope = scope_of(search.tree)
     _question, conditions = question_of(search.conditions)
     extra = None
@@ -314,7 +359,7 @@ def _exact(search: TopicSearch, sections: Sequence[SearchSection], now: dt.datet
 
 
 def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
-    """Return the condition on ``t`` (Topic) and ``lv`` (Vitality), and its parameters."""
+    """Return (condition on ``t`` (Topic) and ``lv`` (Vitality), its parameters)."""
     if predicate is None:
         return "true", {}
     bound = Bound()

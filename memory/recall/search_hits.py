@@ -13,13 +13,13 @@ from django.db import connection
 from memory.models.expressions import rung_label_sql, salience_now_sql
 from memory.recall.candidates import Ranked
 
-# Marks that PostgreSQL puts around words: characters of the private use area, which are removed from the text first.
-# The template renders the marks and escapes the text between them.
+# PostgreSQL puts these marks around words. They are characters of the private use area, and are first removed from the
+# text. The template renders the marks and escapes the text between them.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _BODY_CHARS = 20_000
-# Titles and snippets are cut after so many characters: a value may have no space at all.
+# Titles and snippets are cut after this number of characters, because a value may have no space at all.
 _SHOWN_CHARS = 400
-# The length of the beginning that is shown if nothing is marked.
+# If no word is marked, this number of characters from the beginning are shown.
 _PLAIN_CHARS = 220
 _TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
 _SNIPPET = (
@@ -56,8 +56,8 @@ Piece = tuple[str, bool]
 
 @dataclass(slots=True)
 class SearchHit:
-    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked. A search that
-    ranks sets ``score``, and in ``exact`` whether every word occurs."""
+    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked. In a ranked search,
+    ``score`` is set, and ``exact`` is whether every word occurs."""
 
     topic_id: uuid.UUID
     title: str
@@ -81,10 +81,10 @@ class SearchHit:
 
 
 def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[SearchHit]:
-    """Return the hits for ``ids``, in that order. One query, none without ids.
+    """Return the hits for ``ids``, in that order. Runs one query, none without ids.
 
-    ``marks`` are words and phrases to mark in ``title_pieces`` and ``snippet``, lists of ``(text, is marked)``. None
-    leaves both out, as in exports.
+    ``marks`` are words and phrases to mark in ``title_pieces`` and ``snippet``, which are lists of ``(text, is
+    marked)``. With None both stay empty, as in exports.
     """
     if not ids:
         return []
@@ -97,7 +97,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         asked = f"({' || '.join(parts)})" if parts else "''::tsquery"
         body = _BODY
         marked_title = _headline("title", asked, "title_options")
-        # A short text is shown whole.
+        # A short text is shown completely.
         whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS_SQL.format(
@@ -134,11 +134,11 @@ def _snippet(marked: str, plain: str) -> list[Piece]:
 def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:
     """Return a marked text as pieces ``(text, is marked)``, cut after ``most`` characters."""
     pieces: list[Piece] = []
-    marked, left = False, most
+    marked, remaining = False, most
     for part in re.split(f"([{_OPEN}{_CLOSE}])", text):
         if part in (_OPEN, _CLOSE):
             marked = part == _OPEN
-        elif part and left > 0:
-            pieces.append((part if len(part) <= left else part[:left] + "…", marked))
-            left -= len(part)
+        elif part and remaining > 0:
+            pieces.append((part if len(part) <= remaining else part[:remaining] + "…", marked))
+            remaining -= len(part)
     return pieces

@@ -1,4 +1,4 @@
-"""Counts of a store and its backlog."""
+"""Counts the contents of a store and its backlog."""
 
 from django.db import connection
 
@@ -28,7 +28,7 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
 
 
 def stats_collect(scope: str) -> Stats:
-    """Return counts for ``scope`` and below, and the backlog there. Two queries that read whole narrow tables."""
+    """Return counts for ``scope`` and below, and the backlog there. Two queries, which read whole narrow tables."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0

@@ -1,25 +1,25 @@
-"""Estimates how many tokens a bundle takes in a language model's context."""
+"""Estimates the number of tokens of a bundle in the context of a language model."""
 
 from collections.abc import Sequence
 
 from memory.recall.replies import Candidate
 
-# English prose has about four characters per token with the usual tokenizers. Agents use many models, so no tokenizer
-# of a particular one is used.
+# English prose has about four characters per token with the usual tokenizers. The tokenizer of a particular model is
+# not used, because agents use many models.
 CHARS_PER_TOKEN = 4
 
 
 def bundle_line(candidate: Candidate) -> str:
     """Return a bundle as one line of text: title, summary and current field values.
 
-    Empty values, and those that repeat the title or the summary, are left out.
+    Values that are empty or repeat the title or the summary are left out.
     """
     title, summary = candidate["title"], candidate["summary"]
-    said = {_plain(title), _plain(summary), ""}
+    repeated = {_plain(title), _plain(summary), ""}
     values = "; ".join(
         f"{entry['name']}: {entry['current']['value']}"
         for entry in candidate["fields"]
-        if entry["current"] and _plain(entry["current"]["value"]) not in said
+        if entry["current"] and _plain(entry["current"]["value"]) not in repeated
     )
     parts = [part for part in ("" if _plain(summary) == _plain(title) else summary, values) if part]
     return f"{title} — {' | '.join(parts)}" if parts else title
@@ -35,10 +35,10 @@ def tokens_estimated(text: str) -> int:
 
 
 def budget_apply(candidates: Sequence[Candidate], budget: int | None) -> list[Candidate]:
-    """Return the best candidates whose lines fit into ``budget`` tokens together, in their order.
+    """Return the first candidates whose lines together fit into ``budget`` tokens.
 
-    Candidates come best first. The first that does not fit ends the answer: what comes after it is worse, and would
-    stand in its place.
+    Candidates are sorted, best first. After the first candidate that does not fit, all others are left out, because a
+    worse candidate must not replace a better one.
     """
     if budget is None:
         return list(candidates)

@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
 from memory.insight.action_words import action_words
+from memory.predicates.search_text import search_narrow
 
 register = template.Library()
 
@@ -249,10 +250,8 @@ def query(context: RequestContext, **changes: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def narrow(context: RequestContext, qualifier: str, value: str) -> str:
-    """Return the address of the search of this page with one more condition, such as `kind:note`."""
-    said = f'{qualifier}:"{value}"' if set(value) & set(' ()"') else f"{qualifier}:{value}"
-    typed = context["request"].GET.get("q", "").strip()
-    return query(context, q=typed if said in typed.split() else f"{typed} {said}".strip(), part=None)
+    """Return the address of the search of this page with a condition such as `kind:note`."""
+    return query(context, q=search_narrow(context["request"].GET.get("q", ""), qualifier, value), part=None)
 
 
 @register.filter

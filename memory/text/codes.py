@@ -5,7 +5,6 @@ is a number. Its canonical form has separators only between numbers: ``INV-100-2
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -110,9 +109,6 @@ def _is_code(word: str) -> bool:
 
 
 def _joined(runs: list[str]) -> str:
-    return "".join(_parts(runs))
-
-
-def _parts(runs: list[str]) -> Iterator[str]:
-    for before, run in zip(["", *runs], runs, strict=False):
-        yield f"-{run}" if before.isdigit() and run.isdigit() else run
+    return "".join(
+        f"-{run}" if before.isdigit() and run.isdigit() else run for before, run in zip(["", *runs], runs, strict=False)
+    )

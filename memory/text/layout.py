@@ -236,7 +236,7 @@ def _message(content: str, at: int, end: int) -> tuple[str, int] | None:
     plain = name.lower()
     if plain in ROLES:
         return name, found.end()
-    if plain in _KEYS or plain.split()[-1] in _KEYS or (found["name"] and not all(map(_capital, name.split()))):
+    if plain in _KEYS or plain.split()[-1] in _KEYS or (found["name"] and any(w[0].islower() for w in name.split())):
         return None
     return name, found.end()
 
@@ -246,10 +246,6 @@ def _width(content: str) -> int:
     lines = [content[start:end].rstrip() for start, end in _lines(content)]
     wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
     return max(wrapped, default=WRAPPED_FROM + RAGGED)
-
-
-def _capital(word: str) -> bool:
-    return word[0].isupper() or not word[0].islower()
 
 
 def _unspaced(one: str, two: str) -> bool:

@@ -170,11 +170,11 @@ def _joined(
         for one, two in pairwise(other_loose)
         if two == one + 1 and others[one].soft and others[two].soft
     }
-    left = [place for place in loose if not (own[place].soft and own[place].key in doubles)]
+    rest = [place for place in loose if not (own[place].soft and own[place].key in doubles)]
     for one, two in pairwise(loose):
         if two == one + 1 and own[one].soft and own[two].soft and whole[own[one].key + own[two].key]:
-            left = [place for place in left if place not in (one, two)]
-    return left
+            rest = [place for place in rest if place not in (one, two)]
+    return rest
 
 
 def _stem(token: Token) -> str:

@@ -88,10 +88,10 @@ def _kind(token: Token) -> str:
 def _sequence(tokens: Sequence[Token], places: Sequence[int], partners: Mapping[str, str]) -> list[str]:
     """Return the keys of the words in order. The members of a list are sorted, because their order does not count."""
     groups: list[list[str]] = []
-    there = set(places)
+    known = set(places)
     for place in places:
         token = tokens[place]
-        if groups and token.listed and place - 1 in there:
+        if groups and token.listed and place - 1 in known:
             groups[-1].append(token.key)
         else:
             groups.append([token.key])

@@ -5,7 +5,7 @@ The words of two names are compared without case and accents, then in Latin lett
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -133,13 +133,11 @@ def mentions(text: str, name: str) -> bool:
 def _words(text: str) -> tuple[_Word, ...]:
     if text.isascii():
         return tuple(_Word(run[0], run[0].lower(), *run.span()) for run in WORD.finditer(text))
-    return tuple(_words_iter(text))
-
-
-def _words_iter(text: str) -> Iterator[_Word]:
-    for run in WORD.finditer(text):
-        for piece in _PIECE.finditer(run[0]):
-            yield _Word(piece[0], fold(piece[0]), run.start() + piece.start(), run.start() + piece.end())
+    return tuple(
+        _Word(piece[0], fold(piece[0]), run.start() + piece.start(), run.start() + piece.end())
+        for run in WORD.finditer(text)
+        for piece in _PIECE.finditer(run[0])
+    )
 
 
 def _keys(word: _Word) -> frozenset[str]:

@@ -34,8 +34,7 @@ _NEVER = wordset(
 )
 # A full stop after these ends a sentence only if the next word is one that often begins sentences.
 _SELDOM = wordset(
-    "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv "
-    "jan feb "
+    "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv jan feb "
     "mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun tel ext p nr no bros gmbh "
     "min max sec hrs"
 )
@@ -44,8 +43,7 @@ _MONTHS = re.compile(
     re.IGNORECASE,
 )
 _STARTERS = wordset(
-    "i he she it we they you the a an this that these those there his her its our their my your in on at after "
-    "before "
+    "i he she it we they you the a an this that these those there his her its our their my your in on at after before "
     "when while if but and so then also however what who where why how no yes er sie es wir ich der die das ein eine "
     "il elle le la les un une el los las"
 )

@@ -108,11 +108,11 @@ class Rarity:
             self._times.update(set(stems(text)))
             self._texts += 1
 
-    def share(self, wanted: Iterable[str], there: Collection[str]) -> float:
-        """Return the share of ``wanted`` in ``there``, with more weight on rare words; 0 if ``wanted`` is empty."""
+    def share(self, wanted: Iterable[str], words: Collection[str]) -> float:
+        """Return the share of ``wanted`` in ``words``, with more weight on rare words; 0 if ``wanted`` is empty."""
         weights = {one: math.log(1 + (self._texts + 1) / (0.5 + self._times[one])) for one in set(wanted)}
         total = sum(weights.values())
-        return sum(weight for one, weight in weights.items() if one in there) / total if total else 0.0
+        return sum(weight for one, weight in weights.items() if one in words) / total if total else 0.0
 
 
 @lru_cache(maxsize=8_192)

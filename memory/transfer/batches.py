@@ -64,14 +64,14 @@ class Target:
         if lines and isinstance(lines[0], PolicyLine):
             present = policy_scopes([line.scope for line in lines])
             return [THERE if line.scope in present else BROUGHT for line in lines]
-        found = self._look({topic for line in lines for ends in line_topics(line) for topic in ends})
+        found = self._ids_find({topic for line in lines for ends in line_topics(line) for topic in ends})
         reasons = [_reason(line, found) for line in lines]
         if self._job_id is None and lines and isinstance(lines[0], TopicHistory):
             new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
             self._execute(_NOTE_SQL, new)
         return reasons
 
-    def _look(self, ids: Collection[uuid.UUID]) -> _Found:
+    def _ids_find(self, ids: Collection[uuid.UUID]) -> _Found:
         wanted = list(ids)
         erased = self._execute(_ERASED_SQL, [str(each) for each in wanted])
         stored = dict(self._execute(_STORED_SQL, wanted))
@@ -161,5 +161,5 @@ def _masked(lines: Sequence[Any]) -> Sequence[Any]:
 
 @lru_cache(maxsize=1)
 def _eraser(_last: str) -> ReceiptEraser:
-    # A receipt holds the hash of the one before, so the last identifies all of them.
+    # The key of the cache: each receipt contains the hash of the previous one, so the last one identifies all of them.
     return ReceiptEraser(erased_hashes())

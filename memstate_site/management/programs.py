@@ -14,9 +14,9 @@ from memstate_site.postgres.binaries import packaged_binaries
 
 
 def program_run(name: str, *arguments: str) -> None:
-    """Run ``pg_dump`` or ``psql`` of the package. Raises ``CommandRefused`` with the last line of what it reports."""
+    """Run ``pg_dump`` or ``psql`` of the package. Raises ``CommandRefused`` with the last line of its error output."""
     program = packaged_binaries().folder / "bin" / name
-    # The arguments are the same for every program of PostgreSQL; the password goes through the environment.
+    # All programs of PostgreSQL accept these arguments. The password is passed in the environment.
     reach, environment = DatabaseClient.settings_to_cmd_args_env(connection.settings_dict, [])
     result = subprocess.run(
         [str(program), *arguments, *reach[1:]],

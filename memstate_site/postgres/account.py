@@ -14,13 +14,13 @@ from memstate_site.env import envstr
 from memstate_site.postgres.errors import PostgresError
 
 DEFAULT_ACCOUNT = "memstate-db"
-# Administration commands are not always on the search path of a service or a `su`.
+# Administration commands are not always in the search path of a service or after `su`.
 ADMINISTRATION_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account that the server's processes run under; `other` if it is not that of this process."""
+    """The account of the server's processes. `other` is true if it is not the account of this process."""
 
     name: str
     uid: int
@@ -28,7 +28,7 @@ class Account:
     other: bool
 
     def popen_options(self) -> dict[str, Any]:
-        """What `subprocess` needs to start a program under this account, with none of our other groups."""
+        """Return the options of `subprocess` that start a program under this account, without other groups."""
         if not self.other:
             return {"umask": 0o077}
         return {"user": self.uid, "group": self.gid, "extra_groups": [], "umask": 0o077}
@@ -39,9 +39,9 @@ class Account:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def can(self, test: str, path: Path) -> bool:
-        """Test, as the account, whether a path can be entered (`-x`) or read (`-r`).
+        """Return whether the account can enter (`-x`) or read (`-r`) a path.
 
-        Mode bits are not enough: access lists, security modules and mount options matter too.
+        The test runs under the account, because access lists, security modules and mount options matter too.
         """
         if not self.other:
             return os.access(path, {"-x": os.X_OK, "-r": os.R_OK}[test])
@@ -58,7 +58,7 @@ def server_account() -> Account:
         try:
             name = pwd.getpwuid(uid).pw_name
         except KeyError:
-            # Containers often run under a number without a name; nothing here needs one.
+            # Containers often run under a user id without a name, which is sufficient here.
             name = str(uid)
         return Account(name, uid, os.getegid(), other=False)
 
@@ -99,7 +99,7 @@ def _make(name: str) -> pwd.struct_passwd:
             check=False,
         )
         reason = result.stderr.strip() or f"useradd ended with status {result.returncode}"
-    # Two first starts may make the account at the same moment; the one that comes second finds it.
+    # Another first start may have created the account at the same moment.
     entry = _entry(name)
     if entry is None:
         raise PostgresError(

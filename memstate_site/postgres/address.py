@@ -10,21 +10,21 @@ from memstate_site.folder import private_file_read
 DATABASE = "memstate"
 ROLE = "memstate"
 
-# Files in the data folder. The socket's folder has a random name, so it is written down.
+# Files in the data folder. One contains the folder of the socket, because its name is random.
 SOCKET_FOLDER_FILE = "socket-folder"
 PASSWORD_FILE = "database-password"  # noqa: S105 - the name of a file, not a password
 
 
 def socket_address(socket_folder: Path, password: str, *, role: str = ROLE, database: str = DATABASE) -> str:
-    """The connection address for a server that listens in `socket_folder`."""
+    """Return the connection address of a server whose socket is in `socket_folder`."""
     return f"postgresql://{role}:{quote(password, safe='')}@/{database}?host={quote(str(socket_folder), safe='')}"
 
 
 def embedded_address(folder: Path) -> str:
-    """The connection address of the server of the data folder, whether or not it is running."""
+    """Return the connection address of the server of the data folder, whether or not it is running."""
     socket_folder = private_file_read(folder / SOCKET_FOLDER_FILE)
     password = private_file_read(folder / PASSWORD_FILE)
     if socket_folder is None or password is None:
-        # No server was ever started here. Connections to this address fail, and commands report that.
+        # No server was ever started in this folder. Connections to this address fail, and commands report this.
         return socket_address(folder, "")
     return socket_address(Path(socket_folder), password)

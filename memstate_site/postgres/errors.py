@@ -32,7 +32,7 @@ def full_disk(folder: Path) -> PostgresError:
 def explain(output: list[str], folder: Path) -> PostgresError:
     """Return the error message for a server (or `initdb`) that ended with these lines of output."""
     text = "\n".join(output)
-    # Shared memory first: it fails with the same words as a full disk, but the disk is not what is full.
+    # Shared memory comes first, because the error is the same as that of a full disk.
     if SHARED_MEMORY.search(text):
         return PostgresError(
             "PostgreSQL could not get the shared memory it needs. In a container, give it more with --shm-size=512m; "
@@ -49,6 +49,6 @@ def explain(output: list[str], folder: Path) -> PostgresError:
             f"The database in {folder} was written by a build of PostgreSQL that does not fit the packaged one. "
             "Start it with the version of MemState that wrote it."
         )
-    # The reason of a failed start is in the last lines.
+    # The last lines contain the reason of a failed start.
     tail = "\n".join(f"  {line}" for line in output[-8:]) or "  (it said nothing)"
     return PostgresError(f"PostgreSQL did not start in {folder}. Its last words were:\n{tail}")

@@ -1,4 +1,4 @@
-"""The content of a server's pid file, and whether it is valid."""
+"""Reads a server's pid file, and finds out whether it is valid."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import psutil
 class Traces:
     """The state of an earlier server, from its pid file and processes."""
 
-    # The server's process, if one works on the folder now.
+    # The process of the running server of the folder, if there is one.
     running: int | None
-    # Whether there is a pid file although no server runs: the last one was not shut down.
+    # Whether there is a pid file without a running server, because the last server was killed.
     unclean: bool
-    # Whether the number in the pid file meanwhile belongs to a program that has nothing to do with the folder.
+    # Whether the number in the pid file now belongs to another program.
     reused: bool
-    # Processes of a killed server that have not noticed yet.
+    # Processes of a killed server that have not ended yet.
     orphans: tuple[int, ...]
 
 
 def traces(path: Path) -> Traces:
     """Read the pid file and examine the processes whose working folder is the data folder.
 
-    A process number alone proves nothing: numbers are reused, especially in containers, where each start has the same
-    small numbers.
+    A process number is not sufficient, because numbers are reused, especially in containers, where each start has the
+    same small numbers.
     """
     number = _number(path)
     if number is None:
         return Traces(None, unclean=False, reused=False, orphans=())
-    if number > 0 and _stands_in(number, path):
+    if number > 0 and _is_server_of(number, path):
         return Traces(number, unclean=False, reused=False, orphans=())
-    orphans = tuple(pid for pid in psutil.pids() if pid != number and _stands_in(pid, path))
+    orphans = tuple(pid for pid in psutil.pids() if pid != number and _is_server_of(pid, path))
     return Traces(None, unclean=True, reused=number > 0 and psutil.pid_exists(number), orphans=orphans)
 
 
@@ -46,12 +46,12 @@ def _number(path: Path) -> int | None:
     try:
         return int(lines[0])
     except (IndexError, ValueError):
-        # An empty file is what a full disk leaves behind.
+        # The file may be empty because the disk was full.
         return 0
 
 
-def _stands_in(pid: int, path: Path) -> bool:
-    """Whether a process is a PostgreSQL process of the folder: its working folder is the data folder."""
+def _is_server_of(pid: int, path: Path) -> bool:
+    """Return whether a process is a PostgreSQL process whose working folder is the data folder."""
     try:
         process = psutil.Process(pid)
         if "postgres" not in process.name() or process.status() == psutil.STATUS_ZOMBIE:

@@ -16,16 +16,16 @@ from memstate_site.postgres.account import Account
 from memstate_site.postgres.address import SOCKET_FOLDER_FILE
 from memstate_site.postgres.errors import PostgresError
 
-# The folder a process stands in is reachable for it through this name, whatever lies above that folder.
+# By this name, a process can reach its working folder, even if it may not enter the folders above.
 STANDING_HERE = Path("/proc/self/cwd")
-# Short and the same for every account; $TMPDIR can be too long for a socket, and a session's own folder
-# disappears with the session while the server may go on.
+# Short, and the same for every account. $TMPDIR can be too long for a socket, and the folder of a session is removed
+# with the session, while the server may continue.
 SOCKET_BASE = Path("/tmp")  # noqa: S108 - the folder made below has a random name and is closed to others
 
 
 @dataclass(frozen=True)
 class DataPlace:
-    """The data folder of a server, as the server's account can name it."""
+    """The data folder of a server, with a path that the server's account can use."""
 
     path: Path
     account: Account
@@ -48,7 +48,7 @@ def data_place(path: Path, account: Account) -> DataPlace:
             "or set MEMSTATE_DATA_DIR to another folder."
         )
     if stat.S_IMODE(status.st_mode) & 0o077:
-        # It was created with 0700 and has been opened since.
+        # The folder was created with 0700, and its mode was changed since.
         path.chmod(0o700)
     if account.can("-x", path):
         return DataPlace(path, account, path)
@@ -69,18 +69,18 @@ def _blocking(path: Path, account: Account) -> Path:
 
 
 def private_folder_make(path: Path, account: Account) -> None:
-    """A new folder that only the account (and root) can enter."""
+    """Create and return a folder that only the account (and root) can enter."""
     path.mkdir(mode=0o700)
-    # The mask of the process may have taken bits away, never added any; 0700 is what PostgreSQL insists on.
+    # The mask of the process may have removed bits, but PostgreSQL requires 0700.
     path.chmod(0o700)
     account.give(path)
 
 
 def socket_folder_ensure(folder: Path, account: Account) -> Path:
-    """The folder of the server's socket: private, short enough, and written down for everyone who connects.
+    """Return the folder of the server's socket: private, short enough, and noted in a file for all who connect.
 
-    Its name is random, so nobody can have made it beforehand. A folder remembered from an earlier start is used again
-    only if it is still a real folder of the right owner and closed to everyone else.
+    The name is random, so no other account can have created the folder before. A folder of an earlier start is used
+    again only if it is a real folder of the right owner that no other account can enter.
     """
     remembered = private_file_read(folder / SOCKET_FOLDER_FILE)
     if remembered is not None and _is_private(Path(remembered), account):
@@ -113,7 +113,7 @@ def _is_private(path: Path, account: Account) -> bool:
 
 
 def file_give(path: Path, text: str, account: Account) -> None:
-    """Write a file into a folder of the account's, in one step and without following what the account put there."""
+    """Write a file into a folder of the account, atomically and without following links in it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

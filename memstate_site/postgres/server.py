@@ -28,10 +28,10 @@ LOCK_FILE = "database.lock"
 LOG_FILE = "postgres.log"
 # The log is truncated at this size, so that it cannot fill the disk.
 LOG_BYTES = 20 * 1024 * 1024
-# How long each way of stopping may take before the next, harder one.
+# Seconds for each way of stopping, before the next, harder one.
 FAST_SHUTDOWN_SECONDS = 15.0
 IMMEDIATE_SHUTDOWN_SECONDS = 5.0
-# How long processes of a killed server may take to notice.
+# Seconds for processes of a killed server to end.
 DETACH_SECONDS = 20.0
 # Lines that are shown even if the server works.
 NOTABLE = ("FATAL:", "PANIC:", "was terminated by signal", "No space left on device")
@@ -51,8 +51,8 @@ def _silent(_line: str) -> None:
 class EmbeddedServer:
     """The server of one data folder, owned by this process.
 
-    Everything happens in the calling thread, because the server ends when the thread that started it ends. The output
-    of the server goes to a file; `pump` reads new lines and may be called at any time.
+    All methods work in the calling thread, because the server ends when the thread that started it ends. The server
+    writes its output to a file. `pump` reads new lines and may be called at any time.
     """
 
     def __init__(self, folder: Path, *, say: Callable[[str], None] = _silent, careless: bool = False) -> None:
@@ -73,14 +73,14 @@ class EmbeddedServer:
         return self.process is not None and self.process.poll() is None
 
     def address(self) -> str:
-        """The connection address, known before the start; the socket stays where it is through every restart."""
+        """The connection address. It is known before the start, and stays the same after a restart."""
         self._account = self._account or server_account()
         return socket_address(
             socket_folder_ensure(self.folder, self._account), secret_ensure(self.folder / PASSWORD_FILE)
         )
 
     def start(self) -> str:
-        """Start the server, wait until it answers, and return its address. Raises PostgresError with a sentence."""
+        """Start the server, wait until it answers, and return its address. Raises `PostgresError` with a sentence."""
         if not self.lock.acquire():
             raise PostgresError(
                 f"The database in {self.folder} is in use by {self.lock.holder()}. Stop that first, "
@@ -105,7 +105,7 @@ class EmbeddedServer:
         return self.address()
 
     def restart(self) -> None:
-        """Start again after the server died; the lock and the address are still ours."""
+        """Start again after the server died. This process still has the lock and the address."""
         assert self._account is not None
         assert self._binaries is not None
         self.process = None
@@ -117,7 +117,7 @@ class EmbeddedServer:
             raise self._sentence(problem) from problem
 
     def stop(self) -> None:
-        """Stop the server: with a fast shutdown, then an immediate one, then by a kill."""
+        """Stop the server by a fast shutdown, then an immediate one, then a kill."""
         process = self.process
         if process is not None:
             for number, seconds in (
@@ -150,7 +150,7 @@ class EmbeddedServer:
                 if any(word in text for word in NOTABLE) and not any(word in text for word in EXPECTED):
                     self.on_line(text)
         if os.fstat(self._log).st_size > LOG_BYTES:
-            # The server appends, so it continues at the beginning of the truncated file.
+            # The server opened the file for appending, so it continues at the beginning of the truncated file.
             os.ftruncate(self._log, 0)
             os.lseek(self._log, 0, os.SEEK_SET)
 
@@ -168,7 +168,7 @@ class EmbeddedServer:
         """Clean up after an earlier server and report what was found."""
         found = traces(path)
         if found.running is not None:
-            # We hold the lock, so the process that started that server has ended, and we may end the server.
+            # This process has the lock, so the process that started the server has ended, and the server may be ended.
             self.say(f"A database server (process {found.running}) is still running; stopping it first.")
             self._end_orphan(found.running, path)
             found = traces(path)
@@ -177,7 +177,7 @@ class EmbeddedServer:
         if found.unclean:
             self.say("The database was not shut down properly; it is recovering.")
         if found.reused and not traces(path).orphans:
-            # PostgreSQL trusts the number and would refuse to start, but the process belongs to another program.
+            # PostgreSQL would refuse to start because of the number, although the process belongs to another program.
             (path / "postmaster.pid").unlink(missing_ok=True)
         assert self._account is not None
         for leftover in socket_folder_ensure(self.folder, self._account).glob(".s.PGSQL.*"):
@@ -193,7 +193,7 @@ class EmbeddedServer:
         raise PostgresError(f"A database server (process {pid}) still works on {path} and does not stop.")
 
     def _launch_until_attached(self, place: DataPlace) -> None:
-        """Start, and start again for a while if processes of a killed server still hold its shared memory."""
+        """Start. Repeat this for a while if processes of a killed server still use its shared memory."""
         deadline = time.monotonic() + DETACH_SECONDS
         while True:
             try:
@@ -208,7 +208,7 @@ class EmbeddedServer:
         assert self._binaries is not None
         socket_folder = socket_folder_ensure(self.folder, self._account)
         fixed = {
-            # No network at all, and a socket only the server's account (and root) can reach.
+            # No network, and a socket that only the server's account (and root) can reach.
             "listen_addresses": "",
             "unix_socket_directories": str(socket_folder),
             "unix_socket_permissions": "0700",
@@ -229,7 +229,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=writing,
-                # Ctrl-C at the terminal is handled by the supervisor, which stops the server last.
+                # Ctrl-C at the terminal must reach only the supervisor, which stops the server last.
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
                 **place.popen_options(),
@@ -241,7 +241,7 @@ class EmbeddedServer:
         self._wait_until_it_answers()
 
     def _open_log(self) -> int:
-        """Open the log file for the server; lines are read from its present end on."""
+        """Open the log file for the server. Lines are read from the present end of the file."""
         path = self.folder / LOG_FILE
         writing = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if self._log is None:
@@ -260,7 +260,7 @@ class EmbeddedServer:
             if not self.alive:
                 self.pump()
                 if shutil.disk_usage(self.folder).free < 1024 * 1024:
-                    # The disk is so full that the server could not even log.
+                    # The disk is so full that the server could not write a log line.
                     raise full_disk(self.folder)
                 raise explain(list(self.recent), self.folder / "postgres")
             try:

@@ -1,4 +1,4 @@
-"""A server for the duration of one command: the running one, or one that the command starts and stops."""
+"""A server for one command: the running one, or one that the command starts and stops."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ USE_FILE = "database.use"
 
 @contextlib.contextmanager
 def server_session(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
-    """The address of the data folder's server, started for the duration if it does not run.
+    """Yield the address of the data folder's server. If it does not run, start it until the end of the context.
 
-    Several commands may share a server. The command that started it stops it once the others are done.
+    Several commands may share a server. The command that started it stops it when the others have finished.
 
-    Pass ``start=False`` in long-running commands: a server they started would block ``manage.py up``, and with it the
-    worker that does the forgetting. With ``start=False``, raises ``PostgresError`` if no server is running.
+    Pass ``start=False`` in long-running commands, because a server that they start would block ``manage.py up`` and its
+    worker. With ``start=False``, raises ``PostgresError`` if no server is running.
     """
     folder = folder or data_folder_ensure()
     address = _running_address(folder)
@@ -58,7 +58,7 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
 
 
 def _running_address(folder: Path) -> str | None:
-    """The address of a server that another process owns, once it answers; None if no process owns one."""
+    """Return the address of a server of another process when it answers, or None if no process has a server."""
     lock = FolderLock(folder / LOCK_FILE)
     deadline = time.monotonic() + 30
     while not lock.acquire():
@@ -66,7 +66,7 @@ def _running_address(folder: Path) -> str | None:
         try:
             psycopg.connect(address, connect_timeout=5).close()
         except psycopg.OperationalError as problem:
-            # Its owner is starting or stopping it.
+            # Another process is starting or stopping the server.
             if time.monotonic() > deadline:
                 raise PostgresError(
                     f"The database in {folder} is in use by {lock.holder()}, but it does not answer: {problem}"
@@ -80,7 +80,7 @@ def _running_address(folder: Path) -> str | None:
 
 @contextlib.contextmanager
 def _stops_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into an ordinary exit, so that a server started here is stopped with the command."""
+    """Turn SIGTERM into an ordinary exit, so that the command also stops a server that it has started."""
     before = signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     try:

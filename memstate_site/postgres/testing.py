@@ -1,8 +1,8 @@
-"""A pytest plugin: each test run has a database server of its own, and nothing of it is left afterwards.
+"""A pytest plugin: each test run has a database server of its own, which is removed afterwards.
 
-It is loaded with `-p` (see pyproject.toml), because it must act before Django's settings are read. The server starts
-with the first test that needs it; tests of texts and formulas run without. A run with DATABASE_URL set uses that server
-instead.
+The plugin is loaded with `-p` (see pyproject.toml), because it must act before Django's settings are read. The server
+starts with the first test that needs it; tests of texts and formulas run without a server. If DATABASE_URL is set, the
+run uses that server instead.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Set the address of the server. As a wrapper, this runs before all other plugins, and so before Django's
     settings."""
     global _server
-    # A test run never touches, nor depends on, the data folder of the installation in the same checkout.
+    # A test run does not use the data folder of the installation in the same checkout.
     folder = Path(tempfile.mkdtemp(prefix="memstate-test-"))
     early_config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["MEMSTATE_DATA_DIR"] = str(folder)
     if not envstr("DATABASE_URL"):
-        # What the tests write may be lost with the machine, so nothing waits for the disk.
+        # No write waits for the disk, because the data of tests may be lost.
         _server = EmbeddedServer(folder, careless=True)
         early_config.add_cleanup(_server.stop)
         os.environ["DATABASE_URL"] = _server.address()
@@ -41,13 +41,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Start the server for processes that share the tests: they take it from the environment of this one."""
+    """Start the server for processes that share the tests. They inherit the environment of this process."""
     _start()
 
 
 @pytest.fixture(scope="session")
 def database_server() -> None:
-    """Start the server. For what connects to DATABASE_URL by itself; the tests' own database needs it anyway."""
+    """Start the server, for tests that connect to DATABASE_URL themselves."""
     _start()
 
 

@@ -27,10 +27,11 @@ document.addEventListener("keydown", (event) => {
     else document.querySelector("[data-go='l']")?.click();
   } else if (event.key === "?") {
     document.getElementById("shortcuts")?.showModal();
-  } else if (event.key === "g") {
-    going = Date.now();
-  } else if (soon) {
-    document.querySelector(`[data-go='${CSS.escape(event.key)}']`)?.click();
+  } else if (event.key === "g" || soon) {
+    // Both are for this listener alone: what follows "g" names a place, not what to do with a row.
+    event.stopImmediatePropagation();
+    if (soon) document.querySelector(`[data-go='${CSS.escape(event.key)}']`)?.click();
+    else going = Date.now();
   }
 });
 

@@ -69,13 +69,9 @@ document.addEventListener("click", (event) => {
 });
 
 // Keys: j and k move, x selects, e and the letters of buttons decide, p peeks, z takes back.
-let prefix = 0;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) && event.target.type !== "checkbox") return;
   if (document.querySelector("dialog[open]")) return;
-  // What follows "g" names a place.
-  if (event.key === "g") { prefix = Date.now(); return; }
-  if (Date.now() - prefix < 1500) { prefix = 0; return; }
   if (event.key === "Escape") return peekClose();
   if (event.key === "z") return document.querySelector(".notice[data-toast] form button")?.click();
   const decides = document.querySelector(`[data-key="${CSS.escape(event.key)}"]:not([data-row] *)`);

@@ -108,7 +108,7 @@ def test_a_text_that_turns_out_to_be_a_question_is_too_long_to_be_answered(agent
 def test_there_is_room_for_so_many_messages_at_once(agent: Caller, model: Model, settings: Any):
     settings.MEMSTATE_WEB_THREADS = 2
     model.answers("Yes.")
-    with running.place_taken():
+    with running.turn_slot():
         answer = say(agent, "x", intent_override="query")
         assert (answer.status, answer.headers["retry-after"]) == (503, "5")
         assert answer.code == "too-many-conversations"

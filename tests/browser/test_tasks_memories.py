@@ -2,11 +2,14 @@
 
 import re
 import uuid
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from memory.models import DuplicatePair, Topic
+from memory.jobs import tasks
+from memory.models import DuplicatePair, ImportJob, Topic
 from tests.browser.clicks import Clicks
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
@@ -36,8 +39,8 @@ def test_why_a_memory_was_archived_and_its_restore(enter: Enter) -> None:
     page.goto("/")
     clicks = Clicks(page)
     clicks.click(page.get_by_role("link", name="Memories", exact=False).first)
-    page.get_by_role("searchbox").fill(f'"{wanted.title}"')
-    page.get_by_role("searchbox").press("Enter")
+    page.get_by_role("combobox", name="Search").fill(f'"{wanted.title}"')
+    page.get_by_role("combobox", name="Search").press("Enter")
     settled(page)
     clicks.click(page.locator(f"[data-row] a[href='/topics/{wanted.pk}/']").first)
     assert clicks.count == 2
@@ -47,6 +50,80 @@ def test_why_a_memory_was_archived_and_its_restore(enter: Enter) -> None:
     assert topic_in(page.url).rung == 0
     clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
     assert topic_in(page.url).rung == 3
+
+
+def test_all_that_an_agent_wrote_is_searched_for_in_one_click(enter: Enter) -> None:
+    """One click to the search, and `by:` typed, completed by the box; or two by the facet."""
+    agent = Caller(in_process, secret_of("agent"))
+    wrote = {agent.remember(title, scope="/trip") for title in ("The ferry leaves at ten", "The cabin has no key")}
+    page = enter("reader")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Memories", exact=False).first)
+    page.get_by_role("combobox", name="Search").press_sequentially("by:key:ag")
+    expect(page.locator("#q-suggested option")).to_have_attribute("value", "by:key:agent")
+    page.get_by_role("combobox", name="Search").fill("by:key:agent")
+    page.get_by_role("combobox", name="Search").press("Enter")
+    settled(page)
+    assert clicks.count == 1
+    rows = page.locator(".lookup-live [data-row]")
+    expect(rows).to_have_count(len(wrote))
+    assert all(page.locator(f"[data-row] a[href='/topics/{topic}/']").count() for topic in wrote)
+
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Memories", exact=False).first)
+    clicks.click(page.locator(".facets").get_by_role("link", name=re.compile("key:agent")))
+    expect(rows).to_have_count(len(wrote))
+    assert clicks.count == 2
+    clicks.click(page.locator(".facets .chosen"))
+    expect(rows).not_to_have_count(len(wrote))
+    expect(page.get_by_role("combobox", name="Search")).to_have_value("")
+
+
+def test_what_only_resembles_is_folded_and_scores_are_shown_on_demand(enter: Enter) -> None:
+    Caller(in_process, secret_of("agent")).remember("Birgit is allergic to zinnwaldite")
+    page = enter("reader")
+    page.goto("/lookup/?q=zinnwaldite")
+    settled(page)
+    hits = page.locator(".lookup-live .hits > li")
+    found = hits.first
+    expect(found).to_contain_text("zinnwaldite")
+    assert hits.count() > 1
+    expect(hits.nth(1)).to_be_hidden()
+    expect(found.locator(".score")).to_be_hidden()
+    page.get_by_label("Show scores").check()
+    expect(found.locator(".score")).to_be_visible()
+    page.goto("/lookup/?q=zinnwaldites+vaseline")
+    expect(page.get_by_role("main")).to_contain_text("No exact match.")
+
+
+def test_a_file_is_imported_in_two_clicks_and_its_target_is_shown_before(
+    enter: Enter, settings: Any, tmp_path: Path
+) -> None:
+    """One click to the form, which checks a file as soon as it is chosen, and one to bring what it found."""
+    settings.MEMSTATE_DATA_DIR = tmp_path
+    file = tmp_path / "facts.jsonl"
+    file.write_text('{"text": "Ana plays the viola", "user_id": "ana"}\n{"text": "The lake is cold"}\n')
+    page = enter("operator")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Add memories"))
+    form = page.get_by_role("region", name="A file")
+    form.get_by_label("Into scope").fill("/brought")
+    form.get_by_label("File", exact=True).set_input_files(file)
+    confirm = page.get_by_role("button", name="Import 2 topics")
+    expect(confirm).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("/brought/user/ana")
+    assert not Topic.objects.filter(scope__path__startswith="/brought").exists()
+    clicks.click(confirm)
+    for job in ImportJob.objects.filter(status="working"):
+        tasks.import_continue(str(job.pk))
+    page.reload()
+    expect(page.get_by_role("main")).to_contain_text("2 topics imported")
+    brought = Topic.objects.filter(scope__path__startswith="/brought").values_list("title", "scope__path")
+    assert set(brought) == {("Ana plays the viola", "/brought/user/ana"), ("The lake is cold", "/brought")}
+    assert clicks.count == 2
 
 
 @pytest.mark.usefixtures("twice")

@@ -33,8 +33,8 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     sign_in(page, "operator", "/lookup/")
 
     # Why was this archived?
-    page.get_by_role("searchbox").fill("rung:archived")
-    page.get_by_role("searchbox").press("Enter")
+    page.get_by_role("combobox", name="Search").fill("rung:archived")
+    page.get_by_role("combobox", name="Search").press("Enter")
     hit = page.locator("[data-row] [data-open]").first
     title = hit.inner_text()
     hit.click()

@@ -42,6 +42,7 @@ ARGUMENTS: Mapping[str, Any] = {
 QUERIES: Mapping[str, Mapping[str, str]] = {
     "lookup": {"q": "topic"},
     "lookup_count": {"q": "kind:observation"},
+    "lookup_facets": {"q": "topic"},
     "lookup_exact": {"q": "topic"},
     "lookup_agent": {"q": "topic"},
     "lookup_export": {"q": "scope:/"},

@@ -76,6 +76,16 @@ def test_filters_take_the_words_that_the_page_shows(looker: Client, agent: Calle
     assert [found(actor=said) for said in ("operator", "key:operator", "oper")] == [2, 2, 0]
 
 
+def test_a_filter_by_the_names_of_journals_is_shown_in_the_words_of_the_page(looker: Client, op: Client) -> None:
+    op.post("/add/", {"title": "A fact", "summary": "", "scope": "", "kind": "", "values": ""})
+    page = looker.get("/audit/", {"actor": "user:operator", "action": "ingest_new_topic"}).content.decode()
+    assert "A fact" in page
+    assert 'name="actor" value="operator"' in page
+    assert 'name="action" value="Created"' in page
+    assert "All about operator" in page
+    assert '?name=user%3Aoperator">All about operator</a>' in page
+
+
 def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operator: Caller) -> None:
     values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
     operator.put("/v1/policies/team", {"values": values, "reason": "for the test"}).ok()

@@ -2,6 +2,7 @@
 
 import csv
 import datetime as dt
+import html
 import io
 import json
 import operator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 from hypothesis import given
@@ -21,7 +23,7 @@ from memory.console.pages.lookup import CHEATS, COLUMNS
 from memory.core.scopes import scope_within
 from memory.forgetting.manual_actions import topics_release
 from memory.models import AccessLog, AuditEvent, Rung, Topic, TopicVector, Vitality
-from memory.predicates.search_text import search_parse
+from memory.predicates.search_text import search_narrow, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 from memory.recall import exactness, search
 from tests.cast import Caller, Clock, principal_like, worker_turn
@@ -236,8 +238,19 @@ def test_each_qualifier_finds_what_it_says(looker: Client, agent: Caller, operat
         "NOT provenance:import": [old],
         "is:live": [new, old],
         "rung:summarized": [],
+        "by:agent": [new, old],
+        "by:key:agent": [new, old],
+        'by:"key:operator"': [new],
+        "by:operator -kind:note": [new],
+        "-by:operator": [old],
+        "by:user:agent": [],
+        "by:nobody": [],
     }
     Topic.objects.filter(pk=new).update(provenance="import")
+    # Whoever adds to a topic has written it too; whoever pins it has not.
+    operator.ingest("extend_topic", topic_id=new, fields=[{"name": "colour", "value": "blue"}])
+    operator.post(f"/v1/topics/{old}/pin", {}).ok()
+    operator.post(f"/v1/topics/{old}/unpin", {}).ok()
     for q, ids in wanted.items():
         assert found(looker, q) == ids, q
     archive(operator, old)
@@ -252,6 +265,7 @@ def test_each_qualifier_finds_what_it_says(looker: Client, agent: Caller, operat
     [
         ("scop:/user", "scop:", "unknown-lookup-qualifier"),
         ("tea rung:archive", "archive", "invalid-lookup-value"),
+        ('by:" "', '" "', "invalid-lookup-value"),
         ("(tea", "(", "invalid-lookup"),
         ("<script>x:<1", None, ""),
     ],
@@ -262,9 +276,9 @@ def test_a_mistake_is_shown_in_its_place(looker: Client, q: str, wrong: str | No
     assert "<script>x" not in page
     if wrong is not None:
         assert reply.status_code == 422
-        assert f"<mark>{wrong}</mark>" in page
+        assert f"<mark>{html.escape(wrong)}</mark>" in page
         assert codes_of(reply) == [code]
-        assert f'value="{q}"' in page
+        assert f'value="{html.escape(q)}"' in page
         for path, status in (("/lookup/count/", 400), ("/lookup/exact/", 400), ("/lookup/export.csv", 422)):
             assert looker.get(path, {"q": q}).status_code == status
 
@@ -568,6 +582,107 @@ def test_counts_load_by_themselves_and_count_what_meets_everything(looker: Clien
     assert 'hx-get="/lookup/count/?q=tea&amp;part=live"' in page
 
 
+def facets_of(client: Client, q: str, **members: Any) -> dict[str, list[tuple[str, int, str]]]:
+    """Return the facets of a search: by label, each value with its number and the search that it leads to."""
+    page = body_of(client.get("/lookup/facets/", {"q": q, **members}, headers={"HX-Request": "true"}))
+    chip = r'<a href="/lookup/([^"]*)">\s*(.*?)\s*<span class="num">([\d,]+)</span></a>'
+    return {
+        label: [
+            (html.unescape(value), int(number.replace(",", "")), QueryDict(html.unescape(address)[1:]).get("q", ""))
+            for address, value, number in re.findall(chip, row)
+        ]
+        for label, row in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page, re.DOTALL)
+    }
+
+
+def test_facets_count_what_their_links_find(looker: Client, agent: Caller, operator: Caller):
+    for number in range(3):
+        agent.remember(f"Tea {number}", scope="/user/mara/kitchen", topic_kind="tool_output")
+    agent.remember("Tea for two", scope="/user/bob", topic_kind="note")
+    operator.remember("Tea (green)", scope="/user", topic_kind="a b(c)")
+    archive(operator, agent.remember("Tea of old", scope="/home"))
+    agent.remember("Something else", scope="/else")
+
+    for q in ("", "tea", "tea OR else", "scope:/user", "kind:note OR kind:x"):
+        shown = facets_of(looker, q)
+        assert sum(map(len, shown.values())) > 0
+        for label, values in shown.items():
+            for value, number, search_ in values:
+                part = {} if q else {"part": "live"}
+                said = body_of(looker.get("/lookup/count/", {"q": search_, **part}, headers={"HX-Request": "true"}))
+                assert said.split()[0] == str(number), (q, label, value, search_)
+    assert facets_of(looker, "tea") == {
+        "Scope": [("/user", 5, "tea scope:/user"), ("/home", 1, "tea scope:/home")],
+        "Kind": [
+            ("tool output", 3, "tea kind:tool_output"),
+            ("a b(c)", 1, 'tea kind:"a b(c)"'),
+            ("note", 1, "tea kind:note"),
+        ],
+        "Rung": [("active", 5, "tea rung:active"), ("archived", 1, "tea rung:archived")],
+        "Author": [("key:agent", 5, "tea by:key:agent"), ("key:operator", 1, "tea by:key:operator")],
+    }
+    assert [value for value, _number, _search in facets_of(looker, "scope:/user")["Scope"]] == [
+        "/user/mara",
+        "/user/bob",
+    ]
+    # A topic without a kind is in none of the values; the page of no question counts live topics alone.
+    assert sum(number for _value, number, _search in facets_of(looker, "")["Rung"]) == 7 - 1
+
+
+def test_a_chosen_facet_can_be_taken_away_and_is_replaced(looker: Client, agent: Caller):
+    agent.remember("Tea", scope="/user/mara", topic_kind="note")
+    page = body_of(looker.get("/lookup/facets/", {"q": "tea kind:note scope:/user"}))
+    assert "<html" in page
+    assert 'chosen" href="/lookup/?q=tea+scope%3A%2Fuser"' in page
+    assert 'chosen" href="/lookup/?q=tea+kind%3Anote"' in page
+    # A narrower scope takes the place of the wider one.
+    assert "q=tea+kind%3Anote+scope%3A%2Fuser%2Fmara" in page
+    assert looker.get("/lookup/facets/", {"q": "(tea"}).status_code == 400
+
+
+def test_facets_of_a_large_store_count_the_newest_and_say_so(
+    looker: Client, agent: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(search, "FACET_TOPICS", 3)
+    monkeypatch.setattr("memory.console.pages.lookup.FACET_TOPICS", 3)
+    agent.post("/v1/ingest/batch", [{"placement": "new_topic", "title": f"Tea {n}"} for n in range(3)]).ok()
+    assert "newest" not in body_of(looker.get("/lookup/facets/"))
+    agent.remember("More tea")
+    assert "Counted over the newest 3." in body_of(looker.get("/lookup/facets/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "narrowed"),
+    [
+        ("", "kind", "note", "kind:note"),
+        ("kind:x tea", "kind", "two words", 'tea kind:"two words"'),
+        ("tea OR coffee kind:x", "kind", "note", "(tea OR coffee kind:x) kind:note"),
+        ("kind:x AND tea", "kind", "", "tea"),
+        ('-kind:x (kind:y OR a) kind:z "kind:q  b"', "kind", "w", '-kind:x (kind:y OR a) "kind:q  b" kind:w'),
+        ("KIND:x NOT kind:y", "kind", "", "NOT kind:y"),
+    ],
+)
+def test_a_condition_takes_the_place_of_its_like(text: str, name: str, value: str, narrowed: str):
+    assert search_narrow(text, name, value) == narrowed
+
+
+def test_the_search_box_completes_conditions(looker: Client, agent: Caller):
+    agent.remember("Tea", scope="/user/mara", topic_kind="tool output")
+
+    def completed(text: str) -> list[str]:
+        page = body_of(looker.get("/suggest/search/", {"field": "q", "q": text}))
+        return [html.unescape(value) for value in re.findall(r'<option value="(.*?)">', page)]
+
+    assert 'hx-get="/suggest/search/?field=q"' in look(looker, "")
+    assert completed("tea scope:/us") == ["tea scope:/user"]
+    assert completed("tea scope:/user/") == ["tea scope:/user/mara"]
+    assert completed("tea -kind:too") == ['tea -kind:"tool output"']
+    assert completed('tea kind:"tool o') == ['tea kind:"tool output"']
+    assert completed("(rung:a") == ["(rung:active", "(rung:archived"]
+    assert "by:key:agent" in completed("by:agen")
+    assert completed("tea") == completed("kinds:too") == completed('"kind:too"') == []
+
+
 def test_exports_hold_exactly_what_the_filter_finds(looker: Client, agent: Caller, operator: Caller):
     teas = [agent.remember(f"Tea {number}", topic_kind="drink") for number in range(5)]
     archive(operator, teas[0])
@@ -659,11 +774,14 @@ def test_the_walk_along_the_index_is_one(agent: Caller):
     parameters = {**wanted.parameters(), "q": str(list(map(float, vector))), "model": model, "center": 1.0}
     plans = []
     with connection.cursor() as cursor:
-        for before, order in ((exactness._AS_BEFORE, exactness._EXACT), (exactness._WALK_SQL, exactness._INDEX)):
+        for before, order in (
+            (exactness._ALL_PLANS_SQL, exactness._EXACT),
+            (exactness._INDEX_ONLY_SQL, exactness._INDEX),
+        ):
             cursor.execute(before)
             cursor.execute("EXPLAIN " + exactness.nearest_sql(wanted, order), parameters)
             plans.append("\n".join(line for (line,) in cursor.fetchall()))
-        cursor.execute(exactness._AS_BEFORE)
+        cursor.execute(exactness._ALL_PLANS_SQL)
     assert "topicvector_hnsw" not in plans[0]
     assert "topicvector_hnsw" in plans[1]
 

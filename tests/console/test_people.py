@@ -115,6 +115,17 @@ def test_a_new_link_ends_the_password_the_sessions_and_the_link_before(administr
     assert [action for _who, action, _why in journal()] == ["sign_in_link_made"] * 2
 
 
+def test_a_new_password_ends_the_lock_of_the_name(administrator: Client, settings: Any) -> None:
+    settings.AXES_FAILURE_LIMIT = 1
+    mara = account_make("operator", name="mara", password=PASSWORD)
+    browser = Client()
+    browser.post("/sign-in/", {"username": "mara", "password": "forgotten"})
+    assert browser.post("/sign-in/", {"username": "mara", "password": PASSWORD}).status_code == 429
+    page = browser.get(link_in(change(administrator, mara, "link")), follow=True).redirect_chain[-1][0]
+    browser.post(page, CHOSEN)
+    assert browser.post("/sign-in/", {"username": "mara", "password": PASSWORD}).status_code == 302
+
+
 def test_a_link_is_mailed_where_a_mail_server_is_set_up(administrator: Client, settings: Any) -> None:
     assert "Mail address" not in body_of(administrator.get(f"{PAGE}invite/"))
     settings.EMAIL_HOST = "mail.example.org"

@@ -8,9 +8,10 @@ import pytest
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
-from memory.duplicates.pairs import also_from, pair_detail
+from memory.duplicates.pairs import pair_detail
 from memory.forgetting.runs import run_results, run_undo
 from memory.models import AuditEvent, DuplicatePair, Field, ForgetRun, Link, Revision, Topic
+from memory.recall.lookup import also_from
 from tests.cast import Caller, Clock
 from tests.duplicates.shop import PERSON, later, look, only_pair, pair_make, pairs, rows, settle, store, twins
 from tests.forgetting.shop import NOON

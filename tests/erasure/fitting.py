@@ -33,11 +33,11 @@ FOLDS = 5
 # Strength of the pull of every weight towards 0.
 RIDGE = 0.5
 GUARDS = (
-    "forbidden",
-    "both_named",
-    "numbers_held",
-    "identifiers_held",
-    "names_held",
+    "contradiction",
+    "facts_with_common_names",
+    "facts_with_numbers",
+    "facts_with_identifiers",
+    "facts_with_names",
     "_rivals",
     "_also_replaced",
     "_items_divided",
@@ -215,11 +215,11 @@ def _logistic(rows: Floats, goes: Floats) -> Floats:
 def _nothing(name: str) -> Callable[..., Any]:
     """Return what stands for a part of ``choose`` that is left out."""
     kept = {
-        "forbidden": lambda *_: "",
-        "both_named": lambda _asked, _new, facts: tuple(facts),
-        "numbers_held": lambda _asked, facts: tuple(facts),
-        "identifiers_held": lambda *_: None,
-        "names_held": lambda *_: None,
+        "contradiction": lambda *_: "",
+        "facts_with_common_names": lambda _asked, _new, facts: tuple(facts),
+        "facts_with_numbers": lambda _asked, facts: tuple(facts),
+        "facts_with_identifiers": lambda *_: None,
+        "facts_with_names": lambda *_: None,
         "_rivals": lambda *_: False,
         "_also_replaced": lambda *_: False,
         "_items_divided": lambda chosen, *_: chosen,

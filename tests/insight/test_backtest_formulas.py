@@ -116,11 +116,11 @@ def test_a_run_takes_the_lowest_scores_first_when_it_may_not_take_all():
     world = world_make(["x"] * 10, [1.0] * 10, "half_life")
     world.salience[:] = np.linspace(0.01, 0.04, 10)
     world.reinforced[:] = 0
-    assert world.run(10 * DAY, most=3).gone.tolist() == [0, 1, 2]
-    assert world.run(10 * DAY, most=3).gone.tolist() == [3, 4, 5]
+    assert world.run(10 * DAY, most=3).forgotten.tolist() == [0, 1, 2]
+    assert world.run(10 * DAY, most=3).forgotten.tolist() == [3, 4, 5]
 
 
 def test_nothing_happens_to_topics_that_do_not_exist_yet():
     world = world_make(["x"] * 10, [0.0] * 10, "static")
-    assert world.run(0.5 * DAY, most=100).gone.tolist() == []
-    assert world.run(5 * DAY, most=100).gone.tolist() == [at for at in range(10) if at / 7 <= 1]
+    assert world.run(0.5 * DAY, most=100).forgotten.tolist() == []
+    assert world.run(5 * DAY, most=100).forgotten.tolist() == [at for at in range(10) if at / 7 <= 1]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from memory.core.summary import DatedValue, values_summarize
-from memory.llm import Summary, revisions_summarize
-from memory.llm.summaries import MAX_REPLY
+from memory.llm.summaries import MAX_REPLY, Summary, revisions_summarize
 from tests.llm import server
 from tests.llm.server import Model, completion
 

@@ -141,10 +141,10 @@ def test_a_stopped_worker_is_told_by_the_web_process_once(
     target: NotificationTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker_turn()
-    assert not watch.web_look(now=timezone.now())
+    assert not watch.worker_absence_check(now=timezone.now())
     WorkerHeartbeat.objects.update(seen_at=timezone.now() - dt.timedelta(minutes=10))
-    assert watch.web_look(now=timezone.now())
-    assert watch.web_look(now=timezone.now())
+    assert watch.worker_absence_check(now=timezone.now())
+    assert watch.worker_absence_check(now=timezone.now())
     assert events_written() == [("worker_stopped", "begun")]
     # Nobody else sends it, so the web process does.
     assert NotificationDelivery.objects.get().attempts == 1
@@ -159,8 +159,8 @@ def test_regret_is_told_above_its_value_and_over_well_below(
 ) -> None:
     for regretted in (1, 15, 20, 9, 8, 8):
         monkeypatch.setattr(watch, "regret_recent", lambda now, count=regretted: (100, count))
-        watch.regret_look(now=timezone.now())
+        watch.regret_check(now=timezone.now())
     assert events_written() == [("regret", "begun"), ("regret", "over")]
     monkeypatch.setattr(watch, "regret_recent", lambda now: (10, 10))
-    watch.regret_look(now=timezone.now())
+    watch.regret_check(now=timezone.now())
     assert len(events_written()) == 2

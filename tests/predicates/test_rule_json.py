@@ -5,7 +5,7 @@ import pytest
 
 from memory.core.errors import ValueRefused
 from memory.predicates.rule_json import FIELDS, OPERATORS, condition_json, condition_parse
-from memory.predicates.tree import categories_of, patterns_of, takes_time
+from memory.predicates.tree import categories_of, needs_time, patterns_of
 from memory.predicates.words import predicate_describe
 
 
@@ -200,4 +200,4 @@ def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:
     ],
 )
 def test_whether_a_condition_waits_for_an_age(condition: Any, waits: bool):
-    assert takes_time(condition_parse(condition)) is waits
+    assert needs_time(condition_parse(condition)) is waits

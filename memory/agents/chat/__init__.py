@@ -1,1 +1,1 @@
-"""The assistant: the intent of a message, tool calls and the reply, and the record of the conversation."""
+"""The assistant: finds the intent of a message, calls tools, replies, and records the conversation."""

@@ -16,7 +16,8 @@ from django.db import connection, connections
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 
-# Proxies close idle connections, and only a write shows whether the client is still connected.
+# Something must be written at least this often: proxies close idle connections, and only a write shows whether the
+# client is still connected.
 BEAT_SECONDS = 3.0
 BUSY_SECONDS = 5
 
@@ -32,10 +33,11 @@ class TooManyConversations(MemoryProblem):
 
 
 @contextmanager
-def place_taken() -> Iterator[None]:
-    """Count one running turn during the block. At most half of the web threads may be used for turns.
+def turn_slot() -> Iterator[None]:
+    """Take a slot for a running turn during the block. Raises ``TooManyConversations`` if no slot is free.
 
-    The model is slow, and the other threads must answer queries and ingests. Raises ``TooManyConversations``.
+    At most half of the web threads may be used for turns, because the model is slow and the other threads must answer
+    queries and ingests.
     """
     global _at_work
     most = max(1, settings.MEMSTATE_WEB_THREADS // 2)
@@ -53,8 +55,8 @@ def place_taken() -> Iterator[None]:
 
 
 class Running:
-    """Work in a background thread. ``work`` gets ``emit``, which reports an event, and ``go_on``, which returns False
-    after the client has disconnected. An exception is reported as the event ``failed``."""
+    """Work in a background thread. ``work`` is called with ``emit``, which reports an event, and with ``go_on``, which
+    returns False after the client has disconnected. An exception is reported as the event ``failed``."""
 
     def __init__(
         self,
@@ -66,13 +68,13 @@ class Running:
         self._events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._work, self._at_end = work, at_end
-        # Log lines keep the id of the request.
+        # The context contains the id of the request for log lines.
         context = contextvars.copy_context()
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="conversation", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
-            # No more threads can be created.
+            # The process cannot create more threads.
             at_end()
             raise
 
@@ -110,13 +112,14 @@ class Running:
         finally:
             self._events.put(None)
             try:
-                # Connections of this thread would stay open.
+                # Otherwise the connections of this thread would stay open.
                 connections.close_all()
             finally:
                 self._at_end()
 
 
 def connection_lend() -> None:
-    """Return the connection of this thread to the pool while it waits; the next query takes another one."""
+    """Return the database connection of this thread to the pool while the thread waits. The next query takes another
+    connection."""
     if not connection.in_atomic_block:
         connection.close()

@@ -1,7 +1,7 @@
 """One message to the assistant, from the request to the reply: intent, then tools or a study, and the log of the turn.
 
-``chat_begin`` checks the request and starts a turn before any request to the model, so errors of the request have their
-own status. ``chat_run`` then answers the message, in the thread of the request or in a background thread
+``chat_begin`` checks the request and starts a turn before any request to the model, so that errors of the request have
+their own status code. ``chat_run`` then answers the message, in the thread of the request or in a background thread
 (``background_turn``), and reports events as they happen.
 """
 
@@ -22,7 +22,7 @@ from memory.agents.chat.intent import SECONDS, Intent, intent_find
 from memory.agents.chat.prompts import instructions_of, long_message, reply_of, study_sentence
 from memory.agents.chat.replies import ChatReply
 from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, model_messages, request_check, wishes_of
-from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
+from memory.agents.chat.turns import CallLog, Ended, intent_store, purges_wait, turn_begin, turn_check
 from memory.agents.study.control import study_start
 from memory.agents.study.progress import study_as_json
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
@@ -50,17 +50,18 @@ _NO_MODEL = (
     "No language model is configured. Set MEMSTATE_LLM_MODEL, and MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY if "
     "the endpoint needs them. For details, see the page Model in the console."
 )
-# How often closing a turn is tried while others hold the lock.
+# How often the store tries to close a turn while the row is locked.
 _TRIES = 3
-# The model has answered, but without a usable text. A retry would hardly help, so this becomes a reply, not an error.
+# In these cases the model has answered without a usable text. A retry would hardly help, so the client gets a reply and
+# not an error.
 _UNUSABLE_ANSWERS = frozenset({"refused", "cut_off", "empty"})
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A turn that has started. ``principal`` is the caller, limited to the scope of the conversation. ``recalls`` is
-    true if the earlier messages come from the store, not from the request; ``keyed`` if the reply is stored for an
-    Idempotency-Key."""
+    """A turn that has started. ``principal`` is the caller, limited to the scope of the conversation. ``recalls`` means
+    that the earlier messages come from the store and not from the request. ``keyed`` means that the reply is stored for
+    an Idempotency-Key."""
 
     request: ChatRequest
     principal: Principal
@@ -79,12 +80,12 @@ def chat_begin(
     recalls: bool = False,
     idempotency_key: str | None = None,
 ) -> Chat:
-    """Check a request and create its turn. Eight queries, and three more with an ``idempotency_key``, for which
-    ``reply_again`` must be called first.
+    """Check a request and create its turn. Eight queries, and three more with an ``idempotency_key``.
 
-    With ``recalls``, the request contains only the last message; the earlier ones are read from the conversation.
+    With an ``idempotency_key``, the caller must call ``reply_again`` first. With ``recalls``, the request contains only
+    the last message, and the earlier messages are read from the conversation.
 
-    Raises the errors of ``request_check`` and ``key_take``, ``NotVisible`` if the scope or conversation is not the
+    Raises the errors of ``request_check`` and ``key_take``, ``NotVisible`` if the scope or the conversation is not the
     caller's, ``RequestRefused`` if the conversation has another scope, ``Conflict`` while its last message is being
     answered, and ``ModelUnavailable`` if no model is configured.
     """
@@ -101,7 +102,8 @@ def chat_begin(
             )
     if not model_configured():
         raise ModelUnavailable(_NO_MODEL, kind="not_configured")
-    message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
+    studied = request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"
+    message = long_message(len(request.last)) if studied else request.last
     with transaction.atomic():
         record = key_take(request, key=idempotency_key, principal=principal, now=now) if idempotency_key else None
         if conversation is None:
@@ -125,51 +127,52 @@ def chat_run(
     """Answer the message and return the reply as JSON. ``emit`` is called with each event.
 
     Takes at most ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` plus one tool call. ``go_on`` is called before each round; if it
-    returns False, the work stops, and earlier writes stay. Costs the queries of the tools, and two for each call, which
-    is logged at once. After the first tool call, a failure of the model is reported in the reply and not raised,
-    because something may have been written. Raises ``ModelProblem``, the errors of ``study_start``, and database
-    errors. The turn is closed in any case.
+    returns False, the work stops, and earlier writes stay. Costs the queries of the tools, and two queries to log each
+    call. After the first tool call, a failure of the model is reported in the reply and not raised, because something
+    may have been written. Raises ``ModelProblem``, the errors of ``study_start``, and database errors. The turn is
+    closed in any case.
     """
-    notes = Notes(chat.turn)
+    call_log = CallLog(chat.turn)
     try:
-        return _run(_recalled(chat, now=clock()), notes, clock=clock, enqueue=enqueue, emit=emit, go_on=go_on)
+        return _run(_recalled(chat, now=clock()), call_log, clock=clock, enqueue=enqueue, emit=emit, go_on=go_on)
     except Exception as problem:
-        # Problems have a message for users. Other exceptions are described in the log only.
+        # Only problems have a sentence for users. Other exceptions are described only in the log.
         sentence = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
-        _close(notes, reply=sentence, ended=ended, rounds=0, now=clock())
+        _close(call_log, reply=sentence, ended=ended, rounds=0, now=clock())
         raise
 
 
 def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
-    """Return the turn with the earlier messages, if they come from the store. Three queries in this case."""
+    """Return the turn, with the earlier messages if they come from the store. Three queries in this case."""
     if not chat.recalls:
         return chat
-    turn_recall(chat.turn)
+    purges_wait(chat.turn)
     before = conversation_messages(chat.conversation, now=now, before=chat.turn.place)
     messages = [*map(ChatMessage.model_validate, before), chat.request.messages[-1]]
     return replace(chat, request=chat.request.model_copy(update={"messages": messages}))
 
 
-def _close(notes: Notes, **how: Any) -> None:
-    """Close the turn. If its row stays locked, the caller gets the reply anyway, because the writes are committed."""
+def _close(call_log: CallLog, **how: Any) -> None:
+    """Close the turn. If its row stays locked, only log this: the client must get the reply, because the writes are
+    committed."""
     for _try in range(_TRIES):
         try:
-            notes.end(**how)
+            call_log.end(**how)
         except OperationalError as problem:
             if not lock_missed(problem):
                 raise
         else:
             return
-    logger.error("turn_not_closed", turn=notes.turn.pk)
+    logger.error("turn_not_closed", turn=call_log.turn.pk)
 
 
 def _run(
-    chat: Chat, notes: Notes, *, clock: Clock, enqueue: Enqueue, emit: Emit, go_on: Callable[[], bool]
+    chat: Chat, call_log: CallLog, *, clock: Clock, enqueue: Enqueue, emit: Emit, go_on: Callable[[], bool]
 ) -> ChatReply:
     request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
-    turn_intend(chat.turn, intent=intent.intent, source=intent.source)
+    intent_store(chat.turn, intent=intent.intent, source=intent.source)
     body: ChatReply = {
         "reply": "",
         "intent": intent.intent,
@@ -198,14 +201,17 @@ def _run(
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
     else:
         length_check(request)
-        end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on)
+        end = _talk(
+            chat, call_log, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on
+        )
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
-        # The client of a stopped message has not received the reply, so a repeated message may start again.
+        # If the client has left, it has not received the reply. Unless something was written, a repeated message may
+        # start again.
         stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
     _close(
-        notes,
+        call_log,
         reply=body["reply"],
         ended=ended,
         rounds=body["rounds"],
@@ -239,19 +245,23 @@ def _intent(chat: Chat) -> Intent:
 
 
 def _talk(
-    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, emit: Emit, go_on: Callable[[], bool]
+    chat: Chat, call_log: CallLog, *, writes: bool, seconds: float, clock: Clock, emit: Emit, go_on: Callable[[], bool]
 ) -> LoopEnd:
-    """Let the model use tools until it has an answer. Raises ``ModelProblem`` if it failed before the first call."""
+    """Let the model use tools until it answers. Raises ``ModelProblem`` if the model fails before the first call."""
     request, mark = chat.request, mark_make()
 
     def tick(called: ToolCalled) -> None:
-        notes.call(called)
+        call_log.add(called)
         emit("tool", called.as_json())
 
     tools = reading_tools(chat.principal, clock=clock)
     if writes:
         writer = writer_make(
-            chat.principal, chat.conversation.id, clock, heard=notes.heard, check=lambda: turn_check(chat.turn)
+            chat.principal,
+            chat.conversation.id,
+            clock,
+            unlogged=call_log.unlogged_topics,
+            check=lambda: turn_check(chat.turn),
         )
         tools += writing_tools(writer)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
@@ -273,7 +283,3 @@ def _talk(
     if end.ended == "done" and not end.reply:
         end.ended = "model"
     return end
-
-
-def _may_be_studied(request: ChatRequest, principal: Principal) -> bool:
-    return request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"

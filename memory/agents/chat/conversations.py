@@ -19,7 +19,7 @@ from memory.predicates.binding import path_q
 
 Channel = Conversation.Channel
 
-# Characters of the first message that are the name of the conversation in lists.
+# How many characters of the first message are the name of the conversation in lists.
 _NAME = 120
 
 
@@ -39,7 +39,7 @@ def conversation_begin(*, scope: str, channel: str, principal: Principal, now: d
 def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
     """Return a conversation with its ``name``. One query.
 
-    Raises ``NotVisible`` unless the caller started it or is an operator: other readers of the store may not read it.
+    Raises ``NotVisible`` unless the caller started the conversation or is an operator.
     """
     found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
@@ -69,21 +69,22 @@ def conversations_list(
 
 
 def conversations_behind(topic_id: uuid.UUID, *, principal: Principal, most: int) -> Sequence[Conversation]:
-    """Return at most ``most`` conversations that wrote to a topic and that the caller may read, each with its ``name``,
-    the most recently active first. One query."""
+    """Return the conversations that wrote to a topic and that the caller may read, the most recently active first, at
+    most ``most``. Each has its ``name``. One query."""
     wrote = ConversationWrite.objects.filter(topic=topic_id).values("conversation")
     return list(_named(_visible(principal).filter(pk__in=wrote)).order_by("-moved_at", "-id")[:most])
 
 
 def conversations_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many conversations there are, or one more than ``at_most``. One query."""
+    """Return the number of conversations, at most ``at_most`` + 1. One query."""
     return _visible(principal)[: at_most + 1].count()
 
 
 def conversation_turns(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 50
 ) -> list[ConversationTurn]:
-    """Return the newest turns before a place, oldest first, each with its study. One query.
+    """Return the newest turns, or the newest turns before the place ``before``, oldest first, each with its study. One
+    query.
 
     A turn whose process was lost is returned as lost, even if it is not closed yet.
     """
@@ -97,15 +98,16 @@ def conversation_turns(
 
 
 def conversation_name(conversation: Conversation) -> str:
-    """Return the beginning of the first message of a conversation read by this module; empty if it was erased. No
-    query."""
+    """Return the name of a conversation that this module has read: the beginning of its first message, or an empty text
+    if this message was erased."""
     return str(conversation.name)  # type: ignore[attr-defined]
 
 
 def conversation_page(
     conversation: Conversation, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ConversationTurn], str | None]:
-    """Return a page of turns like ``conversation_turns``, but newest first, and the cursor of the next page. One query.
+    """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next page. One
+    query.
 
     Raises ``ValueRefused`` for a foreign cursor.
     """
@@ -117,7 +119,8 @@ def conversation_page(
 def conversation_messages(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 30
 ) -> list[dict[str, str]]:
-    """Return the messages and replies of the last turns before a place, as messages of a request. One query."""
+    """Return the messages and replies of the last turns, or of those before the place ``before``, as messages of a
+    request. One query."""
     messages = []
     for turn in conversation_turns(conversation, now=now, before=before, limit=limit):
         for role, content in (("user", turn.message), ("assistant", turn.reply)):

@@ -1,8 +1,8 @@
 """The Idempotency-Key of a message: a repeated message gets the stored reply, and nothing is done twice.
 
-An ingest stores its key in the transaction of its effect. A turn takes minutes and many transactions, so its key is
-committed with the turn (``key_take``) and gets the reply in the transaction that closes the turn (``reply_keep``). If
-a turn ends without a reply, its writes decide whether the key is free again (``reply_again``).
+A turn takes minutes and many transactions. So its key is stored when the turn begins (``key_take``), and the reply is
+added in the transaction that closes the turn (``reply_keep``). If a turn ends without a reply, the key becomes free
+again only if the turn has written nothing (``reply_again``).
 """
 
 import datetime as dt
@@ -43,9 +43,9 @@ class MessageAtWork(StillInProgress):
 def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> dict[str, Any] | None:
     """Return the stored reply of an earlier request with this key, or None if the request must be processed.
 
-    At most eight queries. If the earlier turn failed or was lost before it wrote anything, the key is free again.
-    Raises ``MessageAtWork``, ``ValueRefused`` if the key belongs to another request, and ``Conflict`` if the earlier
-    turn wrote something but has no reply, or if its topics were erased.
+    At most eight queries. If the earlier turn failed or was lost before it wrote anything, the key becomes free. Raises
+    ``MessageAtWork``, ``ValueRefused`` if the key belongs to another request, and ``Conflict`` if the earlier turn has
+    no reply although it wrote something, or if topics that it used were erased.
     """
     digest = _digest(request)
     record = (
@@ -54,17 +54,19 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
         .first()
     )
     if record is not None and record.turn is not None:
-        _came_to_nothing(record.turn, now=now)
-        # Only if unchanged: another process may have freed the key and started again.
+        _repeat_check(record.turn, now=now)
+        # ``status`` is compared again, because another process may have freed the key and started again.
         IdempotencyRecord.objects.filter(pk=record.pk, status=_PENDING).delete()
     replay = idempotency_replay(key, digest, principal=principal)
     return None if replay is None else dict(replay[1])
 
 
 def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> IdempotencyRecord:
-    """Claim the key for a new turn, in its transaction and before any other lock. At most three queries.
+    """Claim the key for a new turn. Must be called in the transaction of the turn, before any other lock. At most three
+    queries.
 
-    Raises ``StillInProgress`` if another request was faster, and ``ValueRefused``.
+    Raises ``StillInProgress`` if another request was faster, and ``ValueRefused`` if the key belongs to another
+    request.
     """
     if idempotency_claim(key, _digest(request), principal=principal, now=now) is not None:
         raise MessageAtWork("A request with this Idempotency-Key has just been answered. Send it again.")
@@ -80,19 +82,20 @@ def key_bind(record: IdempotencyRecord, turn: ConversationTurn) -> None:
 def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
     """Store the reply of a turn with a key, unless a purge has emptied the turn. One query.
 
-    Call it in the transaction that closes the turn, after its row is locked. The reply contains texts, unlike that of
-    an ingest, so it is stored as JSON, in which a purge finds them.
+    Must be called in the transaction that closes the turn, after the row of the turn is locked. The reply is stored as
+    JSON, because it contains texts that a purge must find.
     """
     stored = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
         cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": stored, "purged": PURGED})
 
 
-def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:
-    """Raise if a turn without a reply is still running, or must not be repeated."""
+def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
+    """Raise ``MessageAtWork`` if a turn without a reply is still running, or ``Conflict`` if it must not be
+    repeated."""
     if turn_ended(turn, now=now) == ConversationTurn.Ended.WORKING:
         raise MessageAtWork("The message with this Idempotency-Key is still being answered. Send it again later.")
-    # From here on, a remaining thread of the lost process cannot write any more.
+    # Once its turn is closed, a remaining thread of the lost process cannot write any more.
     turns_lost_close(now=now, conversation=turn.conversation)
     if turn.erased:
         raise Conflict(
@@ -110,16 +113,16 @@ def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:
 
 
 def _wrote(turn: ConversationTurn) -> bool:
-    """Return whether anything was written between a turn and the next one of its conversation. At most three queries.
+    """Return whether the conversation wrote anything between a turn and its next turn. At most three queries.
 
-    The log of the turn is not enough, because it is updated after each write.
+    The log of the turn does not suffice: it is updated only after each write, so the last write may be missing.
     """
-    mine = {"conversation": turn.conversation_id}
-    after = ConversationTurn.objects.filter(**mine, place=turn.place + 1).values_list("at", flat=True).first()
-    until = after or dt.datetime.max.replace(tzinfo=dt.UTC)
+    of_conversation = {"conversation": turn.conversation_id}
+    following = ConversationTurn.objects.filter(**of_conversation, place=turn.place + 1)
+    until = following.values_list("at", flat=True).first() or dt.datetime.max.replace(tzinfo=dt.UTC)
     return (
-        ConversationWrite.objects.filter(**mine, at__gte=turn.at, at__lt=until).exists()
-        or StudyJob.objects.filter(**mine, created_at__gte=turn.at, created_at__lt=until).exists()
+        ConversationWrite.objects.filter(**of_conversation, at__gte=turn.at, at__lt=until).exists()
+        or StudyJob.objects.filter(**of_conversation, created_at__gte=turn.at, created_at__lt=until).exists()
     )
 
 

@@ -1,7 +1,8 @@
 """The intent of a message: to ask something, to store something, or both.
 
-The model decides, with the last turns as data. If it fails, a rule decides, which recognizes only clear requests to
-store something. The worst effect of a wrong intent is that writing tools are offered; no intent allows forgetting.
+The model decides, with the last messages as data. If the model fails, a rule decides; the rule recognizes only clear
+requests to store something. The worst effect of a wrong intent is that the model may use writing tools. No intent
+allows forgetting.
 """
 
 import re
@@ -17,8 +18,8 @@ Source = Literal["override", "model", "rule"]
 
 # Short, because the client waits and the answer itself takes longer.
 SECONDS = 8.0
-# Characters of all turns that the model gets; half of them are for the last turn. The second budget is for texts that
-# are too long as JSON, in which some characters become six.
+# How many characters of all messages the model gets; half of them are for the last message. The second budget is used
+# if the text is too long as JSON, in which one character may become six.
 BUDGETS = (16_000, 4_000)
 
 _INSTRUCTIONS = (
@@ -30,7 +31,7 @@ _INSTRUCTIONS = (
     "message refers to. Where you are in doubt, say query."
 )
 
-# Parts of sentences. Each is matched once, from its beginning, so that no text takes long.
+# Parts of sentences. Each part is matched once, from its beginning, so that the time is linear for any text.
 _PART = re.compile(r"[^.!?:;,\n]+")
 # Orders to write, at the beginning of a part, politely or not.
 _ORDER = re.compile(
@@ -61,7 +62,7 @@ _STATEMENT = re.compile(
 
 
 class Intent(NamedTuple):
-    """The intent of a message and its source."""
+    """The intent of a message, and what has decided it."""
 
     intent: IntentName
     source: Source
@@ -81,15 +82,19 @@ class _IntentAnswer(BaseModel):
 
 
 def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: float = SECONDS) -> Intent:
-    """Return the intent of the last of ``messages`` (role and content); the last ``turns`` of them are considered.
+    """Return the intent of the last of ``messages`` (role and content). Only the last ``turns`` messages are used.
 
-    Asks the model, for at most ``within`` seconds. If that fails, the rule decides. No queries; raises nothing.
+    The model is asked for at most ``within`` seconds. If the model fails, the rule decides. No queries; raises nothing.
     """
     last = [each for each in messages if each["role"] != "system"][-turns:]
     for budget in BUDGETS:
         try:
             answer = complete_json(
-                _INSTRUCTIONS, {"turns": _shown(last, budget)}, schema=_IntentAnswer, purpose="intent", within=within
+                _INSTRUCTIONS,
+                {"turns": _shortened(last, budget)},
+                schema=_IntentAnswer,
+                purpose="intent",
+                within=within,
             )
         except ModelProblem as problem:
             if problem.kind != "too_long":
@@ -110,17 +115,20 @@ def intent_by_rule(text: str) -> IntentName:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return ``text``, without its middle if it is longer than ``most``. Requests are usually at the ends."""
+    """Return ``text``, without its middle if it is longer than ``most``. Requests are usually at the beginning or the
+    end of a text."""
     if len(text) <= most:
         return text
     end = most // 3
     return f"{text[: most - end]}\n[…]\n{text[-end:]}"
 
 
-def _shown(turns: Sequence[Mapping[str, str]], budget: int) -> list[dict[str, str]]:
-    """Return the turns, shortened to the budget: half of it for the last turn, the other half for the earlier ones."""
-    share = budget // 2 // max(1, len(turns) - 1)
+def _shortened(messages: Sequence[Mapping[str, str]], budget: int) -> list[dict[str, str]]:
+    """Return the messages, shortened to ``budget`` characters. Half of these are for the last message, the other half
+    for all earlier messages."""
+    half, last = budget // 2, len(messages) - 1
+    share = half // max(1, last)
     return [
-        {"role": each["role"], "content": cut_middle(each["content"], budget // 2 if at == len(turns) - 1 else share)}
-        for at, each in enumerate(turns)
+        {"role": each["role"], "content": cut_middle(each["content"], half if at == last else share)}
+        for at, each in enumerate(messages)
     ]

@@ -44,15 +44,13 @@ def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) 
 
 
 def reply_of(end: LoopEnd) -> str:
-    """Return the answer of the model. If it is incomplete, add the reason and what was done. No queries."""
+    """Return the answer of the model. If the loop ended early, add the reason and what was done. No queries."""
     match end.ended:
         case "done":
             reason = ""
         case "rounds":
-            reason = (
-                f"I stopped before I was done, because I have used tools {end.rounds} {_times(end.rounds)}, which is "
-                "the limit."
-            )
+            times = "time" if end.rounds == 1 else "times"
+            reason = f"I stopped before I was done, because I have used tools {end.rounds} {times}, which is the limit."
         case "time":
             reason = "I stopped before I was done, because the time limit was reached."
         case "model":
@@ -70,10 +68,6 @@ def _done(end: LoopEnd) -> str:
     return f"Before that, {calls}. {wrote}"
 
 
-def _times(number: int) -> str:
-    return "time" if number == 1 else "times"
-
-
 def study_sentence(characters: int, segments: int) -> str:
     """Return the reply to a long message that is studied in the background. No queries."""
     parts = "1 part" if segments == 1 else f"{segments} parts"
@@ -84,5 +78,6 @@ def study_sentence(characters: int, segments: int) -> str:
 
 
 def long_message(characters: int) -> str:
-    """Return the text stored for a message that is studied: only its length, because the text itself is a topic."""
+    """Return the text that is stored for a message that is studied: only its length, because the text itself is a
+    topic."""
     return f"(A text of {characters:,} characters.)"

@@ -1,4 +1,4 @@
-"""Conversations, their turns and the undo of one as replies."""
+"""The replies about conversations, their turns and their undo."""
 
 import datetime as dt
 import uuid

@@ -14,21 +14,22 @@ from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
 MOST_MESSAGES = 1_000
-# Characters of a message that is answered and not studied. It must leave room for the results of tools.
+# The most characters of a message that is answered and not studied. The results of tools need room, too.
 MOST_ANSWERED = 60_000
-# Characters of earlier messages that are sent to the model, the newest first.
+# How many characters of earlier messages are sent to the model, the newest first.
 MOST_BEFORE = 40_000
-# Characters of the caller's own instructions.
+# The most characters of the caller's own instructions.
 MOST_WISHES = 8_000
 
 
 class ChatMessage(RequestModel):
-    """One message of the conversation. Messages of the role ``system`` follow the instructions of MemState."""
+    """One message of the conversation. The model gets messages of the role ``system`` after the instructions of
+    MemState."""
 
     model_config = ConfigDict(frozen=True)
 
     role: Literal["user", "assistant", "system"]
-    # Lower limits are checked elsewhere, with an error message that contains the limit.
+    # Smaller limits are checked later, with a sentence that contains the limit.
     content: Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
@@ -88,8 +89,9 @@ class ChatRequest(RequestModel):
 def request_check(request: ChatRequest, *, principal: Principal) -> None:
     """Check a request before the model is called or anything is written. No queries.
 
-    Raises ``RequestRefused`` if the last message is not the user's, ``ValueRefused`` if it is empty, or too long and
-    cannot be studied, and ``NotAllowed`` if it must be stored and the key may not write.
+    Raises ``RequestRefused`` if the last message does not have the role user. Raises ``ValueRefused`` if this message
+    is empty, or if it is too long and cannot be studied. Raises ``NotAllowed`` if the request asks to store something
+    and the key may not write.
     """
     if request.messages[-1].role != "user":
         raise RequestRefused(
@@ -116,7 +118,8 @@ def length_check(request: ChatRequest) -> None:
 
 
 def model_messages(request: ChatRequest) -> list[dict[str, str]]:
-    """Return the messages for the model: the last message, and the newest earlier ones that fit. No queries."""
+    """Return the messages for the model: the last message, and as many of the newest earlier messages as fit. No
+    queries."""
     earlier, remaining = [], MOST_BEFORE
     *before, last = [each for each in request.messages if each.role != "system" and each.content.strip()]
     for each in reversed(before):
@@ -128,5 +131,6 @@ def model_messages(request: ChatRequest) -> list[dict[str, str]]:
 
 
 def wishes_of(request: ChatRequest) -> str:
-    """Return the system messages of the caller as one text, only its end if it is too long. No queries."""
+    """Return the system messages of the caller as one text, or only the end of this text if it is too long. No
+    queries."""
     return "\n\n".join(each.content for each in request.messages if each.role == "system")[-MOST_WISHES:]

@@ -1,18 +1,18 @@
-"""Short summaries of tool calls, as stored with a conversation: ids, counts and the arguments, but no results."""
+"""Short records of tool calls, which are stored with a conversation: ids, counts and arguments, but no results."""
 
 from typing import Any
 
 from memory.agents.tools.tool import ToolCalled
 from memory.core.truncate import text_cut
 
-# Characters of one text in the arguments. Stored texts are in their topics.
+# The most characters of one text in the arguments. The whole text is in the topic.
 _MOST_TEXT = 600
 _MOST_LIST = 20
 _MOST_SUMMARY = 300
 
 
 def call_record(called: ToolCalled) -> dict[str, Any]:
-    """Return the tool call as stored in a turn: without the result, and with long arguments shortened."""
+    """Return the tool call in the form that a turn stores: without the result, and with long arguments shortened."""
     return {
         "tool": called.tool[:100],
         "arguments": _shortened(called.arguments),

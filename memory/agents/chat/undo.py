@@ -1,22 +1,23 @@
-"""Undo of everything that one conversation wrote, except what others have changed since.
+"""Undo of everything that one conversation wrote. What others have changed since is kept and reported.
 
-Only links are deleted. Topics that the conversation created are released, by a run that can itself be undone. Changed
-values get the former value as a new revision, and added fields get an empty revision. What others have changed since is
-kept and reported. So history only grows, and an undo can be corrected.
+Topics that the conversation created are released, by a run that can itself be undone. Changed values get the former
+value as a new revision, and added fields get an empty revision. Only links are deleted. So no history is lost, and an
+undo can be corrected.
 """
 
 import datetime as dt
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.conversations import conversation_get
-from memory.agents.chat.turns import turn_at_work, turns_hold
-from memory.agents.chat.undo_preview import ConversationUndone, UndoItem, Write, merges_of, writes_judge, writes_read
+from memory.agents.chat.turns import conversation_lock, turn_at_work
+from memory.agents.chat.undo_preview import ConversationUndone, UndoItem, Write, merges_of, writes_classify, writes_read
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
@@ -31,7 +32,7 @@ UNLINKED = "unlinked"
 UNDONE = "conversation_undone"
 OUTDATED = "What would be undone has changed since the preview. Nothing was changed; preview it again."
 
-# In the order in which every writer locks: runs, then topics with their vitality, then fields, each by id.
+# All writers lock in this order: runs, then topics with their vitality, then fields, each by id.
 _LOCK_SQL = (
     "SELECT id FROM memory_forgetrun WHERE id = ANY(%(runs)s) ORDER BY id FOR NO KEY UPDATE",
     """
@@ -81,8 +82,8 @@ def conversation_undo_preview(
 ) -> ConversationUndone:
     """Return what an undo would change now, and what it would keep and why. Changes nothing.
 
-    At most twelve queries, and about thirty for each merge, which is undone and rolled back; the affected rows are
-    locked meanwhile. Raises ``NotVisible`` like ``conversation_get``.
+    At most twelve queries, and about thirty for each merge. A merge is undone and rolled back, and its rows are locked
+    meanwhile. Raises ``NotVisible`` as ``conversation_get`` does.
     """
     conversation = conversation_get(conversation_id, principal=principal)
     found = _undoable(conversation, now=now)
@@ -95,34 +96,41 @@ def conversation_undo(
 ) -> ConversationUndone:
     """Undo the writes of a conversation and its studies, in one transaction with the journal.
 
-    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect has changed
-    since. For operators only, even if an agent led the conversation, because releasing topics is forgetting. A second
-    undo affects only later writes. About eighty statements, and about thirty more for each merge. Raises
-    ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of the
-    conversation, and ``UndoPreviewOutdated``.
+    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect would now
+    be another one. Only operators may undo, even if an agent led the conversation, because releasing topics is
+    forgetting. A second undo affects only later writes. About eighty statements, and about thirty more for each merge.
+    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of
+    the conversation, and ``UndoPreviewOutdated``.
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
     why = "undo of a conversation" + (f": {reason}" if reason else "")
-    # Embedded before rows are locked. Values that change in between are embedded again.
+    # Values are embedded before rows are locked. A value that changes in between is embedded again.
     items = [_ingest_item(item, why) for item in _undoable(conversation, now=now).taken_back if item.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
-        turns_hold(conversation_id, now=now)
-        # Topics before studies, as the worker locks them when it stores a step.
+        conversation_lock(conversation_id, now=now)
+        # Like the worker that stores a step, lock topics before studies.
         _lock(cursor, conversation_id)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _undo_merges(cursor, conversation, writes, principal=principal, reason=why, now=now)
         found.cancelled = cancelled
         if digest is not None and found.digest != digest:
-            # The rollback restores everything, including cancelled studies and undone merges.
+            # The rollback also restores cancelled studies and undone merges.
             raise UndoPreviewOutdated(OUTDATED)
         if topics := [item.topic_id for item in found.of("topic")]:
             found.run_id = topics_release(topics, principal=principal, reason=why, now=now).pk
-        _links_remove(cursor, conversation_id, found, principal=principal, reason=why, now=now)
+        if links := [item.link for item in found.of("link")]:
+            audited: dict[str, Any] = {
+                "actor": principal.actor,
+                "action": UNLINKED,
+                "reason": why,
+                "conversation": conversation_id,
+            }
+            cursor.execute(_DELETE_LINKS_SQL, {"links": links, "now": now, **audited})
         _values_restore(found, prepared, why, principal=principal, now=now)
-        _note(cursor, found, now=now)
+        _writes_mark(cursor, found, now=now)
         if found.taken_back or cancelled:
             _journal(conversation, found, principal=principal, reason=reason, now=now)
         return found
@@ -131,8 +139,8 @@ def conversation_undo(
 def _undoable(conversation: Conversation, *, now: dt.datetime) -> ConversationUndone:
     """Return what an undo would do now.
 
-    Merges move fields and links, and whether a merge can be undone may depend on a later one. So all merges are undone
-    and rolled back.
+    The effect is known only after the merges are undone, because merges move fields and links, and an earlier merge may
+    depend on a later one. So all merges are undone and rolled back.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         writes = writes_read(cursor, conversation.pk)
@@ -179,9 +187,9 @@ def _undo_merges(
     reason: str,
     now: dt.datetime,
 ) -> ConversationUndone:
-    """Undo the merges, the last one first, and return them together with what to do about all other writes.
+    """Undo the merges, the last one first. Return the merges, and what to do with each other write.
 
-    If a merge cannot be undone, it is kept with the reason, and the others are still undone.
+    If a merge cannot be undone, it is kept with the reason, and the other merges are still undone.
     """
     found = merges_of(cursor, writes)
     for item in found.items:
@@ -194,34 +202,10 @@ def _undo_merges(
         if not item.why:
             item.told += "; merge undone"
     if found.taken_back:
-        # Their topics are separate again.
+        # The merged topics are separate again, so the writes are read again.
         writes = writes_read(cursor, conversation.pk)
-    writes_judge(cursor, conversation, writes, found)
+    writes_classify(cursor, conversation, writes, found)
     return found
-
-
-def _links_remove(
-    cursor: CursorWrapper,
-    conversation_id: uuid.UUID,
-    found: ConversationUndone,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-) -> None:
-    links = [item.link for item in found.of("link")]
-    if links:
-        cursor.execute(
-            _DELETE_LINKS_SQL,
-            {
-                "links": links,
-                "now": now,
-                "actor": principal.actor,
-                "action": UNLINKED,
-                "reason": reason,
-                "conversation": conversation_id,
-            },
-        )
 
 
 def _values_restore(
@@ -255,7 +239,8 @@ def _ingest_item(item: UndoItem, why: str) -> IngestItem:
     )
 
 
-def _note(cursor: CursorWrapper, found: ConversationUndone, *, now: dt.datetime) -> None:
+def _writes_mark(cursor: CursorWrapper, found: ConversationUndone, *, now: dt.datetime) -> None:
+    """Store which writes were undone, and why others were kept."""
     again = [row for item in found.taken_back for row in item.writes]
     cursor.execute(_MARK_UNDONE_SQL, {"now": now, "settled": found.settled + again, "again": again})
     left = [(row, item.why) for item in found.left for row in item.writes]

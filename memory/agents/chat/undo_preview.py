@@ -1,7 +1,7 @@
 """What an undo of a conversation would change, and what it would keep and why. Read-only.
 
 The confirmation page, the dry run of the API and the undo itself use the same functions; the undo calls them again
-after locking. Merges move links and fields, so everything else is examined after the merges have been undone. What a
+after locking. Merges move links and fields, so all other writes are examined after the merges have been undone. What a
 merge has moved counts as written by the conversation.
 """
 
@@ -20,7 +20,7 @@ from memory.models import Conversation, ConversationWrite, ForgetRun
 
 What = Literal["topic", "value", "field", "link", "merge"]
 
-# Characters of a value in a sentence.
+# The most characters of a value in a sentence.
 MOST_VALUE = 80
 
 _WRITES_SQL = """
@@ -38,16 +38,15 @@ FROM memory_forgetrun r JOIN memory_forgetaction a ON a.run_id = r.id JOIN memor
 WHERE r.id = ANY(%(runs)s) GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 """
 
-# What others did to topics that the conversation created. Everything with the time of the creation belongs to the
-# creator.
+# What others did to topics that the conversation created. Changes at the time of the creation belong to the creation.
 _CHANGED_BY_OTHERS_SQL = """
 WITH made AS MATERIALIZED (
     SELECT id, created_at FROM memory_topic WHERE id = ANY(%(made)s::uuid[])
-), ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id),
+), own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id),
 linked AS MATERIALIZED (SELECT unnest(%(links)s::bigint[]) AS id)
 SELECT m.id,
     EXISTS (SELECT 1 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
-            WHERE f.topic_id = m.id AND r.recorded_at > m.created_at AND r.id NOT IN (SELECT id FROM ours)),
+            WHERE f.topic_id = m.id AND r.recorded_at > m.created_at AND r.id NOT IN (SELECT id FROM own)),
     EXISTS (SELECT 1 FROM memory_topicedit e
             WHERE e.topic_id = m.id AND e.at > m.created_at AND e.actor <> 'system' AND e.actor NOT LIKE 'rule %%'),
     EXISTS (SELECT 1 FROM memory_link l
@@ -59,7 +58,7 @@ SELECT m.id,
     EXISTS (SELECT 1 FROM memory_topic o WHERE o.merged_into_id = m.id AND o.id NOT IN (SELECT id FROM made)),
     EXISTS (SELECT 1 FROM memory_revision r JOIN memory_field f ON f.id = r.field_id AND f.last_seq = r.seq
             WHERE r.ref_topic_id = m.id AND f.topic_id NOT IN (SELECT id FROM made)
-              AND r.id NOT IN (SELECT id FROM ours))
+              AND r.id NOT IN (SELECT id FROM own))
 FROM made m
 """
 _CHANGED_BY_OTHERS = (
@@ -70,10 +69,11 @@ _CHANGED_BY_OTHERS = (
     "A field of another topic refers to it.",
 )
 
-# The fields with revisions of the conversation, their current value, and their last value from outside of it.
+# The fields with revisions of the conversation, with their current value and their last value from outside the
+# conversation.
 _VALUES_SQL = """
-WITH ours AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
-SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM ours),
+WITH own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
+SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM own),
        cur.value, cur.field_type, cur.ref_topic_id,
        prev.value, prev.field_type, prev.ref_topic_id, prev.valid_from
 FROM (
@@ -85,13 +85,13 @@ JOIN memory_topic t ON t.id = f.topic_id
 JOIN memory_revision cur ON cur.field_id = f.id AND cur.seq = f.last_seq
 LEFT JOIN LATERAL (
     SELECT r.* FROM memory_revision r
-    WHERE r.field_id = f.id AND r.seq < f.last_seq AND r.id NOT IN (SELECT id FROM ours)
+    WHERE r.field_id = f.id AND r.seq < f.last_seq AND r.id NOT IN (SELECT id FROM own)
     ORDER BY r.seq DESC LIMIT 1
 ) prev ON true
 ORDER BY f.topic_id, f.created_at, f.id
 """
 
-# Links older than the conversation are not its own, even if they are logged for it.
+# A link that is older than the conversation is not undone, even if it is logged for the conversation.
 _LINKS_SQL = """
 SELECT l.id, l.source_id, l.target_id, l.kind, one.title, other.title
 FROM memory_link l JOIN memory_topic one ON one.id = l.source_id JOIN memory_topic other ON other.id = l.target_id
@@ -101,7 +101,7 @@ WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.i
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """The former value of a field, with its ``valid_from``; empty for a new field."""
+    """The former value of a field, with its ``valid_from``. The value of a new field is empty."""
 
     name: str
     value: str = ""
@@ -114,10 +114,10 @@ class Former:
 class UndoItem:
     """One thing that a conversation wrote.
 
-    ``told`` is the effect of the undo in a few words; ``why`` is the reason if it is kept. ``topic_id`` and ``title``
-    of a link are those of its source. The digest of a preview covers these members. The others are for the undo:
-    ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge, ``former`` to
-    a value, ``link`` to a link.
+    ``told`` is the effect of the undo in a few words. ``why`` is the reason if the item is kept. ``topic_id`` and
+    ``title`` of a link are those of its source. The digest of a preview covers these members. The undo needs the
+    others: ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge,
+    ``former`` to a value, ``link`` to a link.
     """
 
     what: What
@@ -136,9 +136,9 @@ class UndoItem:
 class ConversationUndone:
     """What an undo did or would do, in order. ``run_id`` is the run that released topics, if any.
 
-    ``settled`` are the ids of writes that need no change: the former value is in place, or the row is gone.
-    ``cancelled`` counts the running studies. ``at_work`` is true while the assistant answers a message; an undo is
-    refused then.
+    ``settled`` are the ids of writes that need no change, because the former value is already restored or the row no
+    longer exists. ``cancelled`` counts the running studies. ``at_work`` is true while the assistant answers a message;
+    an undo is refused then.
     """
 
     items: list[UndoItem] = field(default_factory=list)
@@ -168,7 +168,8 @@ class ConversationUndone:
 
     @property
     def digest(self) -> str:
-        """Hash of all items and the number of running studies. Two previews with the same effect have the same hash."""
+        """A hash of all items and of the number of running studies. Two previews with the same effect have the same
+        hash."""
         return hashlib.sha256(repr([sorted(map(repr, self.items)), self.cancelled]).encode()).hexdigest()[:32]
 
 
@@ -193,7 +194,7 @@ Wrote = ConversationWrite.What
 
 
 def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
-    """Return everything that a conversation wrote, in order, except what was purged. One query."""
+    """Return the writes of a conversation in order, except what was purged. One query."""
     cursor.execute(_WRITES_SQL, {"conversation": conversation_id})
     return [Write(*row) for row in cursor.fetchall()]
 
@@ -201,7 +202,7 @@ def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write
 def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUndone:
     """Return the merges to undo, the last one first. Merges that are undone already are settled.
 
-    One query, none without a merge. Whether a merge can be undone is known only after the later ones are undone.
+    One query; none without a merge. Whether a merge can be undone is known only after the later merges are undone.
     """
     found = ConversationUndone()
     by_run: dict[uuid.UUID, list[int]] = {}
@@ -225,11 +226,11 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUnd
     return found
 
 
-def writes_judge(
+def writes_classify(
     cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], found: ConversationUndone
 ) -> None:
-    """Add the topics, values and links to ``found``, which contains the merges. At most four queries."""
-    # If a merge stays, the values and links of the merged topic are now in the other topic.
+    """Add the topics, values and links to ``found``, which already contains the merges. At most four queries."""
+    # If a merge is kept, the values and links of the merged topic are in the other topic.
     joined = {topic_id for item in found.left for topic_id in item.topics}
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
     parameters: dict[str, Any] = {
@@ -244,13 +245,13 @@ def writes_judge(
         # Writes to a topic that the conversation created are undone with the topic, unless it stays merged.
         if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
             of_made.setdefault(write.topic_id, []).append(write.id)
-    _topics_judge(cursor, found, made, of_made, parameters)
+    _topics_classify(cursor, found, made, of_made, parameters)
     rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
-    _values_judge(cursor, found, rest, parameters, moved)
-    _links_judge(cursor, found, rest, parameters, made)
+    _values_classify(cursor, found, rest, parameters, moved)
+    _links_classify(cursor, found, rest, parameters, made)
 
 
-def _topics_judge(
+def _topics_classify(
     cursor: CursorWrapper,
     found: ConversationUndone,
     made: Mapping[uuid.UUID, Write],
@@ -267,7 +268,7 @@ def _topics_judge(
     for topic_id, write in made.items():
         rows = of_made[topic_id]
         if write.released:
-            # It is released already, by this undo or otherwise.
+            # Another undo or a person has already released the topic.
             found.settled += rows
             continue
         if write.merged:
@@ -281,7 +282,7 @@ def _topics_judge(
         )
 
 
-def _values_judge(
+def _values_classify(
     cursor: CursorWrapper,
     found: ConversationUndone,
     rest: Sequence[Write],
@@ -293,20 +294,20 @@ def _values_judge(
         return
     cursor.execute(_VALUES_SQL, {**parameters, "wanted": list(by_revision)})
     for row in cursor.fetchall():
-        written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
+        written, topic_id, title, name, is_own, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
         rows = [each.id for each in writes]
         new = before[0] is None
         former = Former(name) if new else Former(name, *before)
         if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref) or topic_id in made:
-            # The former value is in place, or the field is released with the topic it was merged into.
+            # The field has its former value, or it is released with the topic into which it was merged.
             found.settled += rows
             continue
         if any(each.topic_id != topic_id or each.merged for each in writes if each.topic_id not in moved):
             told, why = name, "Its topic was merged into another one."
         elif any(each.released for each in writes):
             told, why = name, "Its topic was released."
-        elif not is_ours:
+        elif not is_own:
             told, why = name, "It has a newer value from outside this conversation."
         else:
             restored = "emptied" if new else f"“{line_cut(former.value, MOST_VALUE)}” restored"
@@ -315,7 +316,7 @@ def _values_judge(
         found.items.append(UndoItem(what, topic_id, title, told, why, rows, former=former))
 
 
-def _links_judge(
+def _links_classify(
     cursor: CursorWrapper,
     found: ConversationUndone,
     rest: Sequence[Write],
@@ -329,12 +330,12 @@ def _links_judge(
     for link_id, source, target, kind, title, other in cursor.fetchall():
         row = by_link.pop(link_id)
         if source in made or target in made:
-            # The link is hidden and restored with the topic. If the topic is kept, so is the link.
+            # A released topic hides its links. If the topic is kept, its links are kept, too.
             found.settled.append(row)
             continue
         told = f"{kind} → “{other}”; link removed"
         found.items.append(UndoItem("link", source, title, told, writes=[row], link=link_id))
-    # Removed by someone else, or its other topic was purged.
+    # These links were removed by others, or their other topic was purged.
     found.settled += by_link.values()
 
 

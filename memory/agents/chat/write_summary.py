@@ -8,10 +8,10 @@ from django.db import connection
 
 from memory.models import Conversation
 
-# Most topics that are listed on a page. All are counted.
+# The most topics that a page lists. All topics are counted.
 MOST_NAMED = 12
 
-# The undo of a topic does not count if the topic was restored since.
+# A topic that was restored after its undo does not count as undone.
 _COUNTS_SQL = """
 SELECT w.what, count(*), count(*) FILTER (
     WHERE w.undone_at IS NOT NULL AND (w.what <> 'topic' OR t.released_at IS NOT NULL OR t.merged_into_id IS NOT NULL)
@@ -30,7 +30,7 @@ GROUP BY t.id ORDER BY max(w.id) DESC LIMIT %(most)s
 
 @dataclass(frozen=True, slots=True)
 class TopicWritten:
-    """A topic that a conversation wrote to; ``made`` if the conversation created it."""
+    """A topic to which a conversation wrote. ``made`` means that the conversation created it."""
 
     topic_id: uuid.UUID
     title: str
@@ -41,8 +41,8 @@ class TopicWritten:
 
 @dataclass(frozen=True, slots=True)
 class ConversationWrites:
-    """What a conversation wrote: counts by type of ``ConversationWrite``, how many of these were undone, and the
-    topics, the latest first. ``topic_count`` includes topics that are not listed."""
+    """What a conversation wrote: counts by type of ``ConversationWrite``, how many of these writes were undone, and the
+    topics, the latest first. ``topic_count`` also counts topics that are not listed."""
 
     counts: dict[str, int]
     taken_back: int
@@ -63,11 +63,6 @@ class ConversationWrites:
     def values(self) -> int:
         """The number of values, of existing and new fields."""
         return self.counts.get("field", 0) + self.counts.get("version", 0)
-
-    @property
-    def all_undone(self) -> bool:
-        """Whether all writes were undone."""
-        return self.taken_back == self.total
 
 
 def conversation_writes(conversation: Conversation, *, most: int = MOST_NAMED) -> ConversationWrites:

@@ -1,1 +1,1 @@
-"""Study: turns a long message into topics in the background, then links them with existing ones (docs/study.md)."""
+"""Study: makes topics of a long message in the background, then links them with existing topics (docs/study.md)."""

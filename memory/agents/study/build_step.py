@@ -1,6 +1,6 @@
-"""Phase A: one part of the text becomes topics of the study. The writes of a part are staged until the part is done.
+"""Phase A: makes topics of one part of the text. All writes of a part are staged and stored when the part is done.
 
-The model sees only the topics of its own study. Each item is planned at once, as by ingest, on top of stored and
+The model sees only the topics of its own study. Each item is planned at once, as ingest does it, on top of stored and
 staged items. So the model gets the real result of each call, although nothing is written yet.
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import Field
 
 from memory.access.principal import Principal
-from memory.agents.study.ids import Phase, made_in, session_ids, topic_id_of
+from memory.agents.study.ids import Phase, session_ids, topic_id_of, topics_made
 from memory.agents.study.prompts import BUILD, PART, PART_AGAIN
 from memory.agents.tools.read_tools import TopicArguments
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolReply
-from memory.agents.tools.write_log import writes_note
+from memory.agents.tools.write_log import writes_log
 from memory.agents.tools.write_tools import PROVENANCE, NewTopicArguments, item_new, writing_tools
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -29,7 +29,7 @@ from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import StudyJob, Topic
 from memory.policy.effective import policies_current
 
-# Characters of the text before a part that the model gets with it.
+# How many characters of the text before a part the model gets, too.
 BEFORE_CHARS = 600
 # Limits of one part. A useful set of notes is far smaller.
 MOST_TOPICS = 150
@@ -47,7 +47,7 @@ class SessionTopicsArguments(Arguments):
 
 
 class BuildStep:
-    """The step that turns one part of a text into topics. Four queries at the start."""
+    """The step that makes topics of one part of a text. Four queries at the start."""
 
     phase = Phase.BUILDING
 
@@ -57,11 +57,11 @@ class BuildStep:
         self.job, self.content, self.spans, self.principal, self.now = job, content, spans, principal, now
         self.at, self.to = job.done, job.done + 1
         self.staged: list[IngestItem] = []
-        self.offset = self.made = made_in(job, self.at)
+        self.offset = self.made = topics_made(job, self.at)
         ids = session_ids(job)
         self.known = known_load(changed=ids, read=[job.source_id] if job.source_id else [], lock=False)
         self.policies = policies_current()
-        # In the order of creation.
+        # The topics of the study in the order of creation.
         self.order = [each for each in ids if each in self.known.topics]
         self._prepared: PreparedItems | None = None
 
@@ -77,13 +77,13 @@ class BuildStep:
             "before": self.content[max(0, start - BEFORE_CHARS) : start],
             "part": self.content[start:end],
         }
-        words = PART
+        request = PART
         if self.offset:
-            words = PART_AGAIN
+            request = PART_AGAIN
             ids = [topic_id_of(self.job.id, self.at, number) for number in range(self.offset)]
             data["noted"] = [_listed(self.known.topics[each]) for each in ids if each in self.known.topics]
-        asked = words.format(number=self.at + 1, of=len(self.spans))
-        return dialogue_begin(BUILD, [{"role": "user", "content": f"{asked}\n{framed(data, mark)}"}], mark=mark)
+        request = request.format(number=self.at + 1, of=len(self.spans))
+        return dialogue_begin(BUILD, [{"role": "user", "content": f"{request}\n{framed(data, mark)}"}], mark=mark)
 
     def toolbox(self) -> Toolbox:
         """Return the tools of this part."""
@@ -108,15 +108,15 @@ class BuildStep:
             ]
         )
 
-    def hold(self) -> bool:
-        """Lock the source and the stored topics that this step changes; return whether the source still exists. One
+    def lock(self) -> bool:
+        """Lock the source and the stored topics that this step changes. Return whether the source still exists. One
         query."""
         ids = [each for each in (self.job.source_id, *self._changed()) if each is not None]
         rows = Topic.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
         return self.job.source_id in set(rows.values_list("pk", flat=True))
 
     def prepare(self) -> None:
-        """Embed the staged items, before any lock."""
+        """Embed the staged items. Must be called before any lock is taken."""
         if self.staged:
             self._prepared = ingest_prepare(self.staged, principal=self.principal, now=self.now, defer=False)
 
@@ -131,14 +131,14 @@ class BuildStep:
             for item, outcome in zip(self.staged, outcomes, strict=True)
             if not isinstance(outcome, MemoryProblem)
         ]
-        writes_note(self.job.conversation_id, pairs, now=now)
+        writes_log(self.job.conversation_id, pairs, now=now)
         counts["changed"] = len(self._changed())
-        # Their topics were released or erased meanwhile.
+        # The topics of these items were released or erased meanwhile.
         counts["refused"] = len(outcomes) - len(pairs)
         return counts
 
     def _changed(self) -> set[uuid.UUID]:
-        """Return the topics of earlier parts that this one writes to."""
+        """Return the topics of earlier parts to which this part writes."""
         new = {each.topic_id for each in self.staged if each.placement == "new_topic"}
         return {uuid.UUID(each.topic_id) for each in self.staged if each.topic_id and each.topic_id not in new}
 
@@ -166,10 +166,14 @@ class BuildStep:
         reply = self._write(item.model_copy(update={"scope": self.job.scope, "categories": categories}))
         self.made += 1
         self.order.append(topic_id)
-        return ToolReply({"topic_id": str(topic_id), "applied": _told(reply, self.job)}, [topic_id])
+        # The model need not know of the reference to the source.
+        own = {f"edge:{self.job.source_id}", f"field:{SOURCE_FIELD}"}
+        applied = [each for each in reply.applied if each not in own]
+        return ToolReply({"topic_id": str(topic_id), "applied": applied}, [topic_id])
 
     def _sourced(self, item: IngestItem) -> IngestItem:
-        """Return the item with a reference to its source, as in extraction, so that a purge of the topic finds it."""
+        """Return the item with a reference to its source, as in extraction, so that a purge of the topic finds the
+        source."""
         source = self.job.source_id
         if source is None:
             return item
@@ -204,7 +208,7 @@ class BuildStep:
 def topic_shown(
     topic: KnownTopic, *, most: int = _MAX_CHARS_IN_LIST, source: uuid.UUID | None = None
 ) -> dict[str, Any]:
-    """Return a topic in the form for the model."""
+    """Return a topic in the form in which the model gets it."""
     return {
         "topic_id": str(topic.id),
         "title": topic.title,
@@ -222,8 +226,3 @@ def _listed(topic: KnownTopic) -> dict[str, Any]:
 def _score(topic: KnownTopic, words: list[str]) -> int:
     title, text = topic.title.casefold(), topic.text().document().casefold()
     return sum(2 * (word in title) + (word in text) for word in words)
-
-
-def _told(reply: ItemReply, job: StudyJob) -> list[str]:
-    own = {f"edge:{job.source_id}", f"field:{SOURCE_FIELD}"}
-    return [each for each in reply.applied if each not in own]

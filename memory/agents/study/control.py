@@ -36,10 +36,10 @@ def study_start(
     """Store the text as a source, which queries do not return, and enqueue its study. One transaction.
 
     Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed`` for a reader's
-    key, ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an empty text or one longer than
+    key, ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an empty text or a text longer than
     ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured, and ``Conflict`` if too many studies
-    are open. The demo writes the topics itself, without a model, and gives a ``job_id``, so that the ids of the study
-    and of its topics are the same each time.
+    are open. Only the demo passes ``needs_model`` and ``job_id``: it writes the topics itself, and the ids of its study
+    and topics must always be the same.
     """
     principal.require("agent")
     if needs_model and not model_configured():
@@ -49,7 +49,7 @@ def study_start(
         )
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
-    # Once before the text is stored, which takes time, and once locked.
+    # The limit is checked before the text is stored, because storing takes time, and again under a lock.
     open_limit_check(principal.identity)
     with transaction.atomic():
         scope_wait(where)
@@ -75,14 +75,14 @@ def study_start(
 def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, enqueue: Enqueue) -> StudyJob:
     """Continue a cancelled or failed study at the step where it stopped.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it is working or done, if its text was erased, if the
-    writes of its conversation were undone since, if its owner may no longer write, or if too many studies are open.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the study is working or done, if its text was erased, if
+    the writes of its conversation were undone since, if its owner may no longer write, or if too many studies are open.
     """
     principal.require("agent")
     seen = job_get(StudyJob, job_id, principal=principal)
     with transaction.atomic():
-        # Before the study: the order in which an undo locks them.
-        talk = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
+        # Like an undo, lock the conversation before the study.
+        conversation = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
         job = job_lock(StudyJob, job_id)
         if job.status not in (Status.CANCELLED, Status.FAILED):
             raise Conflict(
@@ -91,7 +91,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
             )
         if job.phase == Phase.BUILDING and source_text(job.source_id) is None:
             raise Conflict("The text was erased, so the study cannot continue.", code=ProblemCode.ERASED_MEANWHILE)
-        if talk.undone_at is not None and talk.undone_at >= job.created_at:
+        if conversation.undone_at is not None and conversation.undone_at >= job.created_at:
             raise Conflict(
                 "The writes of this conversation, and of the study, were undone. Start a new study instead.",
                 code=ProblemCode.ERASED_MEANWHILE,

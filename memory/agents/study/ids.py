@@ -1,7 +1,7 @@
-"""Ids of the topics of a study, and its progress, both calculated from the record of its steps.
+"""The ids of the topics of a study, and counts of its progress, calculated from the record of its steps.
 
 The id of a topic is derived from the id of the study, the part and a number. So a step that is repeated after a crash
-creates the same topics, and listing them needs no query.
+creates the same topics, and no query is needed to list the topics.
 """
 
 import uuid
@@ -24,22 +24,22 @@ def topic_id_of(job_id: uuid.UUID, part: int, number: int) -> uuid.UUID:
 
 
 def entries_of(job: StudyJob, phase: str, at: int | None = None) -> list[Mapping[str, Any]]:
-    """Return the record of a phase, or of one step of it: a step that was interrupted has several entries."""
+    """Return the entries of a phase, or of one step of the phase. A step that was interrupted has several entries."""
     return [each for each in job.steps if each["phase"] == phase and (at is None or each["at"] == at)]
 
 
-def made_in(job: StudyJob, part: int) -> int:
+def topics_made(job: StudyJob, part: int) -> int:
     """Return how many topics a part has created so far."""
     return sum(int(each["made"]) for each in entries_of(job, Phase.BUILDING, part))
 
 
 def rounds_in(job: StudyJob, phase: str, at: int) -> int:
-    """Return the rounds of tool calls of a step so far."""
+    """Return how many rounds of tool calls a step has made so far."""
     return sum(int(each["rounds"]) for each in entries_of(job, phase, at))
 
 
 def session_ids(job: StudyJob) -> list[uuid.UUID]:
-    """Return the ids of all topics that a study has created, in order. Some may be merged or erased since."""
+    """Return the ids of all topics that a study has created, in order, including topics that were merged or erased."""
     made: dict[int, int] = {}
     for each in entries_of(job, Phase.BUILDING):
         made[each["at"]] = made.get(each["at"], 0) + each["made"]
@@ -47,5 +47,5 @@ def session_ids(job: StudyJob) -> list[uuid.UUID]:
 
 
 def total(entries: Sequence[Mapping[str, Any]], name: str) -> int:
-    """Return the sum of one count over the record."""
+    """Return the sum of the counts ``name`` of these entries."""
     return sum(int(each.get(name, 0)) for each in entries)

@@ -1,4 +1,4 @@
-"""Phase B: links a few topics of the study with existing topics, or merges them into these.
+"""Phase B: links a few topics of the study with existing topics, or merges them into existing topics.
 
 The model may read the whole scope. It can create links from the topics of this step, and merge these topics into live
 topics of their scope. All changes are staged, then written in one transaction with the progress. Topics that became
@@ -19,7 +19,7 @@ from memory.agents.study.ids import Phase, rounds_in, session_ids
 from memory.agents.study.prompts import PLACE, TOPICS, TOPICS_AGAIN
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolReply
-from memory.agents.tools.write_log import topics_vanished, writes_note
+from memory.agents.tools.write_log import topics_lock_shared, writes_log
 from memory.agents.tools.write_tools import writing_tools
 from memory.core.callbacks import Clock
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused
@@ -33,17 +33,17 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import ItemReply, ingest_plan
 from memory.llm.chat_request import framed
 from memory.llm.dialogue import Message, dialogue_begin
-from memory.models import ConversationWrite, ForgetRun, StudyJob
+from memory.models import ConversationWrite, StudyJob
 from memory.policy.effective import policies_current
 
-# Topics of one step: they fit into one dialogue, and little work is lost if it fails.
+# The topics of one step. So few fit into one dialogue, and little work is lost if the dialogue fails.
 STEP_TOPICS = 4
 MOST_WRITES = 200
 MERGED_BECAUSE = "A study found that an existing topic states the same."
 
 
 class MergeArguments(Arguments):
-    """A topic of this step, and the one that says the same."""
+    """A topic of this step, and the topic that says the same."""
 
     topic_id: uuid.UUID = Field(description="One of the topics that you were given.")
     into_topic_id: uuid.UUID = Field(description="The topic that takes it in.")
@@ -52,7 +52,7 @@ class MergeArguments(Arguments):
 @dataclass(slots=True)
 class _Staged:
     links: list[IngestItem] = field(default_factory=list)
-    # The merged topic, and the topic it is merged into.
+    # Maps each merged topic to the topic into which it is merged.
     merges: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
 
 
@@ -67,12 +67,13 @@ class LinkStep:
         self.at, self.to = job.linked, min(job.linked + STEP_TOPICS, len(ids))
         self.known = known_load(changed=ids[self.at : self.to], read=[], lock=False)
         self.policies = policies_current()
-        self.own = [each for each in ids[self.at : self.to] if self._live(each)]
-        # Counted once: if the step continues, topics that it has merged itself are inactive too.
+        topics = self.known.topics
+        self.own = [each for each in ids[self.at : self.to] if each in topics and topics[each].live]
+        # Inactive topics are counted only once: if a step continues, topics that it has merged are inactive, too.
         self.again = rounds_in(job, Phase.LINKING, self.at) > 0
         self.skipped = 0 if self.again else self.to - self.at - len(self.own)
         self.staged = _Staged()
-        # The topics of which the model has seen something.
+        # The topics of which the model has read anything.
         self._seen = set(self.own)
         self._erased = False
         self._prepared: PreparedItems | None = None
@@ -85,8 +86,8 @@ class LinkStep:
     def messages(self, mark: str) -> list[Message]:
         """Return the first messages of the dialogue."""
         topics = [topic_shown(self.known.topics[each], source=self.job.source_id) for each in self.own]
-        words = TOPICS_AGAIN if self.again else TOPICS
-        return dialogue_begin(PLACE, [{"role": "user", "content": f"{words}\n{framed(topics, mark)}"}], mark=mark)
+        request = TOPICS_AGAIN if self.again else TOPICS
+        return dialogue_begin(PLACE, [{"role": "user", "content": f"{request}\n{framed(topics, mark)}"}], mark=mark)
 
     def toolbox(self) -> Toolbox:
         """Return the tools of this step."""
@@ -108,26 +109,26 @@ class LinkStep:
             ]
         )
 
-    def hold(self) -> bool:
-        """Lock all topics of this step before the first change, which prevents deadlocks, and lock the topics that the
-        model has read against a purge. Four queries."""
+    def lock(self) -> bool:
+        """Lock all topics of this step before the first change, to prevent deadlocks. Also lock the topics that the
+        model has read, so that no purge removes them meanwhile. Four queries."""
         targets = {edge.to_topic_id for item in self.staged.links for edge in item.edges}
         changed = {*self.own, *targets, *self.staged.merges.values()}
-        self._erased = bool(topics_vanished(self._seen | changed) & self._seen)
+        self._erased = bool(topics_lock_shared(self._seen | changed) & self._seen)
         with connection.cursor() as cursor:
             topics_lock(cursor, sorted(changed))
         return True
 
     def prepare(self) -> None:
-        """Plan the links and embed the merged texts, before any lock."""
+        """Plan the links and embed the merged texts. Must be called before any lock is taken."""
         if self.staged.links:
             self._prepared = ingest_prepare(self.staged.links, principal=self.principal, now=self.now, defer=False)
         for topic_id, into in self.staged.merges.items():
             self._vectors |= merge_vectors(topic_id, into, now=self.now)
 
     def store(self, *, now: dt.datetime) -> dict[str, int]:
-        """Write the links, then merge, log both for the conversation, and return the counts. About forty statements for
-        each merge."""
+        """Write the links, merge, log both for the conversation, and return the counts. About forty statements for each
+        merge."""
         counts = {"links": 0, "merged": 0, "skipped": self.skipped, "refused": 0}
         if self._erased:
             # The model may have taken the kind of a link from a text that was erased meanwhile.
@@ -139,9 +140,9 @@ class LinkStep:
                 for item, outcome in zip(self.staged.links, outcomes, strict=True)
                 if not isinstance(outcome, MemoryProblem)
             ]
-            writes_note(self.job.conversation_id, pairs, now=now)
+            writes_log(self.job.conversation_id, pairs, now=now)
             counts["links"], counts["refused"] = len(pairs), len(outcomes) - len(pairs)
-        notes = []
+        merges = []
         with connection.cursor() as cursor:
             for topic_id, into in self.staged.merges.items():
                 try:
@@ -158,22 +159,21 @@ class LinkStep:
                     # One of the two became inactive or was moved after the model decided.
                     counts["refused"] += 1
                     continue
-                notes.append(self._note(topic_id, run, now=now))
-        ConversationWrite.objects.bulk_create(notes)
-        counts["merged"] = len(notes)
+                merges.append(
+                    ConversationWrite(
+                        conversation_id=self.job.conversation_id,
+                        topic_id=topic_id,
+                        at=now,
+                        run_id=run.pk,
+                        what=ConversationWrite.What.MERGED,
+                    )
+                )
+        ConversationWrite.objects.bulk_create(merges)
+        counts["merged"] = len(merges)
         return counts
 
-    def _note(self, topic_id: uuid.UUID, run: ForgetRun, *, now: dt.datetime) -> ConversationWrite:
-        return ConversationWrite(
-            conversation_id=self.job.conversation_id,
-            topic_id=topic_id,
-            at=now,
-            run_id=run.pk,
-            what=ConversationWrite.What.MERGED,
-        )
-
     def _watched(self, tool: Tool[Any]) -> Tool[Any]:
-        """Return the tool, extended to remember the topics that it has shown."""
+        """Return the tool in a form that also stores in ``_seen`` which topics it has returned."""
 
         def run(asked: Any) -> ToolReply:
             reply: ToolReply = tool.run(asked)
@@ -182,12 +182,8 @@ class LinkStep:
 
         return replace(tool, run=run)
 
-    def _live(self, topic_id: uuid.UUID) -> bool:
-        topic = self.known.topics.get(topic_id)
-        return topic is not None and topic.live
-
     def _other(self, topic_id: uuid.UUID) -> KnownTopic:
-        """Return a live topic that the caller may read. One query for each new topic."""
+        """Return a live topic that the caller may read, or raise a problem. One query for each new topic."""
         if topic_id not in self.known.topics:
             self.known.topics |= known_load(changed=[], read=[topic_id], lock=False).topics
         topic = self.known.topics.get(topic_id)
@@ -200,6 +196,7 @@ class LinkStep:
         return topic
 
     def _own(self, topic_id: uuid.UUID | str | None) -> uuid.UUID:
+        """Return the id of a topic of this step that may still be changed, or raise a problem."""
         found = next((each for each in self.own if str(each) == str(topic_id)), None)
         if found is None:
             raise RequestRefused(

@@ -8,10 +8,10 @@ from memory.agents.study.ids import Phase, entries_of, total
 from memory.core.replies import TypedDict, doc, one_of
 from memory.models import StudyJob
 
-# Phase A counts for this share of the progress: its steps are longer, and there are more of them.
+# The share of phase A in the progress. Its steps are longer and more numerous than those of phase B.
 BUILDING_SHARE = 0.75
 
-# Unusual ends of steps: a sentence for one and for several.
+# The sentences about unusual ends of steps: for one part, and for several parts.
 _ENDED = {
     "nothing": ("Part {which} has produced no topic.", "{count} parts have produced no topics."),
     "rounds": (
@@ -72,8 +72,8 @@ class StudyPage(TypedDict):
 def study_as_json(job: StudyJob) -> StudyOut:
     """Return the progress of a study, without the record of its steps and without any of the text. No query.
 
-    ``topics`` counts the topics that phase A has created, ``merged`` those of them that phase B has merged into others;
-    all have the kind ``kind``. ``waits_until`` is when it continues, if it waits for phase B or for the model.
+    ``topics`` counts the topics that phase A has created, ``merged`` the topics that phase B has merged into others.
+    ``waits_until`` is when a study continues that waits for phase B or for the model.
     """
     return {
         "study_id": str(job.id),
@@ -103,7 +103,7 @@ def study_as_json(job: StudyJob) -> StudyOut:
 
 
 def warning_of(job: StudyJob) -> str:
-    """Return sentences about unusual ends of steps; empty if there were none."""
+    """Return sentences about unusual ends of steps; an empty text if there were none."""
     sentences = []
     parts: dict[str, list[int]] = {}
     for each in entries_of(job, Phase.BUILDING):
@@ -113,26 +113,24 @@ def warning_of(job: StudyJob) -> str:
         rounds[each["at"] + 1] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
         if which := parts.get(ended):
-            words = one if len(which) == 1 else several
-            sentences.append(words.format(which=which[0], count=len(which), rounds=max(rounds[each] for each in which)))
-    placed = entries_of(job, Phase.LINKING)
-    early = Counter(each["ended"] for each in placed)
+            sentence = one if len(which) == 1 else several
+            most = max(rounds[each] for each in which)
+            sentences.append(sentence.format(which=which[0], count=len(which), rounds=most))
+    linking = entries_of(job, Phase.LINKING)
+    early = Counter(each["ended"] for each in linking)
     if count := sum(early[each] for each in _ENDED if each != "nothing"):
         sentences.append(f"{count} of the steps that link topics ended early.")
-    if skipped := total(placed, "skipped"):
-        sentences.append(f"{_topics(skipped)} inactive before linking.")
+    if skipped := total(linking, "skipped"):
+        topics = "1 topic" if skipped == 1 else f"{skipped:,} topics"
+        sentences.append(f"{topics} became inactive before linking.")
     if refused := total(job.steps, "refused"):
         sentences.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible.")
     return " ".join(sentences)
-
-
-def _topics(count: int) -> str:
-    return "1 topic became" if count == 1 else f"{count:,} topics became"
 
 
 def _progress(job: StudyJob) -> float:
     if job.status == StudyJob.Status.DONE:
         return 1.0
     built = job.done / job.segments if job.segments else 1.0
-    placed = job.linked / job.to_link if job.to_link else 0.0
-    return round(BUILDING_SHARE * built + (1 - BUILDING_SHARE) * placed, 4)
+    linked = job.linked / job.to_link if job.to_link else 0.0
+    return round(BUILDING_SHARE * built + (1 - BUILDING_SHARE) * linked, 4)

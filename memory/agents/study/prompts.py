@@ -1,4 +1,4 @@
-"""What a model is asked to do with a part of a text, and with what came of it."""
+"""The instructions for the model in both phases of a study."""
 
 BUILD = """
 You take notes of a long text for a memory store. You are given one part of it after the other. Turn what this part says
@@ -25,7 +25,7 @@ each of the topics that you are given:
 When every one of the topics has been looked at, answer with the word done and no tool.
 """.strip()
 
-# What goes before the data of a request.
+# The sentences before the data of a request.
 PART = "Part {number} of {of}. Its text is `part`; `before` is how the part before it ends, which has been noted."
 PART_AGAIN = (
     "Part {number} of {of} once more, since you were interrupted: `noted` are topics that you made or changed for this "

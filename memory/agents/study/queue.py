@@ -1,7 +1,8 @@
-"""When a study gets a worker. Fewer studies run at once than there are workers, and each has one worker at most.
+"""Decides when a study gets a worker. One worker is kept free of studies, and each study has at most one worker.
 
-A queue entry has the number of turns that its study has had. The worker that takes it increases that number in the same
-query. So of several entries with one number, which the check for stalled studies may create, only the first counts.
+A queue entry of a study has a number, the value of ``turns`` when it was made. The worker that takes the entry
+increases ``turns`` in the same query. The check for stalled studies may create several entries with one number; only
+the first of these counts.
 """
 
 import datetime as dt
@@ -22,10 +23,10 @@ from memory.models.locks import Lock, lock_wait, session_lock_release, session_l
 
 
 def open_limit_check(identity: str, *, counting: bool = False) -> None:
-    """Check that one more study may be open. One query. ``counting`` locks out other checks until the transaction ends,
-    for one more query.
+    """Raise ``Conflict`` if no more studies may be open. One query. With ``counting``, one more query blocks other
+    checks until the transaction ends.
 
-    Raises ``Conflict``. Each study sends hundreds of requests to the model, so many at once would all be slow.
+    Each study sends hundreds of requests to the model, so many studies at once would all be slow.
     """
     if counting:
         lock_wait(Lock.COUNT_STUDIES)
@@ -46,30 +47,30 @@ def open_limit_check(identity: str, *, counting: bool = False) -> None:
 
 
 def slots() -> int:
-    """Return how many studies may run at once: all workers but one, which is kept for other tasks, and at least one."""
+    """Return how many studies may run at once: one fewer than there are workers, but at least one."""
     return max(1, int(str(settings.Q_CLUSTER["workers"])) - 1)
 
 
 def study_turn(job_id: uuid.UUID) -> int:
-    """Return the turn number for the next queue entry of a study. One query."""
+    """Return the number for the next queue entry of a study. One query."""
     return StudyJob.objects.values_list("turns", flat=True).get(pk=job_id)
 
 
-def turn_acquire(job_id: uuid.UUID, turn: int | None) -> bool:
-    """Take a queue entry; return True if it is the first with its number, or has none. One query."""
+def queue_entry_take(job_id: uuid.UUID, turn: int | None) -> bool:
+    """Take a queue entry. Return True if the entry is the first with its number or has no number. One query."""
     return turn is None or bool(StudyJob.objects.filter(pk=job_id, turns=turn).update(turns=F("turns") + 1))
 
 
-def turn_release(job_id: uuid.UUID) -> None:
-    """Save that a study has no worker. One query."""
+def worker_released(job_id: uuid.UUID) -> None:
+    """Store that a study has no worker. One query."""
     StudyJob.objects.filter(pk=job_id).update(enqueued_at=None)
 
 
 def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return studies that are due and those that have lost their worker, marked as enqueued.
+    """Mark the studies that are due, and the studies that have lost their worker, as enqueued, and return them.
 
     At most as many as there are slots, the longest waiting first. Two queries. Usually the worker of one study enqueues
-    the next; this finds those that were lost.
+    the next study; this function finds studies that nothing has enqueued.
     """
     return jobs_stalled(StudyJob, now=now, due=_due(now), most=slots())
 
@@ -83,7 +84,7 @@ def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
 
 @contextmanager
 def slot_acquired() -> Iterator[bool]:
-    """Hold one of the slots for running studies during the block; yield True if one was free. A query per slot."""
+    """Take one of the slots for running studies during the block. Yield True if a slot was free. One query per slot."""
     for number in range(slots()):
         with study_lock(f"study-slot:{number}") as taken:
             if taken:
@@ -94,16 +95,16 @@ def slot_acquired() -> Iterator[bool]:
 
 @contextmanager
 def study_lock(name: str) -> Iterator[bool]:
-    """Hold the session lock of this name during the block; yield True if it was free. Two queries.
+    """Take the session lock of this name during the block. Yield True if the lock was free. Two queries.
 
-    A killed process loses the lock with its connection.
+    If the process is killed, the lock ends with its connection.
     """
     taken = session_lock_try(Lock.STUDY, name)
     try:
         yield taken
     finally:
         if taken:
-            # A broken connection has released it.
+            # A broken connection has already released the lock.
             with suppress(DatabaseError):
                 session_lock_release(Lock.STUDY, name)
 

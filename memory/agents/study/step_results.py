@@ -1,4 +1,5 @@
-"""The result of a dialogue for its step: done, to be continued, to be retried later, or a failure of the study."""
+"""What the end of a dialogue means for its step: done, to be continued, to be retried later, or a failure of the
+study."""
 
 from dataclasses import dataclass
 
@@ -7,19 +8,20 @@ from memory.agents.tools.loop import LoopEnd
 from memory.llm.wire import MOST_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
 
-# Consecutive failed tries. With the waits below they take about forty minutes.
+# The study fails after so many failed tries in a row. With the waits between them they take about forty minutes.
 MOST_TRIES = 9
 FIRST_WAIT, MOST_BACKOFF = 15.0, 600.0
-# The study does not wait this long. Longer rate limits are cut to it (``llm.wire``).
+# If the model is rate limited for this long, the study fails. Longer rate limits are reported as this (``llm.wire``).
 MOST_WAIT = MOST_WAIT_SECONDS
-# After this many rejected parts in a row, the cause is not the parts.
+# If the endpoint rejects this many parts in a row, the parts are not the cause, and the study fails.
 MOST_REJECTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """``whole``: the step is done. ``wait``: seconds until a retry, because the model is unavailable for the reason in
-    ``sentence``. ``failure``: the study has failed."""
+    """The result of a dialogue. ``whole`` means that the step is done. ``wait`` is the number of seconds until a retry,
+    because the model is unavailable for the reason in ``sentence``. ``failure`` is the reason if the study has
+    failed."""
 
     ended: Ended
     whole: bool
@@ -31,7 +33,7 @@ class StepResult:
 
 
 def step_result(loop: LoopEnd, *, tries: int) -> StepResult:
-    """Return the result of a dialogue. ``tries`` is the number of failed tries before it."""
+    """Return the result of a dialogue. ``tries`` is the number of failed tries before this dialogue."""
     rounds = loop.rounds
     match loop.ended:
         case "done":
@@ -45,7 +47,7 @@ def step_result(loop: LoopEnd, *, tries: int) -> StepResult:
         return StepResult("rejected", True, rounds, sentence=problem.sentence)
     if isinstance(problem, ModelUnusable):
         if problem.kind == "absent":
-            # The endpoint does not have the requested model, so other parts would fail too.
+            # The endpoint does not have the requested model, so all other parts would fail, too.
             return StepResult("unavailable", False, rounds, failure=problem.sentence)
         return StepResult("refused" if problem.kind == "refused" else "unusable", True, rounds)
     if problem.kind == "timeout" and rounds:
@@ -54,12 +56,12 @@ def step_result(loop: LoopEnd, *, tries: int) -> StepResult:
 
 
 def backoff(tries: int) -> float:
-    """Return the seconds to wait after consecutive tries: 15, 30, 60 ... at most ten minutes."""
+    """Return the seconds to wait after this many failed tries in a row: 15, 30, 60 ... at most ten minutes."""
     return float(min(MOST_BACKOFF, FIRST_WAIT * 2.0 ** min(tries - 1, 30)))
 
 
 def rejected_steps_drop(job: StudyJob) -> None:
-    """Remove the last steps that the endpoint rejected from a failed study, so that a resumed study repeats them."""
+    """Remove the rejected steps at the end of a failed study from its record, so that a resumed study repeats them."""
     while job.steps and job.steps[-1]["ended"] == "rejected" and not job.steps[-1]["rounds"]:
         last = job.steps[-1]
         if last["phase"] == Phase.BUILDING:

@@ -1,9 +1,10 @@
-"""The worker's part of a study.
+"""The work of a worker on a study.
 
-A step is one dialogue with the model. If the turn ends or the model is rate limited during a dialogue, the writes so
-far are stored with the rounds that they took, and the next dialogue of the step continues with the remaining rounds. So
-every step ends, however slow the model is, as long as it answers once in a turn. If it does not, the study retries with
-growing waits, and then fails.
+A worker does steps of a study for a limited time, then another study gets the worker. A step is usually one dialogue
+with the model. If the time is up or the model is rate limited during a dialogue, the writes so far are stored with the
+number of rounds, and the next dialogue of the step continues with the remaining rounds. So every step ends, however
+slow the model is, if the model answers at least once in each dialogue. If the model does not answer, the study retries
+with growing waits and then fails.
 """
 
 import datetime as dt
@@ -21,7 +22,7 @@ from memory.agents.study.build_step import BuildStep
 from memory.agents.study.ids import Phase, rounds_in
 from memory.agents.study.link_step import LinkStep
 from memory.agents.study.progress import warning_of
-from memory.agents.study.queue import slot_acquired, study_lock, study_next, turn_acquire, turn_release
+from memory.agents.study.queue import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
 from memory.agents.study.step_results import (
     MOST_TRIES,
     StepResult,
@@ -40,13 +41,13 @@ from memory.llm.chat_request import mark_make
 from memory.llm.dialogue import Message
 from memory.models import StudyJob
 
-# Shares of MEMSTATE_JOB_TIMEOUT, after which the worker is killed. They leave a fifth of it for writing.
+# Shares of MEMSTATE_JOB_TIMEOUT, after which the worker is killed. A fifth of this time remains for writing.
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
-# Most seconds after which a turn starts another step, and a dialogue another round.
+# After so many seconds, a worker starts no more steps, and a dialogue no more rounds.
 MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
 ERASED = "The text was erased before the study finished."
 CUT_DIFFERS = "Another version of MemState started this study and cut the text differently; send the text again."
-# The worker sleeps through a wait this short. Upkeep, once a minute, enqueues the study after a longer one.
+# During a wait of at most so many seconds the worker sleeps. After a longer wait, upkeep enqueues the study again.
 SHORT_WAIT = 15.0
 
 
@@ -61,7 +62,7 @@ class StudyStep(Protocol):
     def messages(self, mark: str) -> list[Message]: ...
     def toolbox(self) -> Toolbox: ...
     def prepare(self) -> None: ...
-    def hold(self) -> bool: ...
+    def lock(self) -> bool: ...
     def store(self, *, now: dt.datetime) -> dict[str, int]: ...
 
 
@@ -69,53 +70,55 @@ StepRunner = Callable[[StudyJob, StudyStep], LoopEnd]
 
 
 def turn_seconds() -> float:
-    """Return the seconds within which a worker may start steps of a study."""
+    """Return for how many seconds a worker may start steps of a study."""
     return min(MOST_TURN, _timeout() * TURN_SHARE)
 
 
 def study_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, enqueue: Enqueue | None = None
 ) -> StudyJob:
-    """Do steps of a study until it is done or ``seconds`` have passed, and return it.
+    """Do steps of a study until it is done or ``seconds`` have passed, and return the study.
 
     Safe to call again after a kill at any time, and from several processes: only one works on a study. Returns at once
-    if no slot is free, and before a longer wait, after which ``studies_stalled`` returns the study. After a turn the
-    study that has waited longest is enqueued, which may be this one. ``turn`` is the number of the queue entry.
+    if no slot is free. If the study must wait for long, the function also returns; ``studies_stalled`` finds the study
+    again when the wait is over. Afterwards the study that has waited longest is enqueued, which may be this one.
+    ``turn`` is the number of the queue entry.
     """
-    if turn_acquire(job_id, turn):
+    if queue_entry_take(job_id, turn):
         try:
-            slot_free = _turn(job_id, clock=clock, until=time.monotonic() + seconds)
+            slot_free = _steps_do(job_id, clock=clock, until=time.monotonic() + seconds)
         except Exception:
             with suppress(DatabaseError):
-                _leave(clock=clock, enqueue=enqueue)
+                _next_enqueue(clock=clock, enqueue=enqueue)
             raise
         if slot_free:
-            _leave(clock=clock, enqueue=enqueue)
+            _next_enqueue(clock=clock, enqueue=enqueue)
     return StudyJob.objects.get(pk=job_id)
 
 
-def _turn(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
-    """Do steps until ``until``; return True if a slot was free."""
+def _steps_do(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
+    """Do steps until ``until``. Return whether a slot was free."""
     more, first = True, True
     cuts: list[tuple[int, int]] = []
     with slot_acquired() as slot_free, study_lock(f"study:{job_id}") as free:
         try:
-            # At least one step, so that a short turn makes progress too.
+            # At least one step is done, so that there is progress even with very little time.
             while slot_free and free and more and (first or time.monotonic() < until):
                 more, first = study_step(job_id, clock=clock, until=until, cuts=cuts), False
         except Exception:
-            # The failure and the time of the retry are stored. After a broken connection upkeep enqueues the study.
+            # The failure and the time of the retry are already stored. After a broken connection, upkeep enqueues the
+            # study.
             with suppress(DatabaseError):
-                turn_release(job_id)
+                worker_released(job_id)
             raise
         if free:
-            turn_release(job_id)
+            worker_released(job_id)
     return slot_free
 
 
-def _leave(*, clock: Clock, enqueue: Enqueue | None) -> None:
-    """Enqueue the next study. Called without the slot and the lock of this one, as the next worker may start at once;
-    one that came before, after a resume, has returned without a step."""
+def _next_enqueue(*, clock: Clock, enqueue: Enqueue | None) -> None:
+    """Enqueue the next study. Must be called after the slot and the lock of this study were released. Otherwise the
+    next worker, which may start at once, could find both taken and return without a step."""
     if enqueue is not None:
         study_next(now=clock(), enqueue=enqueue)
 
@@ -123,10 +126,10 @@ def _leave(*, clock: Clock, enqueue: Enqueue | None) -> None:
 def study_step(
     job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]], speak: StepRunner | None = None
 ) -> bool:
-    """Wait, or do the next step; return True if this turn has more to do. ``cuts`` are calculated once per turn.
+    """Wait for a short time, or do the next step. Return whether there is more to do now.
 
-    ``speak`` uses the tools of a step in place of the model. The caller holds the lock of the job. Raises what the
-    store raises.
+    ``cuts`` is filled with the parts of the text by the first call, for later calls. ``speak`` replaces the model: it
+    uses the tools of a step. The caller has the lock of the study. Raises the errors of the store.
     """
     job = StudyJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
@@ -138,7 +141,7 @@ def study_step(
                 return False
             time.sleep(wait)
             return True
-        # Upkeep does not enqueue it again.
+        # The wait is over. Without ``not_before``, upkeep does not enqueue the study a second time.
         job.phase = Phase.LINKING if job.phase == Phase.WAITING else job.phase
         taken = StudyJob.objects.filter(pk=job_id, status=Status.WORKING)
         taken.update(not_before=None, moved_at=clock(), phase=job.phase)
@@ -147,12 +150,12 @@ def study_step(
         job_id,
         lambda: _step(job, clock=clock, cuts=cuts, speak=speak or _model_run),
         clock=clock,
-        gives_up=partial(_gives_up, clock=clock),
+        gives_up=partial(_retry_schedule, clock=clock),
     )
 
 
-def _gives_up(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
-    """Schedule the retry of a failed step; return True after too many tries."""
+def _retry_schedule(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
+    """Schedule the retry of a failed step. Return True if there were too many tries already."""
     job.tries += 1
     job.not_before = clock() + dt.timedelta(seconds=backoff(job.tries))
     return job.tries >= MOST_TRIES
@@ -168,7 +171,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
         if not cuts:
             cuts.extend(parts_cut(content, at_most=job.part_chars))
         if len(cuts) != job.segments:
-            # An upgrade has changed the cutter. No part of the text may be left out silently.
+            # An upgrade has changed how texts are cut, and no part of the text may be left out silently.
             raise JobFailed(CUT_DIFFERS)
         step = BuildStep(job, content, cuts, principal=principal, now=clock())
     else:
@@ -177,14 +180,14 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
     step.prepare()
     now = clock()
     with transaction.atomic():
-        # Topics before the job: the order in which a purge locks them.
-        exists = step.hold()
-        held = job_hold(job)
+        # Like a purge, lock the topics before the job.
+        exists = step.lock()
+        locked = job_hold(job)
         if not exists:
-            # Erased during the step, so nothing of it may be stored.
+            # The text was erased during the step, so nothing that was made of it may be stored.
             raise JobFailed(ERASED)
-        job_principal(held, now=now)
-        return _stored(held, step, end, now=now)
+        job_principal(locked, now=now)
+        return _result_store(locked, step, end, now=now)
 
 
 def _timeout() -> float:
@@ -192,7 +195,7 @@ def _timeout() -> float:
 
 
 def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
-    """Let the model do the step in the time there is. Locks and writes nothing."""
+    """Let the model do the step in the available time. Locks and writes nothing."""
     mark, timeout = mark_make(), _timeout()
     dialogue = min(MOST_DIALOGUE, timeout * DIALOGUE_SHARE)
     until = time.monotonic() + dialogue
@@ -203,7 +206,8 @@ def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
         used = True
 
     def go_on() -> bool:
-        # The time only counts after a call of a tool: a received answer is used, and one round is always made.
+        # The time is checked only after a tool call, so that a received answer is always used and there is at least one
+        # round.
         nonlocal used
         if used and time.monotonic() >= until:
             return False
@@ -219,13 +223,13 @@ def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
         go_on=go_on,
         tick=tick,
         most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
-        # The last answer of a dialogue gets the full time-out of an answer.
+        # The last answer of a dialogue gets the full time limit of an answer.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
     )
 
 
-def _stored(job: StudyJob, step: StudyStep, end: StepResult, *, now: dt.datetime) -> bool:
-    """Store the result of a step and the progress of the locked job; return True if the next step can start at once."""
+def _result_store(job: StudyJob, step: StudyStep, end: StepResult, *, now: dt.datetime) -> bool:
+    """Store the result of a step and the progress of the locked job. Return whether the study continues."""
     if end.whole or end.rounds:
         entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
         counts = step.store(now=now)

@@ -1,1 +1,1 @@
-"""What a program that speaks for a model may do to the store: public functions of the rooms, as tools."""
+"""The tools with which a model may read and write the store, and the loop that calls them."""

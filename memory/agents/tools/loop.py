@@ -12,19 +12,19 @@ from memory.llm.client import ModelProblem
 from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_bounded, result_message, turn_message
 
 Ended = Literal["done", "rounds", "time", "model"]
-# Further calls of one round are refused: no task needs so many, and each may write.
+# More calls in one round are refused. No task needs so many, and each call may write.
 MOST_CALLS = 32
-# Characters of arguments and results in the log of one loop. Later calls are logged without them.
+# The most characters of arguments and results in the log of one loop. Later calls are logged without both.
 MOST_LOGGED = 500_000
 _LEFT_OUT = {"left_out": "Left out because the log is too long. The model got the result."}
-# If fewer seconds than this remain after a time-out, the loop has used up its time.
+# If fewer seconds than this remain after a time-out of the model, the time of the loop is over.
 _MOMENT = 0.1
 
 
 @dataclass(slots=True)
 class LoopEnd:
-    """The result of a loop. ``rounds`` counts the rounds of tool calls. ``problem`` is the failure of the model, if
-    ``ended`` is ``model``. ``reply`` is the last text of the model; empty if there is none."""
+    """The result of a loop. ``reply`` is the last text of the model; empty if there is none. ``rounds`` counts the
+    rounds of tool calls. ``problem`` is the failure of the model, if ``ended`` is ``model`` or ``time``."""
 
     reply: str = ""
     rounds: int = 0
@@ -47,11 +47,11 @@ def tool_loop_run(
 ) -> LoopEnd:
     """Run the dialogue until the model calls no more tools, ``most_rounds`` rounds are done, or ``seconds`` are over.
 
-    The new messages are appended to ``messages``. ``tick`` is called after each tool call, with the result as the model
-    gets it; ``LoopEnd.log`` contains the same, up to ``MOST_LOGGED`` characters. ``go_on`` is called before and after
-    each request; if it returns False, the loop ends as if the time were over. The calls of a round are made one after
-    the other while there is time. Costs the queries of the tools only. Raises the errors of the store, but not
-    ``ModelProblem``, which is in ``LoopEnd.problem``, because tools may have written something.
+    The new messages are appended to ``messages``. ``tick`` is called after each tool call with the result that the
+    model gets. ``LoopEnd.log`` contains the same results, up to ``MOST_LOGGED`` characters. ``go_on`` is called before
+    and after each request; if it returns False, the loop ends as if the time were over. The calls of a round are made
+    one after the other while there is time. Costs only the queries of the tools. Raises the errors of the store. A
+    ``ModelProblem`` is not raised but returned in ``LoopEnd.problem``, because tools may have written something.
     """
     until = time.monotonic() + seconds
     specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
@@ -95,7 +95,7 @@ def tool_loop_run(
 
 
 def _logged(called: ToolCalled, room: int) -> tuple[ToolCalled, int]:
-    """Return the call for the log, and the remaining number of characters."""
+    """Return (the call for the log, the number of characters that remain for later calls)."""
     size = sum(len(json.dumps(each, ensure_ascii=False)) for each in (called.arguments, called.result))
     if size <= room:
         return called, room - size

@@ -1,4 +1,4 @@
-"""Tools that read: query, topic, history, why. They return what the caller's key may read, within one scope."""
+"""The tools that read: query, topic, history, why. They return only what the caller's key may read, in one scope."""
 
 import datetime as dt
 import uuid
@@ -18,11 +18,11 @@ from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import Candidate, FieldOut, NeighborOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
-# Characters of one text, in lists and in the tool topic.
+# The most characters of one text, in lists and in the tool ``topic``.
 _MAX_CHARS_IN_LIST = 1_000
 _MAX_CHARS = 8_000
 _MOST_NEIGHBORS = 20
-# Fields of one topic, in lists and in the tool topic.
+# The most fields of one topic, in lists and in the tool ``topic``.
 _MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
 
 
@@ -51,7 +51,7 @@ class HistoryArguments(Arguments):
 
 
 def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
-    """Return the tools that read in the scope of ``principal``. Queries reinforce topics, as over HTTP."""
+    """Return the tools that read in the scope of ``principal``. Queries reinforce topics, as queries of the API do."""
 
     def query(asked: QueryArguments) -> ToolReply:
         as_of = asked.as_of if asked.as_of is None or asked.as_of.tzinfo else asked.as_of.replace(tzinfo=dt.UTC)

@@ -1,7 +1,7 @@
 """Tool and Toolbox: functions that a model can call, with the schemas of their arguments.
 
-No tool of this package forgets. A toolbox contains only the tools it was created with; calls of other names are
-refused. Errors of a call are returned to the model. Only failures of the store are raised.
+No tool of this package forgets. A toolbox refuses calls of tools that it does not contain. Errors of a call are
+returned to the model. Only failures of the store are raised.
 """
 
 import time
@@ -29,14 +29,14 @@ class Arguments(RequestModel):
 
 A = TypeVar("A", bound=Arguments)
 _DEPTH = 12
-# Most errors of one call that are reported to the model.
+# The most errors of one call that are reported to the model.
 _MOST_WRONG = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """The result of a tool as JSON, the topics that it read or wrote (``topic_ids``), and other topics of which the
-    result contains something, such as the title of a neighbour (``seen``)."""
+    """The ``result`` of a tool as JSON. ``topic_ids`` are the topics that the tool read or wrote. ``seen`` are other
+    topics of which the result contains anything, such as the title of a neighbour."""
 
     result: Any
     topic_ids: Sequence[uuid.UUID] = ()
@@ -85,13 +85,13 @@ class ToolCalled:
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = field(default_factory=list)
-    # Other topics of which the result contained something.
+    # Other topics of which the result contains anything.
     seen: list[uuid.UUID] = field(default_factory=list)
     # Whether the call may have changed the store.
     wrote: bool = False
 
     def as_json(self) -> ToolCallOut:
-        """Return the members of the wire format."""
+        """Return the call as in replies of the API."""
         return {
             "tool": self.tool,
             "arguments": self.arguments,
@@ -103,7 +103,7 @@ class ToolCalled:
 
 
 class Toolbox:
-    """The tools of one conversation, session or segment."""
+    """The tools that a model may call in one dialogue."""
 
     def __init__(self, tools: Sequence[Tool[Any]]) -> None:
         self.tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}

@@ -1,7 +1,7 @@
-"""The writes of a conversation and their log, by which an undo finds them.
+"""The writes of a conversation, and their log. An undo finds the writes by this log.
 
-Each write is journaled like any ingest, with the actor. ``ConversationWrite`` also stores the conversation: one row for
-each topic, value and link, in the same transaction and with the same time.
+Each write is journaled like any ingest. In addition, ``ConversationWrite`` stores which conversation wrote it: one row
+for each topic, value and link, in the same transaction and with the same time.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ from memory.models import ConversationWrite
 
 What = ConversationWrite.What
 
-# Only links that this item created are logged: not existing links, and not links logged by another conversation.
+# Only links that this item created are logged: neither older links nor links that another conversation has logged.
 _INSERT_WRITES_SQL = """
 INSERT INTO memory_conversationwrite (conversation_id, topic_id, at, what, revision_id, link_id, "left")
 SELECT %(conversation)s, d.topic, %(now)s, d.what, d.revision, l.id, ''
@@ -39,11 +39,11 @@ _LOCK_TOPICS_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%(ids)s) ORDER BY
 Row = tuple[uuid.UUID, str, uuid.UUID | None, uuid.UUID | None, str | None]
 
 
-def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, ItemReply]], *, now: dt.datetime) -> None:
+def writes_log(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, ItemReply]], *, now: dt.datetime) -> None:
     """Log the writes of items for a conversation: new topics, values, and new links.
 
-    ``pairs`` are accepted items with their replies, written in the same transaction with the same ``now``. One
-    statement for any number of items.
+    ``pairs`` are accepted items with their replies. Must be called in the transaction that wrote the items, with the
+    same ``now``. One statement for any number of items.
     """
     rows = [row for item, reply in pairs for row in _rows(item, reply)]
     if not rows:
@@ -70,16 +70,16 @@ def writer_make(
     conversation_id: uuid.UUID,
     clock: Callable[[], dt.datetime],
     *,
-    heard: Callable[[], Collection[uuid.UUID]] = tuple,
+    unlogged: Callable[[], Collection[uuid.UUID]] = tuple,
     check: Callable[[], None] = lambda: None,
 ) -> Writer:
     """Return a function that ingests one item with the rights of ``principal`` and logs it for the conversation.
 
-    Each item has its own transaction; it is embedded before the transaction starts. ``heard`` returns the topics that
-    were read but are not in the log of the turn yet. If one of them was erased since, nothing is written, because the
-    item may repeat its text. ``check`` is called at the end of the transaction; if it raises, nothing is written. The
-    writer raises the errors of ingest, ``ValueRefused`` for a kind that is never forgotten, ``Conflict`` after an
-    erasure, and the errors of ``check``.
+    Each item has its own transaction and is embedded before it. ``unlogged`` returns the topics that the model has read
+    but that are not in the log of the turn yet. If one of these was erased since, nothing is written, because the item
+    may repeat its text. ``check`` is called at the end of the transaction; if it raises, nothing is written. The writer
+    raises the errors of ingest, ``ValueRefused`` for a kind that is never forgotten, ``Conflict`` after an erasure, and
+    the errors of ``check``.
     """
 
     def write(item: IngestItem) -> ItemReply:
@@ -87,9 +87,10 @@ def writer_make(
         prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
         _check_kind(item, prepared, principal=principal)
         with transaction.atomic():
-            # Locked together with the topics of the item, in the order of all writers, before any stronger lock.
-            read, (changed, named) = set(heard()), item_topic_ids(item)
-            if read and read & topics_vanished(read | changed | named):
+            # The topics that were read are locked together with the topics of the item and before any stronger lock, in
+            # the same order by all writers.
+            read, (changed, named) = set(unlogged()), item_topic_ids(item)
+            if read and read & topics_lock_shared(read | changed | named):
                 raise Conflict(
                     "A topic that was read in this conversation has been erased, so nothing was written.",
                     code=ProblemCode.ERASED_MEANWHILE,
@@ -98,7 +99,7 @@ def writer_make(
             if isinstance(outcome, MemoryProblem):
                 items_count(accepted=0, refused=1)
                 raise outcome
-            writes_note(conversation_id, [(item, outcome)], now=now)
+            writes_log(conversation_id, [(item, outcome)], now=now)
             check()
         items_count(accepted=1, refused=0)
         return outcome
@@ -107,8 +108,7 @@ def writer_make(
 
 
 def _check_kind(item: IngestItem, prepared: PreparedItems, *, principal: Principal) -> None:
-    """Refuse kinds that are exempt from forgetting: they work like a pin, and a model must not decide what is kept
-    forever."""
+    """Refuse kinds that are exempt from forgetting, because a model must not decide what is kept forever."""
     exempt = prepared.policies.effective(principal.scope_chosen(item.scope)).knobs.exempt_kinds
     if item.placement == "new_topic" and item.topic_kind in exempt:
         raise ValueRefused(
@@ -118,9 +118,8 @@ def _check_kind(item: IngestItem, prepared: PreparedItems, *, principal: Princip
         )
 
 
-def topics_vanished(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return those of these topics that no longer exist, and lock the others against a purge until the transaction
-    ends.
+def topics_lock_shared(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Lock these topics against a purge until the transaction ends. Return the ids of topics that no longer exist.
 
     One statement; none without ids. Must run in a transaction.
     """

@@ -1,7 +1,7 @@
-"""Tools that write: the three placements of ingest, and link.
+"""The tools that write: the three placements of ingest, and link.
 
-The given ``Writer`` decides how an item is stored: at once and logged for the conversation, or staged until a part of a
-text is finished. The provenance of the values is ``llm`` by default.
+The given ``Writer`` decides how an item is stored: either at once, with a log for the conversation, or staged until a
+part of a text is finished. The provenance of the values is ``llm`` by default.
 """
 
 import uuid
@@ -46,7 +46,7 @@ def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
     return fields
 
 
-# If one call had two values for a field, the first would become history at once.
+# A field may be named only once per call. Otherwise its first value would become an old revision at once.
 Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
 
 
@@ -113,7 +113,7 @@ class LinkTopicsArguments(Arguments):
 
 
 def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:
-    """Return the tools that write with ``write``; the values get ``provenance``."""
+    """Return the tools that write by calling ``write``. The values get ``provenance``."""
 
     def new_topic(asked: NewTopicArguments) -> ToolReply:
         return _replied(write(item_new(asked, provenance=provenance)))
@@ -174,14 +174,14 @@ def item_new(
     kind: str | None = None,
     provenance: str = PROVENANCE,
 ) -> IngestItem:
-    """Return a new topic as an item of ingest. ``topic_id`` and ``kind`` are given where the model may not choose."""
+    """Return a new topic as an item of ingest. ``topic_id`` and ``kind`` are given if the model may not choose them."""
     return IngestItem(
         placement="new_topic",
         topic_id=str(topic_id) if topic_id else None,
         title=asked.title,
         summary=asked.summary,
         topic_kind=asked.kind if kind is None else kind,
-        # The provenance is stored with fields, so a topic without fields gets its summary as a field.
+        # Only fields have a provenance, so a topic without fields gets its summary as a field.
         fields=_fields(asked.fields, provenance)
         or [IngestField(name="note", value=asked.summary, provenance=provenance)],
         edges=_edges(asked.links),

@@ -16,7 +16,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from memory.agents.chat.background_turn import Running, place_taken
+from memory.agents.chat.background_turn import Running, turn_slot
 from memory.agents.chat.chat import Chat, chat_begin, chat_run
 from memory.agents.chat.conversations import (
     conversation_get,
@@ -254,7 +254,7 @@ def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
 def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
     """Store the message, answer it in a thread, and wait shortly for a quick answer."""
     with ExitStack() as place:
-        place.enter_context(place_taken())
+        place.enter_context(turn_slot())
         chat = chat_begin(
             asked, channel=Conversation.Channel.CONSOLE, principal=request.principal, now=timezone.now(), recalls=True
         )

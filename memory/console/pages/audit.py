@@ -3,13 +3,14 @@
 from typing import Any
 
 from django import forms
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.urls import path
 
 from memory.console.fields import ActionField, ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.time_ranges import ALL, RangeForm
+from memory.insight.action_words import ACTIONS, action_words
 from memory.insight.audit_list import AuditFilter, audit_count, audit_list, audit_summary
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
@@ -27,6 +28,14 @@ class AuditForm(RangeForm[AuditFilter]):
     topic = forms.UUIDField(required=False, label="Topic")
 
     field_order = ("by", "actor", "action", "scope", "topic")
+
+    def __init__(self, data: QueryDict) -> None:
+        # Links may name callers and actions as journals do; fields have the words of the page.
+        words = data.copy()
+        words["actor"] = str(data.get("actor", "")).removeprefix("user:")
+        if data.get("action") in ACTIONS:
+            words["action"] = action_words(str(data["action"]))
+        super().__init__(words)
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw: the topic only if one is asked for."""

@@ -112,14 +112,15 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
         said["pairs"], principal=request.principal, reason=said["reason"], now=timezone.now(), seen_at=said["seen_at"]
     )
     if len(done.merged) == 1:
-        undo_offer(request, "Merged 1 pair.", done.merged[0][1])
+        pair_id, run = done.merged[0]
+        undo_offer(request, _merge_words(request, pair_id), run)
     elif done.merged:
         messages.success(
             request, f"{len(done.merged):,} pairs were merged. Undo a merge on the page of its pair (status “Merged”)."
         )
-    if done.left:
-        why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.left).items())
-        left = "1 pair was" if len(done.left) == 1 else f"{len(done.left):,} pairs were"
+    if done.skipped:
+        why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.skipped).items())
+        left = "1 pair was" if len(done.skipped) == 1 else f"{len(done.skipped):,} pairs were"
         messages.warning(request, f"{left} skipped. {why}")
     return go(request, _back(request, said["next"]))
 
@@ -145,7 +146,7 @@ def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse
 
     def merge(reason: str) -> None:
         run = pair_merge(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, f"Merged {_title(request, pair_id)}: the newer topic has the content of both.", run)
+        undo_offer(request, _merge_words(request, pair_id), run)
 
     return _decide(request, pair_id, merge)
 
@@ -241,6 +242,14 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
     if following is None:
         return go(request, f"{reverse(LIST)}{_query(request)}")
     return go(request, _here(request, following))
+
+
+def _merge_words(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
+    """Return what a merge did, with the titles of the pair. One query."""
+    pair = pair_summary(pair_id, principal=request.principal)
+    older, newer = pair["older"]["title"], pair["newer"]["title"]
+    into = "" if older == newer else f" into “{newer}”"
+    return f"Merged “{older}”{into}: the newer topic has the content of both."
 
 
 def _title(request: ConsoleRequest, pair_id: uuid.UUID) -> str:

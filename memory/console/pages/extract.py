@@ -20,7 +20,7 @@ from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions
 from memory.extraction.request import Extracted, extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
-from memory.extraction.work import extraction_start, extraction_work, method_of
+from memory.extraction.work import extraction_start, extraction_work
 from memory.health import worker_problem
 from memory.jobs import tasks
 from memory.jobs.resumable import job_cancel, job_get, jobs_count
@@ -114,7 +114,7 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
             "next": following,
             "which": which,
             "dropped": dropped_words(job.dropped),
-            "note": note_of(method_of(job), job.methods) if job.methods else "",
+            "note": note_of(job.methods) if job.methods else "",
             "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
         },
     )

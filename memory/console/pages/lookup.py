@@ -1,29 +1,39 @@
 """Lookup: a search over all topics, including archived ones; and the answer that an agent would get."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from django import forms
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 
 from memory.access.impersonation import ImpersonatedKey, keys_to_impersonate
 from memory.access.principal import Principal
 from memory.api.replies import json_text
-from memory.console.fields import ScopeField, form_error
+from memory.console.fields import ScopeField, SuggestField, form_error
 from memory.console.list_page import ListPage, SortColumn, sort_links
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import EARLIEST, LATEST
-from memory.predicates.search_parts import LIVE
-from memory.predicates.search_text import SearchFlaw
+from memory.predicates.search_parts import LIVE, parts_of
+from memory.predicates.search_text import MAX_LENGTH, SearchFlaw, search_narrow
+from memory.predicates.tree import Comparison
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
-from memory.recall.search import TopicSearch, search_count, search_export, search_read, search_run
+from memory.recall.search import (
+    FACET_TOPICS,
+    TopicSearch,
+    search_count,
+    search_export,
+    search_facets,
+    search_read,
+    search_run,
+)
 
 COLUMNS = (
     "topic_id",
@@ -53,6 +63,7 @@ CHEATS = (
     ("scope:/user/mara", "in this scope or below it"),
     ("kind:note", "with this kind"),
     ("category:work", "in this category"),
+    ('by:"tour agent"', "written, extended or edited by this agent or person"),
     ("rung:archived", "on this rung: active, summarized, detached or archived"),
     ("field:city", "with this field"),
     ("field:city=Berlin", "this field with this value"),
@@ -82,6 +93,41 @@ SORTS = {
     "salience": SortColumn("salience", "faintest"),
     "used": SortColumn("used", "idle"),
 }
+
+
+# The facets, by their qualifier, and how many values of each are shown.
+FACETS = {"scope": "Scope", "kind": "Kind", "rung": "Rung", "by": "Author"}
+FACET_VALUES = 8
+
+
+class Facet(NamedTuple):
+    """A value of a facet: how many topics it leaves, and the address of that search."""
+
+    value: str
+    number: int
+    address: str
+
+
+class SearchField(SuggestField):
+    """The search box, with completion of conditions such as ``kind:``."""
+
+    what, defaults = "search", {"max_length": MAX_LENGTH}
+
+
+class SearchForm(forms.Form):
+    """The search box; what is typed is parsed by ``search_read``."""
+
+    q = SearchField(
+        required=False, label="Search", placeholder='words, "a phrase", rung:archived, by:agent, used:>30d …'
+    )
+
+    def __init__(self, typed: str, *, flaw: bool) -> None:
+        super().__init__(initial={"q": typed}, auto_id="%s")
+        marks = {"aria-invalid": "true", "aria-describedby": "flaw"} if flaw else {}
+        focus = {} if typed else {"autofocus": True}
+        fixed = {"data-search": True, "autocapitalize": "off", "spellcheck": "false"}
+        self.fields["q"].widget.input_type = "search"
+        self.fields["q"].widget.attrs |= fixed | focus | marks
 
 
 class AgentForm(forms.Form):
@@ -138,8 +184,8 @@ class AgentForm(forms.Form):
 def lookup(request: ConsoleRequest) -> HttpResponse:
     """Show the results of a search. At most ten queries beside those of the session. Errors mark their position."""
     typed, sort, part = request.GET.get("q", ""), request.GET.get("sort", ""), _part(request)
-    context = {"q": typed, "sort": sort, "sort_words": SORT_WORDS, "cheats": CHEATS, "part": part}
-    context["sorts"] = sort_links(request, SORTS)
+    context: dict[str, Any] = {"q": typed, "sort": sort, "sort_words": SORT_WORDS, "cheats": CHEATS, "part": part}
+    context |= {"sorts": sort_links(request, SORTS), "box": SearchForm(typed, flaw=False)}
     try:
         search = _search(request)
     except SearchFlaw as flaw:
@@ -147,13 +193,43 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
         return show(
             request,
             "lookup.html",
-            {**context, "flaw": {**wrong, "sentence": flaw.sentence, "code": flaw.code}},
+            {
+                **context,
+                "box": SearchForm(typed, flaw=True),
+                "flaw": {**wrong, "sentence": flaw.sentence, "code": flaw.code},
+            },
             status=422,
         )
     found = search_run(
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )
     return show(request, "lookup.html", {**context, "found": found})
+
+
+@page(get=READER)
+def lookup_facets(request: ConsoleRequest) -> HttpResponse:
+    """Show the values that narrow a lookup, with the number of topics that each would leave. One query per part of the
+    page, and one for words."""
+    typed, search = request.GET.get("q", ""), _search(request)
+    counts, partial = search_facets(search, now=timezone.now())
+    wanted = [part for part in parts_of(search.tree) if isinstance(part, Comparison)]
+    facets = []
+    for name, label in FACETS.items():
+        chosen = max((str(part.value) for part in wanted if part.field == name), key=len, default="")
+        # A scope is narrowed further; of the others a topic has one, or one is enough.
+        open_ = name == "scope" or not chosen
+        found = sorted(counts[name].items(), key=lambda each: (-each[1], each[0])) if open_ else []
+        values = [Facet(value, count, _narrowed(typed, name, value)) for value, count in found if '"' not in value]
+        without = _narrowed(typed, name, "") if chosen else ""
+        shown = {"values": values[:FACET_VALUES], "more": len(values[FACET_VALUES:])}
+        facets.append({"name": name, "label": label, "chosen": chosen, "without": without, **shown})
+    context = {"q": typed, "facets": facets, "partial": partial, "most": FACET_TOPICS}
+    return show(request, "parts/lookup_facets.html" if request.htmx else "lookup_facets.html", context)
+
+
+def _narrowed(typed: str, name: str, value: str) -> str:
+    text = search_narrow(typed, name, value)
+    return f"{reverse('console:lookup')}{'?' if text else ''}{urlencode({'q': text} if text else {})}"
 
 
 @page(get=READER)
@@ -204,6 +280,7 @@ TOPICS = ListPage(
 
 urlpatterns = [
     *TOPICS.urlpatterns,
+    path("lookup/facets/", lookup_facets, name="lookup_facets"),
     path("lookup/exact/", lookup_exact, name="lookup_exact"),
     path("lookup/agent/", lookup_agent, name="lookup_agent"),
 ]

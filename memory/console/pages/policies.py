@@ -29,7 +29,7 @@ from memory.insight.policy_effect import Effect, rollback_effect
 from memory.insight.policy_effect import policy_effect as policy_effect_of
 from memory.insight.regret import regret_days
 from memory.policy.choices import presets_offered, rule_sets_offered
-from memory.policy.draft_steps import draft_start, preset_overridden
+from memory.policy.draft_steps import preset_overridden
 from memory.policy.effective import policies_current
 from memory.policy.explain import (
     policy_history,
@@ -258,7 +258,7 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "warnings": [] if drafted is None else drafted.warnings(form.scope),
-        "overridden": [] if drafted is None else _labels(preset_overridden(draft_start(drafted, form.scope))),
+        "overridden": [] if drafted is None else _labels(preset_overridden(drafted.set_at(form.scope))),
         "salience": _salience_address(form),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,

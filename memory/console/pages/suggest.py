@@ -1,5 +1,6 @@
 """Suggestions for fields: the options of a list, at most ``MOST``, for what was typed."""
 
+import re
 from collections.abc import Callable
 
 from django.http import Http404, HttpResponse
@@ -10,6 +11,8 @@ from memory.console.page import READER, ConsoleRequest, page
 from memory.console.people import actors_suggested
 from memory.insight.action_words import actions_suggested
 from memory.insight.suggestions import MOST, kinds_suggested, scopes_suggested
+from memory.predicates.search_text import search_narrow
+from memory.predicates.tree import RUNGS
 
 MOST_LETTERS = 500
 
@@ -20,12 +23,33 @@ def kinds_listed(text: str, *, most: int) -> list[str]:
     return [f"{before}{comma} {kind}".strip() for kind in kinds_suggested(last.strip(), most=most)]
 
 
+def searches_listed(text: str, *, most: int) -> list[str]:
+    """Return completions of a search whose last part is the beginning of a scope, a kind, a rung or an author. At most
+    two queries."""
+    found = _QUALIFIED.search(text)
+    if found is None:
+        return []
+    name, typed = found[1].lower(), found[2].lstrip('"')
+    begin = text[: found.start(1)]
+    values = [value for value in _QUALIFIERS[name](typed, most=most) if value and '"' not in value]
+    return [begin + search_narrow("", name, value) for value in values]
+
+
+_QUALIFIERS: dict[str, Callable[..., list[str]]] = {
+    "scope": scopes_suggested,
+    "kind": kinds_suggested,
+    "rung": lambda text, most: [rung for rung in RUNGS if rung.startswith(text)],
+    "by": actors_suggested,
+}
+_QUALIFIED = re.compile(rf'(?:^|[\s(-])({"|".join(_QUALIFIERS)}):("[^"]*|[^\s"()]*)$', re.IGNORECASE)
+
 WHAT: dict[str, Callable[..., list[str]]] = {
     "scope": scopes_suggested,
     "kind": kinds_suggested,
     "kinds": kinds_listed,
     "actor": actors_suggested,
     "action": actions_suggested,
+    "search": searches_listed,
 }
 
 

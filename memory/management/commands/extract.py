@@ -46,7 +46,7 @@ class Command(StoreCommand):
             raise command_refused(problem) from problem
         for fact in found.extracted:
             self.stdout.write(fact)
-        for line in _told(found):
+        for line in _summary_lines(found):
             self.stderr.write(line)
 
     def _extract(self, content: str, *, scope: str, kind: str | None, store: bool) -> Extracted:
@@ -71,7 +71,7 @@ class Command(StoreCommand):
         return found
 
 
-def _told(found: Extracted) -> list[str]:
+def _summary_lines(found: Extracted) -> list[str]:
     counts = f"{len(found.extracted)} facts, {len(found.skipped_duplicates)} of them known, {len(found.stored)} stored."
     left_out = dropped_words(found.dropped)
     return [counts, *([f"Left out: {left_out}."] if left_out else []), *filter(None, [found.warning]), found.note]

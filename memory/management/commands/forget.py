@@ -18,7 +18,7 @@ from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.forgetting.plan import run_plan
-from memory.forgetting.run_list import RunFilter, run_actions, runs_list
+from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_undo
 from memory.management.store_command import StoreCommand, command_refused
 from memory.models import ForgetRun
@@ -124,7 +124,10 @@ class Command(StoreCommand):
         counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items() if count)
         would = "would be " if counts and run.status in (ForgetRun.Status.PLANNED, ForgetRun.Status.HELD) else ""
         self.stdout.write(f"Run {run.id} over {run.scope} is {run.status}: {would}{counts or 'nothing is due'}.")
-        actions, more = run_actions(run.id, principal=TERMINAL, cursor=None, limit=max(1, show)) if show else ([], None)
+        page = (
+            run_actions(run.id, ActionFilter(), principal=TERMINAL, cursor=None, limit=max(1, show)) if show else None
+        )
+        actions, more = page or ([], None)
         for action in actions:
             why = action["why"].get("rule") or f"{action['why'].get('threshold')} {action['why'].get('theta')}"
             self.stdout.write(f"  {action['action']:<11} {action['score']:.4f}  {action['title'][:60]}  ({why})")

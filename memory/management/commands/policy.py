@@ -69,11 +69,11 @@ class Command(StoreCommand):
         self.stdout.write(
             f"{policy['scope']}: {version}" + (f", preset {policy['preset']}" if policy["preset"] else "")
         )
-        for name, said in policy["effective"].items():
-            if options["set_only"] and said["from"] == "default":
+        for name, entry in policy["effective"].items():
+            if options["set_only"] and entry["from"] == "default":
                 continue
-            preset = f" by preset {said['preset']}" if "preset" in said else ""
-            self.stdout.write(f"  {name:<28} {value_words(said['value']):<20} {said['from']}{preset}")
+            preset = f" by preset {entry['preset']}" if "preset" in entry else ""
+            self.stdout.write(f"  {name:<28} {value_words(entry['value']):<20} {entry['from']}{preset}")
         for rule in policy["rules_in_words"]:
             state = "" if rule["enabled"] else " (switched off)"
             self.stdout.write(f"  rule {rule['name']}{state}, {rule['from']}: {rule['words']}")
@@ -103,7 +103,7 @@ class Command(StoreCommand):
             now=timezone.now(),
             base_version=present.number,
         )
-        self._told(version, present.number)
+        self._version_print(version, present.number)
 
     def _versions(self, options: dict[str, Any]) -> None:
         limit = options["limit"]
@@ -125,9 +125,9 @@ class Command(StoreCommand):
         scope = scope_normalize(options["scope"])
         before = version_present(scope).number
         version = policy_rollback(scope, to=options["to"], author=AUTHOR, reason=options["reason"], now=timezone.now())
-        self._told(version, before)
+        self._version_print(version, before)
 
-    def _told(self, version: PolicyVersion, before: int) -> None:
+    def _version_print(self, version: PolicyVersion, before: int) -> None:
         if version.number == before:
             self.stdout.write(f"This is what is set at {version.scope} already; nothing has changed.")
             return

@@ -160,17 +160,14 @@ class TextView:
         self._hidden.clear()
 
     def _end(self, offsets: list[int], at: int) -> int:
-        # The end of the character, with its accents.
-        here = offsets[at]
-        while at < len(offsets) and offsets[at] == here:
+        # The end of the character, with its accents, but without invisible characters after it.
+        start = offsets[at]
+        while at < len(offsets) and offsets[at] == start:
             at += 1
-        return self._sign_end(here, offsets[at] if at < len(offsets) else len(self._original))
-
-    def _sign_end(self, start: int, limit: int) -> int:
-        # Without invisible characters after it.
-        while limit - 1 > start and _sign(self._original[limit - 1]) == "":
-            limit -= 1
-        return limit
+        end = offsets[at] if at < len(offsets) else len(self._original)
+        while end - 1 > start and _sign(self._original[end - 1]) == "":
+            end -= 1
+        return end
 
 
 def _bounded(canonical: str) -> str:

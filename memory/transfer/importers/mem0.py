@@ -104,19 +104,19 @@ class _Memory:
     def read(self) -> None:
         text = next((self.record[name] for name in ("memory", "text", "data") if self.record.get(name)), None)
         if not isinstance(text, str) or not text.strip():
-            self._lose("memories without text", "they are empty")
+            self._lost_add("memories without text", "they are empty")
             return
         if len(text) > MAX_VALUE_LENGTH:
-            self._lose("memories that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters")
+            self._lost_add("memories that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters")
             return
         try:
             where = scope_normalize(self._scope())
         except ValueRefused:
-            self._lose("memories of ids that are too long", f"a scope has at most {MAX_SCOPE_LENGTH} characters")
+            self._lost_add("memories of ids that are too long", f"a scope has at most {MAX_SCOPE_LENGTH} characters")
             return
         topic_id = self._id(text, where)
         if self.seen.before(topic_id):
-            self._lose("id", "an earlier memory of the file has the same id and is kept")
+            self._lost_add("id", "an earlier memory of the file has the same id and is kept")
             return
         created, changed = self._times()
         fields = [value_field(FIELD, text), *self._fields()]
@@ -136,12 +136,12 @@ class _Memory:
         )
         for name, value in self.record.items():
             if name not in _PLACED and value not in NOTHING:
-                self._lose(name_shown(name), _LOST.get(name, UNKNOWN))
+                self._lost_add(name_shown(name), _LOST.get(name, UNKNOWN))
 
-    def _lose(self, name: str, why: str) -> None:
+    def _lost_add(self, name: str, why: str) -> None:
         self.draft.lost.append((name, why))
 
-    def _note(self, name: str, how: str) -> None:
+    def _note_add(self, name: str, how: str) -> None:
         self.draft.notes.append((name, how))
 
     def _scope(self) -> str:
@@ -151,32 +151,32 @@ class _Memory:
             if value in NOTHING:
                 continue
             if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-                self._lose(name, "it is neither a text nor a number")
+                self._lost_add(name, "it is neither a text nor a number")
                 continue
             segment = scope_segment(str(value))
             if segment != str(value):
-                self._note(name, "has characters that a scope cannot contain; they are percent-encoded (%20)")
+                self._note_add(name, "has characters that a scope cannot contain; they are percent-encoded (%20)")
             segments += [folder, segment]
         return "/".join([self.scope, *segments])
 
     def _id(self, text: str, where: str) -> uuid.UUID:
         value = self.record.get("id")
         if not isinstance(value, (str, int)) or value == "":
-            self._note("id", "is missing; the topic gets an id computed from the text")
+            self._note_add("id", "is missing; the topic gets an id computed from the text")
             return id_computed("mem0", where, "text", text)
         try:
             return uuid.UUID(str(value))
         except ValueError:
-            self._note("id", "is not a UUID; the topic gets an id computed from it")
+            self._note_add("id", "is not a UUID; the topic gets an id computed from it")
             return id_computed("mem0", where, "id", str(value))
 
     def _times(self) -> tuple[dt.datetime | None, dt.datetime | None]:
         created = self._time("created_at") or self._time("timestamp")
         changed = self._time("updated_at")
         if created is None and changed is not None:
-            self._note("created_at", "is missing; the time of the last change is used")
+            self._note_add("created_at", "is missing; the time of the last change is used")
         elif created is None:
-            self._note("created_at", "is missing; the time of the import is used")
+            self._note_add("created_at", "is missing; the time of the import is used")
         return created or changed, changed if changed != created else None
 
     def _time(self, name: str) -> dt.datetime | None:
@@ -190,13 +190,15 @@ class _Memory:
         wanted = list(dict.fromkeys(name for name in names if isinstance(name, str)))
         kept = [name for name in wanted if 0 < len(name) <= MAX_NAME][:MAX_CATEGORIES]
         if len(wanted) < len(names) or len(kept) < len(wanted):
-            self._lose("categories", f"a topic has at most {MAX_CATEGORIES}, each a name of 1 to {MAX_NAME} characters")
+            self._lost_add(
+                "categories", f"a topic has at most {MAX_CATEGORIES}, each a name of 1 to {MAX_NAME} characters"
+            )
         return kept
 
     def _pinned(self) -> bool:
         if self.record.get("immutable") is not True:
             return False
-        self._note("immutable", "becomes a pin, which keeps the topic from being forgotten")
+        self._note_add("immutable", "becomes a pin, which keeps the topic from being forgotten")
         return True
 
     def _fields(self) -> list[dict[str, Any]]:
@@ -206,12 +208,12 @@ class _Memory:
             if isinstance(who, str) and who:
                 made.append(value_field(name, who))
             elif who not in NOTHING:
-                self._lose(name, "it is not a text")
+                self._lost_add(name, "it is not a text")
         metadata = self.record.get("metadata")
         if metadata in NOTHING:
             return made
         if not isinstance(metadata, dict):
-            self._lose("metadata", "it is not an object")
+            self._lost_add("metadata", "it is not an object")
             return made
         taken = {FIELD, *(each["name"] for each in made)}
         for key, value in metadata.items():
@@ -219,13 +221,13 @@ class _Memory:
                 continue
             name = f"metadata.{key}" if key in taken else key
             if not 0 < len(name) <= MAX_NAME:
-                self._lose("metadata", f"a field has a name of 1 to {MAX_NAME} characters")
+                self._lost_add("metadata", f"a field has a name of 1 to {MAX_NAME} characters")
             elif len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) > MAX_VALUE_LENGTH:
-                self._lose(f"metadata.{name_shown(key)}", f"a field has at most {MAX_VALUE_LENGTH:,} characters")
+                self._lost_add(f"metadata.{name_shown(key)}", f"a field has at most {MAX_VALUE_LENGTH:,} characters")
             elif len(made) >= MAX_FIELDS:
-                self._lose("metadata", f"a topic keeps at most {MAX_FIELDS} of its members")
+                self._lost_add("metadata", f"a topic keeps at most {MAX_FIELDS} of its members")
             elif name in taken:
-                self._lose(f"metadata.{name_shown(key)}", "another member has the same name")
+                self._lost_add(f"metadata.{name_shown(key)}", "another member has the same name")
             else:
                 taken.add(name)
                 made.append(value_field(name, value))

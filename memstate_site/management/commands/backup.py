@@ -1,4 +1,4 @@
-"""`manage.py backup`: the database and the secret key, in a folder that only this account can read."""
+"""`manage.py backup`: writes the database and the secret key to a folder that only this account can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
-        # The dump holds all texts and the hashes of passwords and keys.
+        # The dump contains all texts, and the hashes of passwords and keys.
         os.umask(0o077)
         try:
             folder.mkdir(mode=0o700)

@@ -18,11 +18,11 @@ class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster_guard()
-        # The worker reports with its first job, and the scheduler looks for due jobs only twice a minute.
+        # Enqueued now, because the worker reports with its first job, and the scheduler runs only twice a minute.
         with store_use(MAIN):
             upkeep_request()
         super().handle(*args, **options)
-        # The cluster is a child process; this command ends with its status.
+        # The cluster is a child process. This command ends with the status of the cluster.
         sentinels = multiprocessing.active_children()
         for sentinel in sentinels:
             sentinel.join()

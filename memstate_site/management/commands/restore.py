@@ -1,4 +1,4 @@
-"""`manage.py restore`: reads what `manage.py backup` wrote into an empty store."""
+"""`manage.py restore`: restores a folder of `manage.py backup` into an empty store."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Command(BaseCommand):
                 ProblemCode.STORE_NOT_EMPTY,
             )
         given = envsecret("MEMSTATE_SECRET_KEY")
-        mine = data_folder() / SECRET
-        before = private_file_read(mine)
+        key_file = data_folder() / SECRET
+        before = private_file_read(key_file)
         if given is None:
-            # First the key, with which nothing is signed in an empty store; the database is restored whole or not.
-            private_file_replace(mine, secret)
+            # The key comes first. If restoring the database then fails, the store is empty, so the key does no harm.
+            private_file_replace(key_file, secret)
         try:
             program_run(
                 *("psql", "-q", "-o", "/dev/null", "-v", "ON_ERROR_STOP=1", "--single-transaction"),
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             )
         except BaseException:
             if given is None and before is not None:
-                private_file_replace(mine, before)
+                private_file_replace(key_file, before)
             raise
         if given is not None and given != secret:
             self.stderr.write(

@@ -13,7 +13,7 @@ class Command(BaseCommand):
         "Starts the database, the web server and the job cluster, restarts what dies, "
         "and stops everything in order on Ctrl-C or SIGTERM."
     )
-    # manage.py does not even load Django for this command; checks belong to the processes it starts.
+    # manage.py runs this command without Django. The processes that it starts run the checks.
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -167,14 +167,14 @@ def test_a_lock_that_is_missed_loses_neither_the_log_nor_the_reply(
 ):
     missed = OperationalError("canceling statement due to lock timeout")
     missed.__cause__ = LockNotAvailable()
-    known, failures = turns.topics_vanished, [missed, missed, missed]
+    known, failures = turns.topics_lock_shared, [missed, missed, missed]
 
     def vanished(ids: Any) -> Any:
         if failures:
             raise failures.pop()
         return known(ids)
 
-    monkeypatch.setattr(turns, "topics_vanished", vanished)
+    monkeypatch.setattr(turns, "topics_lock_shared", vanished)
     model.answers(
         calling(("new_topic", {"title": "One", "summary": "First."})),
         calling(("new_topic", {"title": "Two", "summary": "Second."})),

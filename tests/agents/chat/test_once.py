@@ -124,7 +124,7 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
     model.answers(TEA, lambda _asked: pytest.fail("The process was gone."))
     # As the kill of its process: the topic is stored, and the call is not on record.
     chat = begun("Remember tea.", "k1", now=clock.now)
-    monkeypatch.setattr(turns.Notes, "call", _killed)
+    monkeypatch.setattr(turns.CallLog, "add", _killed)
     with pytest.raises(KeyboardInterrupt):
         chat_run(chat, clock=lambda: clock.now, enqueue=lambda _job: None)
     clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)

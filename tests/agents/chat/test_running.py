@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.agents.chat.background_turn import Running, place_taken
+from memory.agents.chat.background_turn import Running, turn_slot
 from memory.api import chat
 
 
@@ -35,7 +35,7 @@ def test_a_place_is_free_again_if_there_is_no_thread_to_be_had(monkeypatch: pyte
 
     monkeypatch.setattr(threading.Thread, "start", start)
     for _time in range(2):
-        place = place_taken()
+        place = turn_slot()
         place.__enter__()
         with pytest.raises(RuntimeError):
             Running(lambda _tell, _go_on: None, at_end=lambda place=place: place.__exit__(None, None, None))  # type: ignore[misc]

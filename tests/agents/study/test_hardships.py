@@ -163,7 +163,7 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
         (work.BuildStep, "prepare", True),
         (work.BuildStep, "prepare", False),
         (work.LinkStep, "prepare", False),
-        (work.LinkStep, "hold", True),
+        (work.LinkStep, "lock", True),
     ],
 )
 def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_most(

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memory.agents.chat.conversations import conversation_begin
 from memory.agents.tools import write_log as written
-from memory.agents.tools.write_log import writer_make, writes_note
+from memory.agents.tools.write_log import writer_make, writes_log
 from memory.core.errors import MemoryProblem
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -87,7 +87,7 @@ def test_what_is_refused_is_neither_written_nor_noted(talk: Conversation, monkey
     def fail(*_args: Any, **_more: Any) -> None:
         raise LookupError
 
-    monkeypatch.setattr(written, "writes_note", fail)
+    monkeypatch.setattr(written, "writes_log", fail)
     with pytest.raises(LookupError):
         write(new("Never"))
     assert (noted(talk), Revision.objects.count()) == ([], 0)
@@ -100,11 +100,11 @@ def test_any_number_of_items_is_noted_in_one_statement(talk: Conversation):
     items = [new(f"Number {number}", target, target, kind="x") for number in range(60)]
     pairs = _ingested(items, now)
     with CaptureQueriesContext(connection) as queries:
-        writes_note(talk.pk, pairs, now=now)
+        writes_log(talk.pk, pairs, now=now)
     assert len(queries) == 1
     assert ConversationWrite.objects.count() == before + 60 * 3
     with CaptureQueriesContext(connection) as queries:
-        writes_note(talk.pk, [], now=now)
+        writes_log(talk.pk, [], now=now)
     assert len(queries) == 0
 
 
