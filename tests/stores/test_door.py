@@ -52,11 +52,16 @@ def _in_parts() -> str:
         return str(cursor.fetchone()[0])
 
 
+def _copy() -> str:
+    with connection.cursor() as cursor, cursor.copy(f"COPY ({PATH}) TO STDOUT") as copy:
+        return bytes(copy.read()).decode().strip()
+
+
 def _of_the_driver() -> str:
     return str(connection.connection.execute(PATH).fetchone()[0])
 
 
-WAYS = [_django, _composed, _prepared, _in_parts, _of_the_driver]
+WAYS = [_django, _composed, _prepared, _in_parts, _copy, _of_the_driver]
 
 
 @pytest.mark.parametrize("way", WAYS)

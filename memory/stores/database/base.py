@@ -8,6 +8,7 @@ All statements pass ``StoreConnection._start_query``, also those of cursors that
 psycopg, which calls it before each statement to send BEGIN; ``tests/stores/test_door.py`` fails if that changes.
 """
 
+import contextlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -119,6 +120,13 @@ class StoreCursor(_Cursor):  # type: ignore[misc]
         else:
             with self.connection.transaction():
                 super().executemany(query, params_seq, **more)
+
+    @contextmanager
+    def copy(self, *args: Any, **more: Any) -> Iterator[Any]:
+        """Run COPY; outside a transaction in one of its own."""
+        own = contextlib.nullcontext() if self.connection.path_needed() is None else self.connection.transaction()
+        with own, super().copy(*args, **more) as copy:
+            yield copy
 
 
 class StoreServerCursor(_ServerSideCursor):  # type: ignore[misc]
