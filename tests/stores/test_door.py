@@ -54,7 +54,7 @@ def _in_parts() -> str:
 
 def _copy() -> str:
     with connection.cursor() as cursor, cursor.copy(f"COPY ({PATH}) TO STDOUT") as copy:
-        return bytes(copy.read()).decode().strip()
+        return b"".join(bytes(part) for part in copy).decode().strip()
 
 
 def _of_the_driver() -> str:
