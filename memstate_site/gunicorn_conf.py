@@ -35,7 +35,7 @@ timeout = 60
 graceful_timeout = 5
 # The heartbeat file is written often, so it is in memory where possible.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes a private file in it
-# Its place is the same for every installation of a user, so two would disturb each other; nothing here uses it.
+# Disabled, because nothing uses it, and its path is the same for all installations of a user.
 control_socket_disable = True
 logconfig_dict = logging_settings(
     style=envstr("MEMSTATE_LOG_FORMAT", "console", choices=LOG_FORMATS),

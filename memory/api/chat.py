@@ -52,7 +52,7 @@ def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: Idempotenc
 
     The language model reads and writes with the permissions and the scope of the key; it cannot forget anything.
     Nothing is written for the intent `query` or with a reader's key. A long text to remember becomes a study job.
-    A message without a study has at most 60,000 characters (422).
+    A message that is not studied has at most 60,000 characters (422).
     If the model fails after a tool was used, `ended` and `reply` state the failure and the status is 200.
 
     A request with a known Idempotency-Key gets the first reply again, also as a stream. If the first request failed

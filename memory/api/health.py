@@ -22,7 +22,7 @@ def livez(_request: HttpRequest) -> HttpResponse:
 def readyz(_request: HttpRequest) -> HttpResponse:
     """Answer 200 if requests can be served, else 503 with the names of the checks that failed.
 
-    The caller has no key, so sentences, which may name hosts and accounts, are shown only by ``manage.py doctor``.
+    The reply omits the sentences of the checks, because the caller has no key and they may name hosts and accounts.
     """
     findings = health_findings(READY_CHECKS, now=timezone.now())
     failed = [name for name, finding in findings.items() if not finding.ok]

@@ -38,7 +38,7 @@ _WHAT = {
     "category": "category",
     "title": "title",
     "summary": "summary",
-    "text": "title, summary or fields",
+    "text": "any text",
     NAMED: "field named…",
     "provenance": "provenance",
 }
@@ -55,7 +55,7 @@ _SIGNS = {
     "has": "has",
     "has_any": "has any of",
     "contains": "contains",
-    "matches": "matches the pattern",
+    "matches": "matches pattern",
 }
 _EVENT_WORDS = {
     "ingest_complete": "after an ingest",

@@ -4,6 +4,7 @@ import base64
 import binascii
 import datetime as dt
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,9 @@ from memory.core.problem_codes import ProblemCode
 
 # The most characters of a cursor. The longest cursors contain a title and an id.
 MOST_CURSOR = 8000
+# No row can match a text with NUL or surrogates, because PostgreSQL cannot store them, and a query with them would
+# fail.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _FOREIGN = "This cursor does not belong to this list. Request the first page without a cursor."
 
 
@@ -28,16 +32,11 @@ def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if not isinstance(parts, list) or not all(_storable(part) for part in parts):
+        if not isinstance(parts, list) or any(not isinstance(part, str) or _UNSTORABLE.search(part) for part in parts):
             raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
         return [reader(part) for reader, part in zip(readers, parts, strict=True)]
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, binascii.Error) as problem:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR) from problem
-
-
-def _storable(part: object) -> bool:
-    # PostgreSQL cannot store NUL or surrogates, so no row can match such a part, and a query would fail.
-    return isinstance(part, str) and "\x00" not in part and not any("\ud800" <= letter <= "\udfff" for letter in part)
 
 
 def cursor_time(text: str) -> dt.datetime:

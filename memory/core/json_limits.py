@@ -11,6 +11,7 @@ from memory.core.problem_codes import ProblemCode
 # Either a whole string or one bracket. Strings are matched so that brackets within them do not count. Possessive
 # quantifiers and an optional closing quote keep the time linear in the length of any input.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _depth_bounded(text: str, limit: int, what: str) -> None:
@@ -38,7 +39,7 @@ def _refuse_unstorable(value: Any, what: str) -> None:
                 raise ValueRefused(
                     f"{what} contains a NUL character, which cannot be stored.", code=ProblemCode.INVALID_CHARACTER
                 )
-            if not part.isascii() and not _encodes(part):
+            if _SURROGATE.search(part):
                 raise ValueRefused(
                     f"{what} contains half of a surrogate pair, which is not a character.",
                     code=ProblemCode.INVALID_CHARACTER,
@@ -48,14 +49,6 @@ def _refuse_unstorable(value: Any, what: str) -> None:
             stack.extend(part.values())
         elif isinstance(part, list):
             stack.extend(part)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:

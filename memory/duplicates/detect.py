@@ -130,7 +130,7 @@ def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A
 
 
 def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: Principal) -> list[uuid.UUID | None]:
-    """Return for each text a live topic of this scope and kind without a difference that matters, or None.
+    """Return for each text a live topic of this scope and kind that says the same; None without one.
 
     Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
     path = principal.scope_chosen(scope)

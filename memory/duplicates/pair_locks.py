@@ -9,7 +9,8 @@ from memory.forgetting.topic_state import HELD
 from memory.models import DuplicatePair
 
 _LOCK_SQL = f"WITH {HELD} SELECT id, state FROM held"
-_FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+# In the order of ids, as the worker does.
+FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 # All pairs of the topics, because the pairs of the loser lapse.
 _PAIRS_LOCK_SQL = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
@@ -25,7 +26,7 @@ def topics_lock(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.
     wanted = {"topics": list(ids)}
     cursor.execute(_LOCK_SQL, wanted)
     states: dict[uuid.UUID, str] = dict(cursor.fetchall())
-    cursor.execute(_FIELDS_LOCK_SQL, wanted)
+    cursor.execute(FIELDS_LOCK_SQL, wanted)
     cursor.execute(_PAIRS_LOCK_SQL, wanted)
     return states
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from memory.duplicates.pair_locks import FIELDS_LOCK_SQL
 from memory.forgetting.topic_state import drift_words
 from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
 
@@ -54,8 +55,6 @@ _CHANGED_WORDS = {
     "cold": "Its history was summarized or detached since.",
 }
 
-# Fields are locked in the order of their ids, as the worker does. Changes lock the vectors and documents.
-_FIELDS_LOCK_SQL = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
 # In two steps, because two revisions of a field must not have the same number even for a moment.
 _REVISIONS = (
@@ -150,7 +149,8 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
     restores their states. If a topic changed since the merge, nothing is restored, and the changed topics are returned,
     each with what happened. About fifteen statements."""
     topics = [each.topic_id for each in actions]
-    cursor.execute(_FIELDS_LOCK_SQL, {"topics": topics})
+    # Vectors and documents are locked when they are changed.
+    cursor.execute(FIELDS_LOCK_SQL, {"topics": topics})
     present = merge_fingerprint(cursor, topics)
     changes = {each.topic_id: json.loads(each.changes) for each in actions}
     merged: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})

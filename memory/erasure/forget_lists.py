@@ -90,7 +90,7 @@ class Listing:
 
 
 def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> Listing:
-    """Return a list without its topics. One query. Raises ``NotVisible`` for one outside the caller's scope."""
+    """Return a list without its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
     return listing_of(_row(listing_id, principal), now=now)
 
 

@@ -232,7 +232,7 @@ class _Masks:
 
 
 def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Masks, anchors: str | None) -> set[str]:
-    texts = [column for column in columns if _is_text(column) and not column.kept]
+    texts = [each for each in columns if each.data_type in TEXTS | DOCUMENTS | TEXT_ARRAYS and not each.kept]
     touched: set[str] = set()
     if not texts:
         return touched
@@ -273,10 +273,6 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
         )
         found.append(_Change(str(place), str(key), None if deleted else values))
     return found
-
-
-def _is_text(column: Column) -> bool:
-    return column.data_type in TEXTS | DOCUMENTS | TEXT_ARRAYS
 
 
 def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:

@@ -193,11 +193,8 @@ class Eraser:
         if member in IDS_OF_OTHERS and _UUID.fullmatch(text):
             return text
         if member in STRUCTURE:
-            return self._masked_ids(text)
+            return _UUID.sub(lambda found: ERASED if _hyphened(found.group()) in self.ids else found.group(), text)
         return self.masked(text, short=member in SENTENCES)
-
-    def _masked_ids(self, text: str) -> str:
-        return _UUID.sub(lambda found: ERASED if _hyphened(found.group()) in self.ids else found.group(), text)
 
     def _ids_in(self, text: str) -> Iterator[tuple[int, int]]:
         if self.ids:

@@ -7,7 +7,7 @@ well, nothing is changed, and the error has a token for each of them.
 import datetime as dt
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.core import signing
@@ -301,7 +301,8 @@ class _Writer:
                 # The title repeats the text of the field; a summary does not have to.
                 rest, placed = (new if not placed or element.where == TITLE else ""), True
             if element.where == TITLE:
-                title = rest[:1000] or _first_of(fields, topic)
+                first = next((value for value in fields.values() if value), topic.summary)
+                title = rest[:1000] or first[:200] or UNTITLED
             elif element.where == SUMMARY:
                 summary = rest
             else:
@@ -382,7 +383,3 @@ def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> s
         return new_text
     value = value_given(new_text, title=topic.title, name=element.name, old=element.text, field_type=element.kind)
     return new_text if value is None and element.kind == "string" else value
-
-
-def _first_of(fields: Mapping[str, str], topic: TopicContent) -> str:
-    return next((value for value in fields.values() if value), topic.summary)[:200] or UNTITLED

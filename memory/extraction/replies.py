@@ -1,11 +1,9 @@
 """The members of the replies of extraction, for the OpenAPI document and the functions that build replies."""
 
 import datetime as dt
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, NotRequired
 
 from memory.core.replies import TypedDict, doc, one_of
-
-Method = Literal["llm", "extractive"]
 
 
 class KnownFact(TypedDict):

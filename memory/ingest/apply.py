@@ -103,18 +103,15 @@ def _apply(
     if not defer and plan is not prepared.plan:
         _vectors_complete(prepared.vectors, texts)
     scopes = plan_write(plan, texts=texts, model=embedder_get().model_name, vectors=prepared.vectors)
-    ingest_rules_apply(_changed(plan), policies=prepared.policies, actor=principal.actor, now=now)
+    # Every accepted item has an audit row.
+    changed = {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
+    ingest_rules_apply(changed, policies=prepared.policies, actor=principal.actor, now=now)
     if plan.similar_wanted:
         _similar_add(plan, prepared.policies)
     if any(item.created_at is None for item in prepared.items):
         # Items with a past ``created_at`` cause no wake-up: a run would evaluate them before their use is known.
         wake_ups_write(scopes, event="ingest_complete", now=now)
     return plan.outcomes
-
-
-def _changed(plan: WritePlan) -> dict[uuid.UUID, str]:
-    # Every accepted item has an audit row.
-    return {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
 
 
 def _load(items: Sequence[IngestItem], principal: Principal, *, lock: bool) -> Known:

@@ -1,5 +1,4 @@
-"""Writes compacted topics: for each group of similar topics one with a summary, their number, their period, and
-links."""
+"""Writes one compacted topic for each group of similar topics: summary, number of sources, period, and links."""
 
 import dataclasses
 import datetime as dt

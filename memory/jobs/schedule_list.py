@@ -39,8 +39,8 @@ FAILURES_WITHIN = dt.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule. ``scope`` is that of the policy it follows, and ``mode`` its mode in lists; None if it follows
-    none. ``braked``: forgetting is paused there, so that its runs do nothing."""
+    """One schedule. ``scope`` is the scope of the policy that it follows, None if it follows none. ``mode`` is the mode
+    of this policy, in lists only. ``braked`` is true if forgetting is paused in the scope, so that runs do nothing."""
 
     id: int
     title: str
@@ -93,8 +93,8 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
 
 
 def schedules_soonest(*, now: dt.datetime, most: int) -> tuple[list[ScheduleSummary], bool]:
-    """Return the schedules of policies whose next time comes first, paused ones last, and whether there are more than
-    ``most``. Five queries."""
+    """Return (schedules of policies, whether there are more than ``most``), by next time, paused ones last. Five
+    queries."""
     rows = schedules_here().filter(func=FUNCTION)
     found = list(rows.order_by(Case(When(repeats=NEVER, then=1), default=0), "next_run", "args")[: most + 1])
     return _with_runs(found[:most], now), len(found) > most

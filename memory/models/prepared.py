@@ -18,8 +18,8 @@ def rows_prepared(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> li
     gives no rows.
     """
     connection.ensure_connection()
-    # Django switches preparing off for the connection. It is allowed here and, by a count that is never reached, asked
-    # for by us alone.
+    # Django disables prepared statements for the connection. Here they are enabled, with a threshold that is never
+    # reached, so that only statements with ``prepare=True`` are prepared.
     connection.connection.prepare_threshold = NEVER_BY_ITSELF
     with connection.wrap_database_errors, PreparedCursor(connection.connection) as cursor:
         cursor.execute(sql, parameters, prepare=True)

@@ -1,7 +1,7 @@
 """Reads from a streaming replica, which ``DATABASE_REPLICA_URL`` names.
 
-A replica lags behind the primary and refuses every write. So only requests that may be answered from a slightly older
-state read there; if the replica is unavailable, lags too much, or refuses a statement, the primary answers.
+A replica lags behind the primary and refuses every write. So it answers only requests for which a slightly older state
+is sufficient. If the replica is unavailable, lags too much, or refuses a statement, the primary answers.
 """
 
 import math
@@ -43,8 +43,8 @@ def replica_is_set() -> bool:
 
 
 def replica_lag() -> float:
-    """Return by how many seconds the replica lags behind the primary; infinite if it has applied nothing yet. One
-    statement. Raises ``DatabaseError``."""
+    """Return the lag of the replica in seconds, infinite if it has applied nothing yet. One statement. Raises
+    ``DatabaseError``."""
     with connections[REPLICA].cursor() as cursor:
         cursor.execute(_LAG)
         lag = cursor.fetchone()[0]
@@ -54,10 +54,10 @@ def replica_lag() -> float:
 def replica_answer(work: Callable[[], Result]) -> tuple[Result, float | None]:
     """Run ``work`` with the replica as the default database. Return its result, and the lag of the replica in seconds.
 
-    The lag is None if the primary has answered, which happens without a replica, within a transaction, for a few
-    seconds after a failure, if the lag exceeds ``MEMSTATE_REPLICA_MAX_LAG``, and if ``work`` fails on the replica, for
-    example because it writes. So ``work`` may run twice; what it writes goes into ``on_primary``. One statement more
-    than ``work``.
+    The lag is None if the primary has answered: without a replica, within a transaction, for a few seconds after a
+    failure, if the lag exceeds ``MEMSTATE_REPLICA_MAX_LAG``, or if ``work`` fails on the replica, for example because
+    it writes. So ``work`` may run twice, and it must write within ``on_primary``. Runs one statement more than
+    ``work``.
     """
     global _away_until
     if not _is_usable():

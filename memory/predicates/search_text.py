@@ -24,7 +24,7 @@ _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECA
 
 
 class SearchFlaw(ValueRefused):
-    """The text is malformed from ``start`` to ``end``. This part is never empty."""
+    """The typed text has a mistake from ``start`` to ``end``, which is never empty."""
 
     code = ProblemCode.INVALID_LOOKUP
 

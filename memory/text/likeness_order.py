@@ -69,7 +69,9 @@ def _free(tokens: Sequence[Token], places: Sequence[int]) -> set[int]:
     for place in places:
         token = tokens[place]
         if token.preposition or token.kind == "date":
-            ways[place] = (_role(token.preposition), "name" if token.capital else _kind(token))
+            # A time of day and a day are different kinds, so that both may move.
+            kind = "clock" if token.kind == "date" and ":" in token.key else token.kind
+            ways[place] = (_role(token.preposition), "name" if token.capital else kind)
     # The words of one name count once.
     starts = [
         place
@@ -78,11 +80,6 @@ def _free(tokens: Sequence[Token], places: Sequence[int]) -> set[int]:
     ]
     times = Counter(ways[place] for place in starts)
     return {place for place, way in ways.items() if times[way] == 1}
-
-
-def _kind(token: Token) -> str:
-    # A time of day and a day are different kinds, so that both may move.
-    return "clock" if token.kind == "date" and ":" in token.key else str(token.kind)
 
 
 def _sequence(tokens: Sequence[Token], places: Sequence[int], partners: Mapping[str, str]) -> list[str]:

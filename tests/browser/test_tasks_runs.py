@@ -96,7 +96,7 @@ def test_forgetting_is_paused_from_home_in_two_clicks(enter: Enter) -> None:
     assert clicks.count == 2
     (pause,) = pauses_active(timezone.now())
     assert (pause.scope, pause.reason, pause.actor) == ("/", "a wrong half-life", "user:operator")
-    expect(page.locator("main")).to_contain_text("Forgetting is paused in /")
+    expect(page.locator("main")).to_contain_text("paused in /")
     expect(page.locator("#next")).to_contain_text("paused")
 
 

@@ -328,7 +328,8 @@ def test_a_released_topic_says_so_and_can_be_restored(op: Client, agent: Caller)
     topic = agent.remember("Tea")
     op.post(f"/topics/{topic}/release/", {"reason": "private"})
     page = read(op, topic)
-    assert "Queries and lists do not show it" in page
+    assert "No query returns it" in page
+    assert 'in <a href="/released/">Released</a>' in page
     assert f"/topics/{topic}/edit/" not in page
     op.post(f"/topics/{topic}/restore/", {})
     assert Topic.objects.get(pk=topic).released_at is None

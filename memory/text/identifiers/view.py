@@ -147,7 +147,7 @@ class TextView:
         return keys.union(*(marks for *_place, marks in self._found))
 
     def hide(self) -> None:
-        """Replace the parts added since the last call in ``text``, in one pass."""
+        """Hide all identifiers that were added since the last call: replace their characters in ``text``."""
         if not self._hidden:
             return
         parts, at = [], 0
@@ -178,7 +178,7 @@ def _bounded(canonical: str) -> str:
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
-    """Return the plain form, and the offset in ``text`` of each of its characters; None if all offsets are equal."""
+    """Return (plain form, the offset in ``text`` of each of its characters). None instead of equal offsets."""
     if text.isascii():
         return text.replace("`", "'"), None
     signs: list[str] = []
