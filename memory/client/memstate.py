@@ -373,8 +373,7 @@ def _topic(topic_id: str, rest: str = "") -> str:
 
 
 def _checked(options: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``, because the API would ignore
-    it."""
+    """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``."""
     if unknown := options.keys() - kind.__annotations__.keys():
         raise TypeError(f"Unknown argument {min(unknown)!r}; possible are {', '.join(kind.__annotations__)}.")
     return dict(options)
@@ -655,8 +654,8 @@ class AsyncMemState(_Core):
     ) -> AsyncGenerator[BatchReply, None]:
         """Store any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request.
 
-        ``index`` counts over all items. The first request is sent when the first reply is read from the iterator. After
-        an exception, all earlier batches are stored.
+        ``index`` counts over all items. The first request is sent when the first reply is read.
+        After an exception, all earlier batches are stored.
         """
         if size < 1:
             raise ValueError("size is at least 1.")
@@ -677,8 +676,7 @@ class AsyncMemState(_Core):
         kind: str | None = None,
         background: bool = False,
     ) -> Members:
-        """Extract facts from a text. ``store`` stores the new facts. ``background`` starts a job: see
-        ``extraction``."""
+        """Extract facts from a text. ``store`` stores the new ones, ``background`` starts a job."""
         body = self._scoped(content=content, scope=scope, store=store, kind=kind)
         return await self._ask("POST", "/v1/extract", body, params={"background": True} if background else None)
 
@@ -691,8 +689,7 @@ class AsyncMemState(_Core):
     ) -> Members:
         """Replace a fact by ``new_text``; ``old_query`` describes the fact. The old value stays in the history.
 
-        If ``old_query`` fits several facts, ``Conflict`` is raised. Its ``members`` list these facts, each with a
-        ``token`` to send back.
+        If ``old_query`` fits several facts, the ``members`` of ``Conflict`` list them, each with a ``token`` to send.
         """
         body = self._scoped(old_query=old_query, new_text=new_text, scope=scope, reason=reason, token=token)
         return await self._ask("POST", "/v1/supersede", body)
@@ -728,8 +725,7 @@ class AsyncMemState(_Core):
         return await self._ask("GET", "/v1/stats", params=self._scoped(scope=scope))
 
     async def health(self) -> Members:
-        """Raise ``Unavailable`` unless the store is ready. ``members["failed"]`` of the error lists the failed
-        checks."""
+        """Raise ``Unavailable`` unless the store is ready; its ``members["failed"]`` lists the failed checks."""
         return await self._ask("GET", "/readyz", repeatable=False)
 
     async def topic_edit(self, topic_id: str, **changes: Unpack[TopicChanges]) -> TopicDetail:

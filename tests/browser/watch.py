@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page, Request, Response
 from playwright.sync_api import TimeoutError as TookTooLong
 
 # Waiting is for functions, not for expressions: those would be evaluated in the page, which its policy forbids.
@@ -83,10 +83,17 @@ _SETTLED = """() => !document.querySelector('.htmx-request, .htmx-settling, .htm
 
 
 def settled(page: Page) -> None:
-    """Wait until parts that load by themselves have loaded and charts are drawn."""
-    page.wait_for_load_state("load")
-    if page.evaluate("document.documentElement.classList.contains('script')"):
-        page.wait_for_function(_SETTLED)
+    """Wait until parts that load by themselves have loaded and charts are drawn, also if another page is on its way."""
+    for is_last in (False, False, True):
+        page.wait_for_load_state("load")
+        try:
+            if page.evaluate("document.documentElement.classList.contains('script')"):
+                page.wait_for_function(_SETTLED)
+        except Error as problem:
+            if is_last or "context was destroyed" not in problem.message:
+                raise
+        else:
+            return
 
 
 def overflow(page: Page) -> list[str]:
