@@ -12,6 +12,7 @@ from django.urls import reverse
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from memory import models
+from memory.stores.models import WorkerHeartbeat
 
 admin.site.site_header = admin.site.site_title = "MemState"
 admin.site.index_title = "Raw rows"
@@ -124,7 +125,7 @@ _register(
 )
 _register(models.IdempotencyRecord, "actor", "key", "status", "created_at")
 _register(models.WakeUp, "scope", "event", "first_at", "last_at", "times")
-_register(models.WorkerHeartbeat, "name", "seen_at")
+_register(WorkerHeartbeat, "name", "seen_at")
 _register(models.Watermark, "name", "position", "taken")
 _register(models.PolicyVersion, "scope", "number", "preset", "author", "reason", "created_at", search=("scope",))
 _register(models.PartitionActivity, "scope", "active_until")

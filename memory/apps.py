@@ -27,5 +27,7 @@ class MemoryConfig(AppConfig):
 
 def _schedules_make(**_context: Any) -> None:
     from memory.jobs.tasks import schedules_ensure
+    from memory.stores.current import MAIN, store_use
 
-    schedules_ensure()
+    with store_use(MAIN):
+        schedules_ensure()

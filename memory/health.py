@@ -23,11 +23,14 @@ from memory.embedding import embedder_get
 from memory.embedding.status import embedder_summary
 from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
-from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp
 from memory.models.identities import ids_doubled
 from memory.models.replica import replica_is_set, replica_lag
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
+from memory.stores.current import store_current
+from memory.stores.migrate import stores_behind
+from memory.stores.models import WorkerHeartbeat
 
 # In earlier versions, an index scan with a filter could silently return too few rows.
 PGVECTOR_AT_LEAST = (0, 8, 4)
@@ -87,9 +90,14 @@ def pgvector_check(_now: dt.datetime) -> Finding:
 
 
 def migrations_check(_now: dt.datetime) -> Finding:
-    """Check that all migrations of this release are applied. Two queries."""
+    """Check that all migrations of this release are applied, in every store. Three queries."""
     applied = MigrationRecorder(connection).applied_migrations()
     missing = [f"{app}.{name}" for app, name in sorted(_migrations() - applied.keys())]
+    if not missing and (behind := stores_behind()):
+        return Finding(
+            False,
+            f"The tables of {_number(len(behind), 'store')} are of an older release; run `python manage.py migrate`.",
+        )
     if missing:
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         return Finding(
@@ -363,6 +371,7 @@ def _starting() -> bool:
 
 
 def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
+    key = f"{key}-{store_current()}"
     kept: str | None = cache.get(key)
     if kept is not None:
         return Finding(True, kept)

@@ -57,7 +57,7 @@ def database_settings(
     if pool is not None:
         parts["pool"] = pool
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "memory.stores.database",
         **settings,
         "OPTIONS": parts,
         "CONN_MAX_AGE": 0 if pool is not None else 60,

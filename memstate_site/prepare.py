@@ -39,6 +39,7 @@ def prepare() -> None:
     from django.db.migrations.executor import MigrationExecutor
 
     from memory.jobs.tasks import schedules_ensure
+    from memory.stores.migrate import stores_behind
     from memstate_site.staticfiles import release_make
 
     release_make()
@@ -48,7 +49,7 @@ def prepare() -> None:
         executor = MigrationExecutor(connection)
         # Checked first, because the command takes a second and most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        if missing:
+        if missing or stores_behind():
             print(f"Migrating the database ({len(missing)} migrations).", flush=True)
             call_command("migrate", verbosity=0, interactive=False)
         schedules_ensure()

@@ -118,12 +118,15 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
+    # What all stores share; its tables come before those of a store.
+    "memory.stores.apps.StoresConfig",
     "memory.apps.MemoryConfig",
 ]
 
 MIDDLEWARE = [
     # This comes first, so that it measures the whole time.
     "memory.api.metrics.RequestMetrics",
+    "memory.stores.middleware.StoreMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -191,6 +194,7 @@ DATABASES = {
     )
 }
 
+DATABASE_ROUTERS = ["memory.stores.router.StoreRouter"]
 # Reads that may lag a little go to a streaming replica. If it does not answer, a request waits for two seconds at most.
 if envstr("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = database_settings(
@@ -229,6 +233,8 @@ Q_CLUSTER = {
     "label": "Jobs",
     # The queue is a table of the same database, so that a job is queued in the transaction that asks for it.
     "orm": "default",
+    # Serves the stores in turn.
+    "broker_class": "memory.stores.queue.FairBroker",
     "workers": envint("MEMSTATE_JOB_WORKERS", 2, minimum=1, maximum=64),
     "poll": envfloat("MEMSTATE_JOB_POLL", 0.25, minimum=0.02, maximum=60),
     # A job that a worker has not finished after `retry` seconds is given to another worker.

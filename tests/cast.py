@@ -26,6 +26,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.jobs import tasks
 from memory.models import ApiKey, AuditEvent
+from memory.stores.keys import key_note
 
 PARTS = {
     "agent": ("agent", "/"),
@@ -229,6 +230,7 @@ def cast_make(send: Send) -> Cast:
         )
         for name, (role, scope) in PARTS.items()
     )
+    key_note(*(secret_hash(secret_of(name)) for name in PARTS))
     AuditEvent.objects.bulk_create(
         AuditEvent(
             at=now,

@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 
 
-MADE_BY_MIGRATIONS = {"django_migrations", "django_content_type", "auth_permission"}
+MADE_BY_MIGRATIONS = {"django_migrations", "django_content_type", "auth_permission", "stores_store"}
 # Files that take longest, the longest first. Two processes take up file by file, and one that begins a long file when
 # the other is nearly done ends minutes after it.
 LONGEST = (

@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, ProgrammingError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Length
 from django.utils import timezone
+from psycopg.errors import UndefinedTable
 
 from memory.access.accounts import account_identities, account_labels
 from memory.access.principal import ROLES, Principal
@@ -21,6 +22,8 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
 from memory.models import ApiKey, AuditEvent
 from memory.models.newest_first import newest_page
+from memory.stores.current import store_choose
+from memory.stores.keys import key_forget, key_note, key_store
 
 PREFIX_LENGTH = 8
 # The journals have 200 characters for "key:" and the name.
@@ -59,7 +62,7 @@ def key_create(
     key_id: uuid.UUID | None = None,
     may_forget: bool = False,
 ) -> ApiKey:
-    """Store a new key and journal it. Two queries.
+    """Create a new key of the current store and journal it. Three queries.
 
     ``key_id`` makes a form idempotent: a second key with this id raises ``Conflict``. Raises ``ValueRefused`` for an
     unknown role, a malformed scope, a name that is empty or too long, and ``may_forget`` for another role than agent.
@@ -93,6 +96,7 @@ def key_create(
         )
         try:
             key.save(force_insert=True)
+            key_note(key.secret_hash)
         except IntegrityError as problem:
             if key_id is None:
                 raise
@@ -121,14 +125,27 @@ def key_ensure(*, name: str, role: str, secret: str, scope: str = ROOT) -> None:
 
 
 def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
-    """Return the caller with the key ``secret``. One query; a second one at most once a minute.
+    """Choose the store of the key ``secret``, and return the caller. One query; a second one at most once a minute, and
+    one for a key that this process does not know yet.
 
-    Raises ``KeyRefused`` for a missing, unknown, revoked or expired key.
+    Raises ``KeyRefused`` for a missing, unknown, revoked or expired key, ``StoreBehind``.
     """
     if not secret:
         raise KeyRefused("Send a key as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING)
+    hashed = secret_hash(secret)
+    store = key_store(hashed)
+    if store is None:
+        raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
+    store_choose(store)
     # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
-    key = next(iter(ApiKey.objects.raw(_FIND_SQL, [secret_hash(secret)])), None)
+    try:
+        key = next(iter(ApiKey.objects.raw(_FIND_SQL, [hashed])), None)
+    except ProgrammingError as problem:
+        # This process knew the key before its store was dropped.
+        if not isinstance(problem.__cause__, UndefinedTable):
+            raise
+        key_forget(hashed)
+        key = None
     if key is None:
         raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
     if key.revoked_at is not None:

@@ -8,6 +8,7 @@ from django.core.cache import cache
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
+from memory.stores.current import store_current
 
 
 class TooManyRequests(MemoryProblem):
@@ -28,7 +29,7 @@ def request_count(principal: Principal, *, now: dt.datetime) -> None:
     """
     limit: int = settings.MEMSTATE_REQUESTS_PER_MINUTE
     minute = int(now.timestamp() // 60)
-    name = f"requests:{principal.identity}:{minute}"
+    name = f"requests:{store_current()}:{principal.identity}:{minute}"
     cache.add(name, 0, timeout=120)
     try:
         count = cache.incr(name)

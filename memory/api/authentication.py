@@ -13,6 +13,7 @@ from memory.access.principal import Principal
 from memory.api.parsing import body_length_check
 from memory.core.problem_codes import ProblemCode
 from memory.embedding.allowance import allowance_identify
+from memory.stores.current import store_current
 
 
 def _principal(request: HttpRequest, secret: str) -> Principal:
@@ -23,7 +24,7 @@ def _principal(request: HttpRequest, secret: str) -> Principal:
     batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
     limit = settings.MEMSTATE_MAX_BATCH_BYTES if batch else settings.MEMSTATE_MAX_BODY_BYTES
     body_length_check(request, limit=limit)
-    allowance_identify(principal.identity)
+    allowance_identify(f"{store_current()}:{principal.identity}")
     return principal
 
 

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from memory.embedding.allowance import allowance_begin, allowance_end
 from memory.insight.regret import regret_recent
 from memory.insight.topic_counts import topic_counts
+from memory.stores.current import store_current
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
@@ -39,7 +40,7 @@ SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
 """
 # The shortest time between two counts of a whole table, however often the metrics are scraped.
 STORE_SECONDS = 300.0
-_STORE_KEY = "metrics-store"
+_STORE_KEY = "metrics-store-"
 
 
 class RequestMetrics:
@@ -133,11 +134,11 @@ class _Store(Collector):
         yield _gauge("memstate_archivings", "Archivings by runs in 30 days, and those regretted.", "what", archivings)
 
     def _counted(self) -> tuple[dict[str, int], dict[str, int]]:
-        found: tuple[dict[str, int], dict[str, int]] | None = cache.get(_STORE_KEY)
+        found: tuple[dict[str, int], dict[str, int]] | None = cache.get(_STORE_KEY + store_current())
         if found is None:
             standing, (archived, regretted) = topic_counts(), regret_recent(now=timezone.now())
             found = {**standing.rungs, "released": standing.released}, {"archived": archived, "regretted": regretted}
-            cache.set(_STORE_KEY, found, STORE_SECONDS)
+            cache.set(_STORE_KEY + store_current(), found, STORE_SECONDS)
         return found
 
 

@@ -35,6 +35,7 @@ from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
+from memory.stores.keys import StoreBehind
 
 logger = structlog.get_logger(__name__)
 
@@ -52,6 +53,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
     EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
+    StoreBehind: 503,
     # Most callers of a model handle its failure; this is for the others.
     ModelProblem: 503,
 }

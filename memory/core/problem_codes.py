@@ -264,6 +264,13 @@ class ProblemCode(StrEnum):
     IMPORT_FAILED = "import-failed", "The import failed before its end."
     DEMO_LOADED = "demo-loaded", "The demo is already loaded."
 
+    # Stores.
+    STORE_NOT_FOUND = "store-not-found", "The store does not exist."
+    STORE_EXISTS = "store-exists", "A store has this name already."
+    INVALID_STORE_NAME = "invalid-store-name", "The name of a store has characters that it must not have."
+    STORE_IS_MAIN = "store-is-main", "The store main cannot be dropped."
+    STORE_BEHIND = "store-behind", "The store is being brought to a new release; retry soon."
+
     # The terminal.
     INVALID_ARGUMENT = "invalid-argument", "An argument of the command is invalid."
     ITEMS_REFUSED = "items-refused", "Some of the items were refused."

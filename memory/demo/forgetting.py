@@ -20,6 +20,7 @@ from memory.policy.rekey import half_lives_rekey
 from memory.policy.save import policy_rollback, policy_save
 from memory.policy.schedules import FUNCTION
 from memory.recall.reinforcement import lookup_record
+from memory.stores.queue import schedules_here
 
 OPERATOR = Principal(identity="mara", actor="mara", role="operator")
 
@@ -113,7 +114,7 @@ def _policies_set(now: dt.datetime) -> None:
 def _schedules_ahead(now: dt.datetime) -> None:
     """Move the schedules to their next times. Policies that were saved in the past have times in the past, at which the
     worker would start runs at once."""
-    schedules = list(Schedule.objects.filter(func=FUNCTION))
+    schedules = list(schedules_here().filter(func=FUNCTION))
     for schedule in schedules:
         schedule.next_run = cron_next(schedule.cron, now=now)
     Schedule.objects.bulk_update(schedules, ["next_run"])

@@ -181,7 +181,11 @@ def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
         # ANALYZE keeps the old statistics of a table that is now empty.
         rest = {(table, column) for table, column, text in statistics_read(cursor) if eraser.masked(text) != text}
         for table, column in sorted(rest):
-            cursor.execute("SELECT pg_clear_attribute_stats(current_schema(), %s, %s, false)", [table, column])
+            cursor.execute(
+                "SELECT pg_clear_attribute_stats(relnamespace::regnamespace::text, relname, %s, false) FROM pg_class "
+                "WHERE oid = %s::regclass",
+                [column, table],
+            )
     return tables
 
 

@@ -53,7 +53,9 @@ KEPT: dict[str, str] = {
     "memory_scope": "addresses; keys and policies are bound to them",
     "memory_erasurereceipt": "sealed; holds ids and keyed hashes, and a reason that ``receipts`` itself masks",
     "memory_corpustotals": "a number",
-    "memory_workerheartbeat": "a name and a time",
+    "stores_store": "names of stores, and times",
+    "stores_keystore": "hashes of keys",
+    "stores_workerheartbeat": "a name and a time",
     "memory_watermark": "a name and a number",
     "memory_wakeup": "a scope and an event",
     "memory_notificationtarget": "addresses and names, chosen by administrators",
@@ -106,10 +108,11 @@ SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_ty
        coalesce((SELECT bool_or(a.attnum = ANY(i.indkey)) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),
                 false),
        EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY(k.conkey)),
-       n.nspname = current_schema() AND c.relkind = 'r', has_table_privilege(c.oid, 'SELECT')
+       n.nspname IN (current_schema(), 'public') AND c.relkind = 'r', has_table_privilege(c.oid, 'SELECT')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND (n.nspname !~ '^store_' OR n.nspname = current_schema())
 ORDER BY n.nspname, c.relname, a.attnum
 """
 _STATISTICS_SQL = """
@@ -120,7 +123,7 @@ SELECT tablename, attname, value FROM (
     FROM pg_stats s
     JOIN pg_class c ON c.relname = s.tablename AND c.relnamespace = s.schemaname::regnamespace
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
-    WHERE s.schemaname = current_schema() AND a.atttypid IN (
+    WHERE s.schemaname IN (current_schema(), 'public') AND a.atttypid IN (
         'text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'varchar[]'::regtype, 'jsonb'::regtype,
         'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype)
 ) x WHERE value <> ''
@@ -240,7 +243,7 @@ def cuts() -> tuple[tuple[Model, str], ...]:
 
 
 def columns_of(cursor: CursorWrapper) -> list[Column]:
-    """Return every column of every table, without system tables. One statement."""
+    """Return every column of every table, without system tables and those of other stores. One statement."""
     cursor.execute(_COLUMNS_SQL)
     return [Column(*row) for row in cursor.fetchall()]
 

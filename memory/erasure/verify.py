@@ -117,7 +117,8 @@ def rows_expected() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint FROM pg_class c JOIN pg_namespace n "
-            "ON n.oid = c.relnamespace WHERE relkind = 'r' AND nspname <> 'information_schema' AND nspname !~ '^pg_'"
+            "ON n.oid = c.relnamespace WHERE relkind = 'r' AND nspname <> 'information_schema' AND nspname !~ '^pg_' "
+            "AND (nspname !~ '^store_' OR nspname = current_schema())"
         )
         return int(cursor.fetchone()[0])
 

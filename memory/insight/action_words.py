@@ -54,6 +54,8 @@ ACTIONS = (
     "notification_target_added",
     "notification_target_changed",
     "notification_secret_renewed",
+    "store_created",
+    "store_dropped",
 )
 
 

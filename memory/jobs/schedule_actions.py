@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 from django.db import transaction
-from django_q.models import Failure, OrmQ, Schedule
+from django_q.models import Failure, Schedule
 from django_q.tasks import async_task
 
 from memory.access.principal import Principal
@@ -24,6 +24,7 @@ from memory.jobs.schedule_rows import (
 from memory.jobs.tasks import TASKS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
+from memory.stores.queue import job_is_here, queued_here, schedules_here
 
 # Two clicks soon follow each other, so the job of the first is among the last entries of the queue.
 LAST_QUEUED = 100
@@ -95,7 +96,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
     with transaction.atomic():
         # If there are two clicks, the second waits for the first.
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
-        if row is None or row.func not in TASKS:
+        if row is None or row.func not in TASKS or not job_is_here(row.kwargs):
             raise NotVisible(
                 "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
             )
@@ -117,7 +118,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
 
 def _queued_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
     # A running job has a lock in the future. It does not count, because it may be past the work of the new job.
-    for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
+    for job in queued_here().filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
                 f"{TASKS[func].title} waits in the queue already, so it is not queued twice.",
@@ -146,7 +147,7 @@ def _paused_set(
 def _schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
     principal.require("operator")
     # No change is lost, because the scheduler also locks the row before it reads and writes it.
-    row = Schedule.objects.select_for_update().filter(pk=schedule_id).first()
+    row = schedules_here().select_for_update().filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()
     return row

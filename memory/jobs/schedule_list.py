@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Case, Count, Min, Q, When
-from django_q.models import Failure, OrmQ, Schedule, Task
+from django_q.models import Failure, Schedule, Task
 
 from memory.core.cursors import cursor_make, cursor_parse
 from memory.core.scopes import scope_within
@@ -27,10 +27,13 @@ from memory.models import WakeUp
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.effective import policies_current
 from memory.policy.schedules import FUNCTION
+from memory.stores.queue import job_is_here, queued_here, schedules_here
 
 # The number of listed entries of the queue. Counts include all entries.
 LISTED = 20
 FAILURES_LISTED = 10
+# The store of a job is no column.
+FAILURES_READ = 200
 FAILURES_WITHIN = dt.timedelta(days=7)
 
 
@@ -70,7 +73,7 @@ class QueueStatus:
 
 def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleSummary]:
     """Return the schedules that follow no policy, each with its next time and its last run. Two queries."""
-    rows = list(Schedule.objects.exclude(func=FUNCTION).order_by("id")[:LISTED])
+    rows = list(schedules_here().exclude(func=FUNCTION).order_by("id")[:LISTED])
     last = _tasks_last([row.task for row in rows if row.task])
     return [_summary(row, last.get(row.task), now) for row in rows]
 
@@ -80,7 +83,7 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
 
     Raises ``ValueRefused`` for an invalid cursor.
     """
-    rows = Schedule.objects.filter(func=FUNCTION).order_by("args")
+    rows = schedules_here().filter(func=FUNCTION).order_by("args")
     if cursor is not None:
         (after,) = cursor_parse(cursor, str)
         rows = rows.filter(args__gt=after)
@@ -92,7 +95,7 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
 def schedules_soonest(*, now: dt.datetime, most: int) -> tuple[list[ScheduleSummary], bool]:
     """Return (schedules of policies, whether there are more than ``most``), by next time, paused ones last. Five
     queries."""
-    rows = Schedule.objects.filter(func=FUNCTION)
+    rows = schedules_here().filter(func=FUNCTION)
     found = list(rows.order_by(Case(When(repeats=NEVER, then=1), default=0), "next_run", "args")[: most + 1])
     return _with_runs(found[:most], now), len(found) > most
 
@@ -126,10 +129,10 @@ def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
     # A running job has a lock in the future, and so does a job that waits for a retry.
-    due = OrmQ.objects.filter(lock__lte=now)
+    due = queued_here().filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None
-    counted = OrmQ.objects.aggregate(
+    counted = queued_here().aggregate(
         waiting=Count("id", filter=Q(lock__lte=now)), in_hand=Count("id", filter=Q(lock__gt=now))
     )
     wake_ups = list(WakeUp.objects.select_related("scope").order_by("first_at", "id")[:LISTED])
@@ -151,7 +154,8 @@ def queue_status(*, now: dt.datetime) -> QueueStatus:
 
 def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
     """Return the last failed jobs of a week, each with the last line of its error. One query."""
-    rows = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_LISTED]
+    failed = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_READ]
+    rows = [row for row in failed if job_is_here(row.kwargs)][:FAILURES_LISTED]
     return [
         {
             **_entry_as_dict({"func": row.func, "args": row.args}, since=row.stopped),
@@ -167,7 +171,7 @@ def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
 
 def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleSummary:
     """Return one schedule without its last run. One query. Raises ``NotVisible``."""
-    row = Schedule.objects.filter(pk=schedule_id).first()
+    row = schedules_here().filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()
     return _summary(row, None, now)

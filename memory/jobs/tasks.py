@@ -1,19 +1,21 @@
 """Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
 
 import datetime as dt
+import functools
 import inspect
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
 from django.db import DatabaseError, connection
+from django.db.models import QuerySet
 from django.utils import timezone
-from django_q.models import OrmQ, Schedule
+from django_q.models import Schedule
 from django_q.tasks import async_task
 
 from memory.agents.chat.turns import turns_lost_close
@@ -35,15 +37,19 @@ from memory.insight.shadow import shadow_search
 from memory.jobs.resumable import jobs_stalled
 from memory.jobs.watch import regret_check, worker_events_check
 from memory.models import (
+    AccessLog,
     ErasureCheck,
     ExtractionJob,
     IdempotencyRecord,
     ImportJob,
     Job,
+    NotificationDelivery,
+    NotificationOccurrence,
+    Rekeying,
     StudyJob,
     Topic,
     TopicVector,
-    WorkerHeartbeat,
+    WakeUp,
 )
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
@@ -51,6 +57,10 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
+from memory.stores.current import MAIN, store_current, store_or_none, store_use
+from memory.stores.models import WorkerHeartbeat
+from memory.stores.pending import stores_recent, stores_waiting, work_done, work_pending
+from memory.stores.queue import queued_here
 from memory.transfer.uploads import upload_discard, uploads_tidy
 from memory.transfer.work import import_work
 
@@ -70,6 +80,9 @@ DEMO_TOPICS, DEMO_SEED = 2000, 7
 MOST_QUEUED = 50
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
+
+# Stores without upkeep for so long have nothing for the shadow search, or for tidying.
+SHADOW_RECENT, TIDY_RECENT = dt.timedelta(hours=1), KEPT + dt.timedelta(days=1)
 
 # The number of queries that one transaction of the shadow search reads. By default, it repeats few of them.
 SHADOW_ROWS = 200
@@ -121,10 +134,16 @@ def task(
         stalled = partial(jobs_stalled, model)
 
     def register(work: Work) -> Work:
+        @functools.wraps(work)
+        def in_store(*args: Any, store: str | None = None) -> object:
+            # The queue names the store of each job but those of schedules for all stores, which begin in `main`.
+            with store_use(store or store_or_none() or MAIN):
+                return work(*args)
+
         name = f"{work.__module__}.{work.__name__}"
         needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
         TASKS[name] = TaskKind(name, title, what, minutes, needs, model, stalled, turn)
-        return work
+        return cast(Work, in_store)
 
     return register
 
@@ -142,12 +161,16 @@ def _titles() -> dict[str, str]:
 # Requests enqueue upkeep themselves; the schedule does the work that a killed process left.
 @task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
-    """Save the heartbeat of the worker, then do the deferred work of requests. Runs each minute and on request.
+    """Save the heartbeat of the worker, then do the deferred work of requests in the store. Runs on request, and each
+    minute in ``main``, where it also enqueues upkeep of the other stores that have work.
 
     It folds accesses, counts words, applies a new half-life to the rows, answers wake-ups, embeds topics, searches for
     duplicates, and enqueues stalled jobs. Returns the counts.
     """
-    WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
+    began = timezone.now()
+    if store_current() == MAIN:
+        WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": began})
+        _enqueue_in(stores_waiting(now=began), upkeep)
     # This comes first, so that the next upkeep notices a failure of the steps below.
     worker_events_check(titles=_titles(), now=timezone.now())
     if deliveries_due(now=timezone.now()):
@@ -178,7 +201,34 @@ def upkeep() -> dict[str, int]:
             kind.enqueue_id(job_id)
     if time.monotonic() >= until:
         upkeep_request()
+    if store_current() != MAIN:
+        work_done(began, left=_work_left())
     return done
+
+
+def _work_left() -> bool:
+    """Return whether upkeep has something to do later without a request. At most ten queries on small indexes."""
+    waiting: list[QuerySet[Any]] = [
+        AccessLog.objects.filter(folded_at__isnull=True),
+        TopicVector.objects.filter(embedding__isnull=True),
+        WakeUp.objects.all(),
+        Rekeying.objects.filter(finished_at__isnull=True),
+        NotificationDelivery.objects.filter(status=NotificationDelivery.Status.WAITING),
+        NotificationOccurrence.objects.filter(over_at__isnull=True),
+        *(
+            kind.model._default_manager.filter(status__in=Job.AT_WORK)
+            for kind in TASKS.values()
+            if kind.model is not None
+        ),
+    ]
+    return any(rows.exists() for rows in waiting)
+
+
+def _enqueue_in(stores: Iterable[str], work: Callable[..., object]) -> None:
+    """Enqueue a task without arguments in each of these stores. One query each."""
+    for store in stores:
+        with store_use(store):
+            _kind(work).enqueue()
 
 
 @task("Scheduled run", "Forgets the topics that are due.")
@@ -272,6 +322,8 @@ def _left(until: float) -> float:
 @task("Shadow search", "Repeats a sample of queries, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
     """Repeat a sample of the latest queries with archived topics included; return the number of rows read."""
+    if store_current() == MAIN:
+        _enqueue_in(stores_recent(SHADOW_RECENT, now=timezone.now()), shadow)
     until = time.monotonic() + TURN_SECONDS
     looked_at = 0
     while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
@@ -298,6 +350,8 @@ def tidy() -> int:
     Also repairs rows with an outdated half-life, which writers may leave while a half-life changes, removes files that
     no import needs, and closes messages to the assistant whose process died.
     """
+    if store_current() == MAIN:
+        _enqueue_in(stores_recent(TIDY_RECENT, now=timezone.now()), tidy)
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     listings_tidy(now=timezone.now())
@@ -369,13 +423,16 @@ def demo_progress() -> tuple[int, int] | None:
     Embedding takes most of the time of the load. Returns None if the load neither waits nor runs. One query, two while
     it waits or runs."""
     name = _kind(demo_load).name
-    if not any(job.task.get("func") == name for job in OrmQ.objects.order_by("id")[:MOST_QUEUED]):
+    if not any(job.task.get("func") == name for job in queued_here().order_by("id")[:MOST_QUEUED]):
         return None
     return min(TopicVector.objects.filter(embedding__isnull=False).count(), DEMO_TOPICS), DEMO_TOPICS
 
 
 def upkeep_request() -> None:
-    """Enqueue upkeep, in the running transaction if there is one. One query."""
+    """Enqueue upkeep of the current store, in the running transaction if there is one. One query, two in another store
+    than ``main``, which upkeep visits each minute anyway."""
+    if store_current() != MAIN:
+        work_pending()
     _kind(upkeep).enqueue()
 
 
@@ -391,6 +448,7 @@ class _UpkeepThread:
     def __init__(self) -> None:
         self._wanted = threading.Event()
         self._lock = threading.Lock()
+        self._stores: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def request(self) -> None:
@@ -399,14 +457,20 @@ class _UpkeepThread:
                 if self._thread is None or not self._thread.is_alive():
                     self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
                     self._thread.start()
+        with self._lock:
+            self._stores.add(store_current())
         self._wanted.set()
 
     def _run(self) -> None:
         while True:
             self._wanted.wait()
             self._wanted.clear()
+            with self._lock:
+                stores, self._stores = self._stores, set()
             try:
-                upkeep_request()
+                for store in stores:
+                    with store_use(store):
+                        upkeep_request()
             except DatabaseError as problem:
                 logger.warning("upkeep_request_failed", problem=str(problem))
             finally:

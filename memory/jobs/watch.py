@@ -15,6 +15,9 @@ from memory.insight.regret import RECENT_DAYS, regret_recent
 from memory.models import ForgetRun, NotificationTarget
 from memory.notifications.outbox import occurrence_begin, occurrences_end, occurrences_open
 from memory.notifications.send import deliveries_due, deliveries_send
+from memory.stores.current import MAIN, store_use
+from memory.stores.pending import stores_recent
+from memory.stores.queue import job_is_here
 
 logger = structlog.get_logger(__name__)
 
@@ -55,7 +58,8 @@ def _failed_jobs_check(titles: Mapping[str, str], now: dt.datetime) -> None:
     """Compare the last attempt of each job with the open occurrences. A job that fails every minute is one
     occurrence."""
     tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
-    last = {_subject(task): task for task in tasks.order_by("func", "args", "-stopped").distinct("func", "args")}
+    tasks = tasks.order_by("func", "args", "kwargs", "-stopped").distinct("func", "args", "kwargs")
+    last = {_subject(task): task for task in tasks if job_is_here(task.kwargs)}
     opened = occurrences_open("job_failed")
     for subject, task in last.items():
         if not task.success and subject not in opened:
@@ -95,14 +99,17 @@ def regret_check(*, now: dt.datetime) -> None:
 
 
 def worker_absence_check(*, now: dt.datetime) -> bool:
-    """If the worker has stopped, begin that event, send waiting messages in its place, and return True. One query while
-    the worker runs. Called by web processes, because a stopped worker cannot report itself."""
+    """If the worker has stopped, begin that event in every store that was used, send waiting messages in its place, and
+    return True. One query while the worker runs. Called by web processes, because a stopped worker cannot report
+    itself."""
     if worker_check(now).ok:
         return False
     text = "The worker has stopped. Until it runs again, nothing is embedded or forgotten on schedule."
-    occurrence_begin("worker_stopped", _WORKER, text=text, page="/schedules/", scope="/", now=now)
-    if deliveries_due(now=now):
-        deliveries_send(seconds=WATCH_SECONDS / 2)
+    for store in [MAIN, *stores_recent(None, now=now)]:
+        with store_use(store):
+            occurrence_begin("worker_stopped", _WORKER, text=text, page="/schedules/", scope="/", now=now)
+            if deliveries_due(now=now):
+                deliveries_send(seconds=WATCH_SECONDS / 2)
     return True
 
 

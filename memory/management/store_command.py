@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
 
-from memory.core.errors import MemoryProblem
+from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
+from memory.jobs.stores import store_get
+from memory.stores.current import store_or_none, store_use
 
 
 class StoreCommand(BaseCommand):
@@ -16,10 +18,24 @@ class StoreCommand(BaseCommand):
     # System checks import all routes and pages, which takes a second. `manage.py check` runs them.
     requires_system_checks = ()
 
+    def create_parser(self, *args: Any, **options: Any) -> CommandParser:
+        """Return the parser of the command, with the option for a store."""
+        parser = super().create_parser(*args, **options)
+        parser.add_argument("--store", metavar="NAME", help="another store than main")
+        return parser
+
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command. Raises ``CommandError`` if the database has no tables yet."""
+        """Run the command in its store; raises ``CommandError`` if the database has no tables yet, or no such store."""
+        name = options.get("store")
         try:
-            return super().execute(*args, **options)
+            if name is not None:
+                store_get(name)
+            with store_use(name or store_or_none()):
+                return super().execute(*args, **options)
+        except NotVisible as problem:
+            if problem.code != ProblemCode.STORE_NOT_FOUND:
+                raise
+            raise command_refused(problem) from problem
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise

@@ -26,7 +26,7 @@ from memory.models.study import StudyJob
 from memory.models.topics import Rung, Topic, TopicEdit
 from memory.models.transfer import ImportedTopic, ImportJob
 from memory.models.vitality import Vitality
-from memory.models.worker import WakeUp, Watermark, WorkerHeartbeat
+from memory.models.worker import WakeUp, Watermark
 
 __all__ = [
     "AccessLog",
@@ -72,5 +72,4 @@ __all__ = [
     "Vitality",
     "WakeUp",
     "Watermark",
-    "WorkerHeartbeat",
 ]

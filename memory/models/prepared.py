@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import psycopg
 from django.db import connection
+
+from memory.stores.database.base import PreparedCursor
 
 NEVER_BY_ITSELF = 1_000_000_000
 
@@ -20,6 +21,6 @@ def rows_prepared(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> li
     # Django disables prepared statements for the connection. Here they are enabled, with a threshold that is never
     # reached, so that only statements with ``prepare=True`` are prepared.
     connection.connection.prepare_threshold = NEVER_BY_ITSELF
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+    with connection.wrap_database_errors, PreparedCursor(connection.connection) as cursor:
         cursor.execute(sql, parameters, prepare=True)
         return cursor.fetchall() if cursor.description else []

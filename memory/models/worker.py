@@ -1,4 +1,4 @@
-"""WakeUp, WorkerHeartbeat and Watermark: events for the worker, the heartbeat of the worker, and its progress."""
+"""WakeUp and Watermark: events for the worker, and its progress."""
 
 from django.db import models
 
@@ -14,13 +14,6 @@ class WakeUp(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["scope", "event"], name="wakeup_unique")]
-
-
-class WorkerHeartbeat(models.Model):
-    """The time at which the worker last ran a scheduled job. It shows that scheduler, queue and worker run."""
-
-    name = models.CharField(max_length=100, unique=True)
-    seen_at = models.DateTimeField()
 
 
 class Watermark(models.Model):

@@ -1,6 +1,7 @@
 """The policies in force now, and the knobs of a scope. All other code reads them here."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from memory.core.rules import Rule
 from memory.formulas.partition_time import PartitionTime
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
+from memory.stores.current import store_current
 
 # The stamp is the id and the time of the newest version. The id alone identifies it, because versions commit in the
 # order of their ids (``policy_lock``) and an id is never used twice; the time is for a table that was emptied and
@@ -30,9 +32,9 @@ SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, va
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
-# The policies and times that this process read last. They are valid until their stamps change.
-_kept = Policies()
-_kept_times: tuple[str, dict[str, PartitionTime]] = ("", {})
+# What this process read last of each of the stores used last. It is valid while its stamps are the same.
+_MOST_KEPT = 200
+_kept: OrderedDict[str, tuple[Policies, str]] = OrderedDict()
 
 
 def policies_current() -> Policies:
@@ -41,20 +43,21 @@ def policies_current() -> Policies:
     One prepared statement, and one more after a policy has been saved and after the first query or write of a day. Use
     one snapshot per request: a second call may return newer policies.
     """
-    global _kept, _kept_times
+    store = store_current()
     newest, rekeying, activity = rows_prepared(_STAMP_SQL, ())[0]
     environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
     stamp = (*(newest or ()), environment)
-    kept = _kept
+    kept, known = _kept.get(store, (Policies(), ""))
+    times = kept.times
     if kept.stamp != stamp:
         kept = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
-        _kept = kept
-    known, times = _kept_times
     if known != activity:
         times = {scope: PartitionTime(until, tuple(spans)) for scope, until, spans in rows_prepared(_TIMES_SQL, ())}
-        _kept_times = (activity, times)
     if kept.times is not times:
-        _kept = kept = kept.with_times(times)
+        kept = kept.with_times(times)
+    _kept[store] = (kept, activity)
+    while len(_kept) > _MOST_KEPT:
+        _kept.popitem(last=False)
     return kept.with_rekeying(tuple(rekeying))
 
 

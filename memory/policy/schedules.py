@@ -11,6 +11,7 @@ from memory.core.scopes import ROOT
 from memory.policy.cron import cron_next
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
+from memory.stores.queue import schedule_arguments, schedules_here
 
 FUNCTION = "memory.jobs.tasks.forget_scheduled"
 # The remaining repeats of a schedule: -1 means without end, 0 that the schedule is paused.
@@ -29,13 +30,15 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
     changes belong to the current transaction, so a policy that is not saved changes no schedule.
     """
     wanted = {_args(scope): (scope, *line) for scope, line in cron_wanted(policies_current()).items()}
-    present = {schedule.args: schedule for schedule in Schedule.objects.filter(func=FUNCTION)}
+    present = {schedule.args: schedule for schedule in schedules_here().filter(func=FUNCTION)}
     changed = []
     obsolete = present.keys() - wanted.keys()
     if obsolete:
-        Schedule.objects.filter(func=FUNCTION, args__in=obsolete).delete()
+        schedules_here().filter(func=FUNCTION, args__in=obsolete).delete()
     for args, (scope, cron, paused) in wanted.items():
-        schedule = present.get(args) or Schedule(func=FUNCTION, args=args, name=_name(scope))
+        schedule = present.get(args) or Schedule(
+            func=FUNCTION, args=args, kwargs=schedule_arguments(), name=_name(scope)
+        )
         repeats = _NEVER if paused else _FOR_EVER
         if (schedule.cron, schedule.repeats, schedule.schedule_type) != (cron, repeats, Schedule.CRON):
             schedule.cron, schedule.repeats, schedule.schedule_type = cron, repeats, Schedule.CRON
@@ -55,7 +58,7 @@ def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> d
 
     If the schedule has not been written yet, the time is computed from the cron line.
     """
-    schedule = Schedule.objects.filter(func=FUNCTION, args=_args(scope)).first()
+    schedule = schedules_here().filter(func=FUNCTION, args=_args(scope)).first()
     paused = mode != "off" and schedule is not None and schedule.repeats == _NEVER
     expected = schedule.next_run if schedule is not None else cron_next(cron, now=now)
     return {
@@ -68,9 +71,9 @@ def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> d
 
 
 def schedules_next(*, most: int) -> list[dict[str, Any]]:
-    """Return the next scheduled runs, soonest first, at most ``most``: scope, time and cron line of each. Paused
-    schedules are left out. One query."""
-    coming = Schedule.objects.filter(func=FUNCTION).exclude(repeats=_NEVER).order_by("next_run", "args")[:most]
+    """Return the next scheduled runs, soonest first, at most ``most``, without paused ones: scope, time and cron line.
+    One query."""
+    coming = schedules_here().filter(func=FUNCTION).exclude(repeats=_NEVER).order_by("next_run", "args")[:most]
     return [
         {"scope": ast.literal_eval(schedule.args)[0], "next": schedule.next_run, "cron": schedule.cron}
         for schedule in coming

@@ -12,6 +12,7 @@ from django.conf import settings
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
 from memory.models import ImportJob
+from memory.stores.current import MAIN, store_current, store_schema
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
@@ -20,9 +21,16 @@ KEPT = dt.timedelta(days=1)
 Status = ImportJob.Status
 
 
-def uploads_folder() -> Path:
-    """Return the folder, created if it is missing."""
+def _folder() -> Path:
+    """Return the folder of the current store; each of the others is below that of ``main``."""
+    store = store_current()
     folder = Path(settings.MEMSTATE_DATA_DIR) / FOLDER
+    return folder if store == MAIN else folder / store_schema(store)
+
+
+def uploads_folder() -> Path:
+    """Return the folder of the current store, created if it is missing."""
+    folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -31,7 +39,7 @@ def upload_discard(file: str) -> None:
     """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. At most
     one query."""
     path = Path(file)
-    if not file or path.parent != Path(settings.MEMSTATE_DATA_DIR) / FOLDER:
+    if not file or path.parent != _folder():
         return
     # Two imports may use the same file.
     if not ImportJob.objects.filter(file=file, status__in=ImportJob.UNFINISHED).exists():
@@ -46,8 +54,8 @@ def import_before(job: ImportJob) -> ImportJob | None:
 
 def uploads_tidy(*, now: dt.datetime) -> int:
     """Cancel imports that were not confirmed within a day, and remove files that no unfinished import needs. Return the
-    number of files. Two queries, and a few more for each cancelled import."""
-    folder = Path(settings.MEMSTATE_DATA_DIR) / FOLDER
+    number of files. Two queries, and a few for each cancelled import."""
+    folder = _folder()
     if not folder.is_dir():
         return 0
     waiting = ImportJob.objects.filter(status=Status.WAITING, created_at__lt=now - KEPT)
@@ -57,7 +65,7 @@ def uploads_tidy(*, now: dt.datetime) -> int:
         except Conflict:
             # The import was confirmed meanwhile.
             continue
-    found = list(folder.iterdir())
+    found = [path for path in folder.iterdir() if path.is_file()]
     jobs = ImportJob.objects.filter(file__in=[str(path) for path in found])
     known = dict(jobs.order_by("created_at").values_list("file", "status"))
     removed = 0

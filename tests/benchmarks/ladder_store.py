@@ -16,6 +16,7 @@ from memory.formulas.partition_time import midnight
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.models import ForgetRun
 from memory.policy.effective import knobs_effective, policies_current
+from tests.vacuum import vacuum_analyze
 
 NOW = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 HALF_LIFE_DAYS = 30
@@ -121,7 +122,7 @@ def store_fill(topics: int) -> None:
         for statement in _INSERTS:
             cursor.execute(statement, {**wanted, "scope": _scope_id()})
         cursor.execute("DROP TABLE made")
-        cursor.execute("VACUUM ANALYZE")
+    vacuum_analyze()
 
 
 def topics_make_due(count: int, topics: int) -> None:
@@ -131,7 +132,7 @@ def topics_make_due(count: int, topics: int) -> None:
     with connection.cursor() as cursor:
         skipped = 0.0 if knobs_effective("/").clock == "wall" else IDLE_SECONDS
         cursor.execute(_DUE, {"at": at, "fade": at.timestamp() - skipped, "ids": ids})
-        cursor.execute("VACUUM ANALYZE memory_vitality")
+    vacuum_analyze("memory_vitality")
 
 
 def _scope_id() -> int:

@@ -10,6 +10,7 @@ from django.db import connection
 from memory.ingest.bulk import vector_binary
 from memory.ingest.write import VECTOR, VECTOR_TYPES
 from memory.recall.corpus import documents_count
+from tests.vacuum import vacuum_analyze
 
 DIMENSION = 384
 CHAIN = 12
@@ -112,8 +113,7 @@ def store_fill(topics: int, *, model: str, seed: int = 1) -> np.ndarray:
         )
     while documents_count():
         pass
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
+    vacuum_analyze()
     return vectors
 
 

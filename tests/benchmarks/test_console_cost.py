@@ -19,6 +19,7 @@ from tests.benchmarks.synthetic import store_fill, topic_id
 from tests.cast import cast_make, in_process
 from tests.console.people import account_make, body_of, client_of, statements_told
 from tests.console.table import Address, pages
+from tests.vacuum import vacuum_analyze
 
 TOPICS = 100_000
 ASKED, CHANGED, RUNS = 300_000, 100_000, 500
@@ -75,7 +76,7 @@ def _fill() -> ForgetRun:
     ForgetRun.objects.bulk_create(ForgetRun(**{**members, "id": uuid.uuid4(), "dry_run": True}) for _ in range(RUNS))
     _sql(_ASKED, rows=ASKED, topics=TOPICS)
     _sql(_CHANGED, rows=CHANGED, topics=TOPICS)
-    _sql("VACUUM ANALYZE")
+    vacuum_analyze()
     return run
 
 

@@ -16,6 +16,7 @@ from tests.benchmarks.synthetic import store_clear
 from tests.cast import cast_make, in_process
 from tests.duplicates.planted import SCOPE, outcome, plant, search_all
 from tests.forgetting.shop import policy_put
+from tests.vacuum import vacuum_analyze
 
 pytestmark = [pytest.mark.bench, pytest.mark.django_db(transaction=True)]
 
@@ -80,8 +81,7 @@ def test_detection_grows_no_faster_than_n_log_n():
     for size in SIZES:
         _clear()
         plant(operator, facts=size - size // 5, near=size // 10, alike=size // 10)
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE")
+        vacuum_analyze()
         started = time.perf_counter()
         looks = search_all()
         taken = time.perf_counter() - started

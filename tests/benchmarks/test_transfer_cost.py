@@ -15,6 +15,7 @@ from memstate_site.folder import CHECKOUT
 from tests.benchmarks.ladder_store import store_fill
 from tests.benchmarks.report import table
 from tests.transfer.shop import emptied
+from tests.vacuum import vacuum_analyze
 
 # The full variant; MEMSTATE_BENCH_TOPICS makes it smaller.
 TOPICS = int(os.environ.get("MEMSTATE_BENCH_TOPICS", "100000"))
@@ -104,7 +105,7 @@ def test_memory_is_flat_and_speed_is_that_of_a_few_copies(tmp_path: Path) -> Non
     store_fill(TOPICS)
     with connection.cursor() as cursor:
         cursor.execute(_MORE)
-        cursor.execute("VACUUM ANALYZE")
+    vacuum_analyze()
     path = tmp_path / "store.jsonl"
     out = worked("export", path)
     emptied()

@@ -15,7 +15,8 @@ from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.embedding import embedder_reset
 from memory.jobs import tasks
-from memory.models import WorkerHeartbeat
+from memory.stores.current import MAIN, store_schema
+from memory.stores.models import WorkerHeartbeat
 from tests.cast import secret_of
 from tests.console.people import account_make
 
@@ -32,7 +33,8 @@ PEOPLE = {"reader": "reader", "operator": "operator", "olga": "operator", "admin
 def _tables(schema: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'django_migrations' ORDER BY 1",
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s "
+            "AND tablename NOT IN ('django_migrations', 'stores_store') ORDER BY 1",
             [schema],
         )
         return [name for (name,) in cursor.fetchall()]
@@ -44,8 +46,8 @@ def tables_keep(schema: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
-        for table in _tables("public"):
-            cursor.execute(f'CREATE UNLOGGED TABLE {schema}."{KEPT}{table}" AS TABLE public."{table}"')
+        for table in _tables("public") + _tables(store_schema(MAIN)):
+            cursor.execute(f'CREATE UNLOGGED TABLE {schema}."{KEPT}{table}" AS TABLE "{table}"')
 
 
 def tables_are_kept(schema: str) -> bool:
@@ -66,7 +68,7 @@ def tables_put_back(schema: str) -> None:
         # In any order: foreign keys are looked at when the transaction ends.
         for table in tables:
             if table in changed or emptied[table] != before[table]:
-                cursor.execute(f'INSERT INTO public."{table}" SELECT * FROM {schema}."{KEPT}{table}"')
+                cursor.execute(f'INSERT INTO "{table}" SELECT * FROM {schema}."{KEPT}{table}"')
         looks = _looks(tables)
     _put_back.clear()
     _put_back.update({(schema, table): look for table, look in looks.items()})
@@ -82,7 +84,7 @@ def _looks(tables: list[str]) -> dict[str, str]:
     with connection.cursor() as cursor:
         cursor.execute(
             " UNION ALL ".join(
-                f"SELECT '{table}', concat_ws(' ', count(*), min(xmin::text), max(xmin::text)) FROM public.\"{table}\""
+                f"SELECT '{table}', concat_ws(' ', count(*), min(xmin::text), max(xmin::text)) FROM \"{table}\""
                 for table in tables
             )
         )

@@ -9,6 +9,7 @@ from django.utils import timezone
 from memory.models import AccessLog, Vitality
 from memory.recall.access_fold import accesses_fold
 from tests.cast import Cast, worker_turn
+from tests.vacuum import vacuum_analyze
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.alone]
 
@@ -48,7 +49,7 @@ def test_folding_never_touches_the_vectors_and_updates_vitality_in_place(http_ca
         # Whoever vacuums or analyzes meanwhile keeps the old versions of rows, and with them the room on their pages.
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
-        cursor.execute("VACUUM ANALYZE memory_vitality, memory_field")
+    vacuum_analyze("memory_vitality", "memory_field")
     with transaction.atomic():
         fields = dict(zip(ids, fields_of(ids), strict=True))
     vectors, documents = statistics("memory_topicvector"), statistics("memory_topicdocument")

@@ -22,8 +22,9 @@ from memory.insight.activity import activity_days, live_days
 from memory.insight.regret import regretted_list
 from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
-from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
+from memory.models import AccessLog, ForgetRun, Topic
 from memory.policy.schedules import cron_schedules_sync
+from memory.stores.models import WorkerHeartbeat
 from memstate_site.staticfiles import release_make
 from tests.cast import Caller, Clock
 from tests.console.people import statements_of

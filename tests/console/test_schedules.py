@@ -12,8 +12,9 @@ from django_q.models import Failure, OrmQ, Schedule
 
 from memory.forgetting.triggers import event_raise
 from memory.jobs import tasks
-from memory.models import AuditEvent, WorkerHeartbeat
+from memory.models import AuditEvent
 from memory.policy.cron_words import cron_words, minutes_words
+from memory.stores.models import WorkerHeartbeat
 from tests.cast import Caller, Clock
 from tests.console.people import body_of, codes_of, statements_of
 from tests.forgetting.shop import NOON, policy_put

@@ -184,8 +184,13 @@ def kill(installation: Installation, victim: str) -> None:
 VICTIMS = ["database", "web server", "worker", "database session", "web process", "worker process"]
 
 
+def store_connect(address: str) -> psycopg.Connection[Any]:
+    """Connect to the store ``main`` of an installation."""
+    return psycopg.connect(address, options="-c search_path=store_main,public")
+
+
 def rows(address: str, sql: str, *parameters: Any) -> list[Any]:
-    with psycopg.connect(address) as connection:
+    with store_connect(address) as connection:
         return connection.execute(sql, parameters).fetchall()
 
 

@@ -98,7 +98,6 @@ class Workers:
         environment = {
             **os.environ,
             "MEMSTATE_EMBEDDER": "instant",
-            "MEMSTATE_PROCESS": "worker",
             "DJANGO_SETTINGS_MODULE": "memstate_site.settings",
             # What a killed worker had locked is free when its statement is through, which takes long on a busy machine.
             "MEMSTATE_LOCK_TIMEOUT_MS": "60000",

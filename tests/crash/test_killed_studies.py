@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import psycopg
 import pytest
 
 from memory.agents.study.ids import session_ids
 from memory.models import StudyJob
 from memstate_site.postgres.address import embedded_address
 from tests.agents.study.reader import CITIES, text_about
-from tests.crash.test_killed import KILLS, SEED, ask, installed, number, rows
+from tests.crash.test_killed import KILLS, SEED, ask, installed, number, rows, store_connect
 from tests.crash.test_study_killed import LEARNED, Watched, numbered
 from tests.llm.server import KEY, MODEL, Asked, Model, model_served
 from tests.postgres_process import server_pid
@@ -122,7 +121,7 @@ def test_an_installation_that_is_killed_whole_while_it_studies_learns_the_same(
         made = rows(address, "SELECT id FROM memory_topic WHERE kind = %s", job.kind)
         assert {each for (each,) in made} == set(session_ids(job))
         # Three minutes later upkeep finds it; a question is one of the things that call upkeep.
-        with psycopg.connect(address) as connection:
+        with store_connect(address) as connection:
             late = "enqueued_at - interval '4 minutes', moved_at = moved_at - interval '4 minutes'"
             connection.execute(f"UPDATE memory_studyjob SET enqueued_at = {late} WHERE id = %s", [job_id])
         posted(installation, "/v1/query", {"q": "Who lives in Oslo?", "scope": "/elsewhere"})

@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
 from memory.jobs import tasks
-from memory.models import ForgetRun, WakeUp, WorkerHeartbeat
+from memory.models import ForgetRun, WakeUp
 from memory.policy.effective import policies_current
+from memory.stores.models import WorkerHeartbeat
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run, rungs, topics_make
 

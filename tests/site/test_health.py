@@ -18,7 +18,8 @@ from django_q.models import OrmQ, Task
 from memory import health
 from memory.core.ids import uuid7
 from memory.health import ALL_CHECKS, Finding, health_findings
-from memory.models import AccessLog, Scope, Topic, TopicVector, WorkerHeartbeat
+from memory.models import AccessLog, Scope, Topic, TopicVector
+from memory.stores.models import WorkerHeartbeat
 from tests.policy.shop import saved
 
 pytestmark = pytest.mark.django_db

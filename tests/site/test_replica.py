@@ -148,7 +148,7 @@ def ask(send: Callable[..., Reply], question: str, headers: dict[str, str] | Non
 
 
 def recorded(running: Running) -> int:
-    return int(running.primary.run("SELECT count(*) FROM memory_accesslog"))
+    return int(running.primary.run("SELECT count(*) FROM store_main.memory_accesslog"))
 
 
 def test_without_its_replica_the_primary_answers(send: Callable[..., Reply]) -> None:

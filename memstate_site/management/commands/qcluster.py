@@ -9,6 +9,7 @@ from typing import Any
 from django_q.management.commands import qcluster
 
 from memory.jobs.tasks import upkeep_request
+from memory.stores.current import MAIN, store_use
 from memstate_site.worker import cluster_guard
 
 
@@ -18,7 +19,8 @@ class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types
     def handle(self, *args: Any, **options: Any) -> None:
         cluster_guard()
         # Enqueued now, because the worker reports with its first job, and the scheduler runs only twice a minute.
-        upkeep_request()
+        with store_use(MAIN):
+            upkeep_request()
         super().handle(*args, **options)
         # The cluster is a child process. This command ends with the status of the cluster.
         sentinels = multiprocessing.active_children()
