@@ -57,7 +57,7 @@ TEXT = (
 # What is typed before the link or button is followed.
 TYPED = {"extract": ("#id_content", TEXT)}
 # What is to be seen at the lower edge, where it would begin below it.
-SEEN = {"extract": "main table tbody tr:nth-child(6)"}
+SEEN = {"extract": "main table tbody tr:nth-child(3)"}
 # The signature of the product is shown in both colour schemes.
 DARK = ("salience",)
 
