@@ -125,7 +125,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     if open_now and not inactive:
         try:
             warm = knobs_effective(newer.scope).max_field_history
-            merge = _merge_as_json(merge_plan(newer, older, most_warm=warm))
+            merge = _merge_as_json(merge_plan(newer, older, max_field_history=warm))
         except Conflict as problem:
             refusal = problem.sentence
     return {

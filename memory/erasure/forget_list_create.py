@@ -166,7 +166,10 @@ def forget_execute(
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
-            raise Conflict(f"This is a list for {row.verb}, not for {verb}.", code=ProblemCode.LIST_FOR_ANOTHER_VERB)
+            raise Conflict(
+                f"This token is for a list made for {row.verb}. It cannot be used for {verb}.",
+                code=ProblemCode.LIST_FOR_ANOTHER_VERB,
+            )
         _state_check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
         purges = row.verb == ForgetListing.Verb.PURGE

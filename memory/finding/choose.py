@@ -307,8 +307,13 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
-    """Return whether two facts may have the same subject: the subject of ``one`` has no word that both the other fact
-    and the request (``known``) lack. If the grammar is unknown, only numbers may differ."""
+    """Return whether two facts may have the same subject. For two facts of the same sentence, the result is False.
+
+    Each word of the subject of ``one`` must occur in the subject of ``best`` or in the request (``known``), and both
+    subjects must have the same numbers. If both subjects have words, they must share one, unless all words of the
+    subject of ``one`` occur in the request. If the subject of either fact could not be determined, all words of ``one``
+    except numbers must occur in ``best`` or in the request.
+    """
     if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
         best.fact.element,
         best.fact.sentence,

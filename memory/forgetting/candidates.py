@@ -151,8 +151,12 @@ def _partition_sql(
     subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
 ) -> str:
-    """Return the query of one partition and one ``part``. ``moves`` are the topics that a run changes, ``folds`` the
-    other topics with fields to fold again, ``groups`` the topics that may be compacted."""
+    """Return the query of one partition. ``part`` selects the topics.
+
+    * ``moves``: topics that a run changes.
+    * ``folds``: other topics, whose fields must be summarized again.
+    * ``groups``: topics that may be compacted.
+    """
     judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
@@ -167,21 +171,21 @@ def _partition_sql(
         source = f"({_grown_sql(partition.policy)}) grown JOIN memory_vitality v ON v.topic_id = grown.topic_id"
     elif topics is None and not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
-    kept = judge.kept()
-    if rules.needs_topic or kept.needs_topic:
+    least_rung = judge.kept()
+    if rules.needs_topic or least_rung.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
     compactable, compacted = compacts_sql(partition.policy, rules), "false"
     if grouped:
         compacted = f"compacts AND topic_id = ANY({bound.bind(list(grouped))}::uuid[])"
-    changed = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
+    selected = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
     action, changes = _ACTION, _changes_sql(partition.policy, rules)
     if part == "folds":
-        changed = f"NOT ({changed} OR protected)"
+        selected = f"NOT ({selected} OR protected)"
         action, changes = "'folded'", f"jsonb_build_object('fold', {judge.policy.knobs.keep_recent_revisions:d})"
     columns = f"""topic_id, from_rung, to_rung, {action} AS action, score,
                {_why_sql(judge, rules)} AS why, {changes} AS changes"""
     if part == "groups":
-        changed = "compacts"
+        selected = "compacts"
         columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS least_cosine"
     # With OFFSET 0, PostgreSQL evaluates each expression once and not at every use.
     return f"""
@@ -200,7 +204,7 @@ def _partition_sql(
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
                                v.pinned_by_agent AS by_agent, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
-                               {kept.rung} AS kept,
+                               {least_rung.rung} AS kept,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
                                {rules.compact_rule} AS compact_rule
                         FROM {source}
@@ -211,7 +215,7 @@ def _partition_sql(
                 ) ruled
             ) judged
         ) c
-        WHERE {changed}"""
+        WHERE {selected}"""
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:

@@ -187,9 +187,9 @@ def _undo_merges(
     reason: str,
     now: dt.datetime,
 ) -> ConversationUndone:
-    """Undo the merges, the last one first. Return the merges, and what to do with each other write.
+    """Undo the merges, the last one first. Return the merges, and for each of the remaining writes what to do with it.
 
-    If a merge cannot be undone, it is kept with the reason, and the other merges are still undone.
+    A merge that cannot be undone stays in effect, and its item gives the reason; the other merges are still undone.
     """
     found = merges_of(cursor, writes)
     for item in found.items:
