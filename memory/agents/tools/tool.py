@@ -130,7 +130,8 @@ class Toolbox:
             wrote = tool.writes
         except ValidationError as problem:
             wrong = [
-                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg'].removeprefix('Value error, ').rstrip('.')}"
+                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
+                + each["msg"].removeprefix("Value error, ").rstrip(".")
                 for each in problem.errors()[:_MOST_WRONG]
             ]
             sentence = f"The arguments are invalid. {'; '.join(wrong)}."
