@@ -70,6 +70,11 @@ def day_begin(day: dt.date) -> dt.datetime:
     return dt.datetime.combine(day, dt.time(), tzinfo=dt.UTC)
 
 
+def days_begin(days: int, *, now: dt.datetime) -> dt.datetime:
+    """Return the begin of the first of the last ``days`` days in UTC, including today."""
+    return day_begin(utc_days(days, now=now)[0])
+
+
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
     """Return the last ``days`` days in UTC, earliest first, including today and days without activity.
 
@@ -97,9 +102,11 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
 
 @dataclass(frozen=True, slots=True)
 class LiveDay:
-    """How many topics were live at the end of a day in UTC, and how many were created on that day."""
+    """How many topics were live at the end of a day in UTC, by how many their number changed on that day, and how many
+    were created."""
 
     live: int
+    change: int
     created: int
 
 
@@ -121,6 +128,6 @@ def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT) -> l
     found = []
     for day in every[::-1]:
         change, created = changes.get(day, (0, 0))
-        found.append(LiveDay(live, created))
+        found.append(LiveDay(live, change or 0, created))
         live = max(0, live - (change or 0))
     return found[::-1]
