@@ -19,7 +19,8 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
     """Which steps have been taken: there are topics, all have vectors (``embedded``), a key was used or there was a
-    query, there was a query (``recall``) and a dry run. ``prefix`` is the prefix of the oldest agent key that is not revoked, or None."""
+    query (``key``), there was a query (``recall``) and a dry run. ``prefix`` is the prefix of the oldest agent key that
+    is not revoked, or None."""
 
     topics: bool
     embedded: bool
