@@ -102,7 +102,7 @@ def recalls_list(
     """Return recalls, newest first, and the cursor of the next page. Three statements, two more with ``actor``, one
     more with ``run``.
 
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     found = _recalls(filters, principal).order_by("-at", "-id")
     if cursor is not None:

@@ -82,6 +82,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
     topics = live_days(standing.live, days=DAYS, now=now)
     dates = [day.day for day in days]
+    by_hand = sum(day.by_hand for day in days)
     return show(
         request,
         "home.html",
@@ -95,6 +96,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "recalled": sum(day.queries for day in days),
             "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
             "archived": sum(day.archived for day in days),
+            "archived_hint": f"in {DAYS} days, of which {by_hand:,} by hand" if by_hand else f"in {DAYS} days",
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
             "outside": outside_check(),
