@@ -5,7 +5,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection
 from django.db.models import BooleanField, Q, QuerySet
@@ -50,6 +50,11 @@ EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_t
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
 """
 
+# Topics without a known relevance do not count.
+_IRRELEVANT_SQL = """
+(SELECT max(x.relevance) FROM unnest(memory_accesslog.relevances) AS x (relevance)) < memory_accesslog.min_relevance
+"""
+
 # The newest query that can have caused each run, among the queries of the last hour before the run.
 _BEHIND_SQL = f"""
 SELECT r.id, a.id, a.query, a.actor
@@ -80,7 +85,7 @@ class RecallBehind:
 class RecallFilter:
     """Which recalls a list shows; None means all. ``scope`` is canonical and includes the scopes below it. ``actor``
     may be given without ``user:`` or ``key:``. ``text`` must occur in the question. ``run`` selects the recalls that
-    may have caused this run."""
+    may have caused this run. ``result`` selects those that returned nothing, or nothing relevant."""
 
     scope: str = ROOT
     actor: str | None = None
@@ -88,6 +93,7 @@ class RecallFilter:
     since: dt.datetime | None = None
     until: dt.datetime | None = None
     run: uuid.UUID | None = None
+    result: Literal["nothing", "irrelevant"] | None = None
 
 
 def recalls_list(
@@ -137,6 +143,10 @@ def _recalls(filters: RecallFilter, principal: Principal) -> QuerySet[AccessLog]
         found = found.filter(at__gte=filters.since)
     if filters.until is not None:
         found = found.filter(at__lt=filters.until)
+    if filters.result == "nothing":
+        found = found.filter(topic_ids__len=0)
+    elif filters.result == "irrelevant":
+        found = found.filter(RawSQL(_IRRELEVANT_SQL, [], output_field=BooleanField()))  # noqa: S611 (constant)
     if filters.run is not None:
         run = ForgetRun.objects.filter(pk=filters.run, event=AFTER_QUERY).first()
         if run is None:

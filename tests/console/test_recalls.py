@@ -56,7 +56,7 @@ def test_the_list_says_who_asked_what_and_what_came_back(looker: Client, agent: 
     assert "Where is the sledge?" in said[0]
     assert "/user/alice nothing" in said[0]
     assert "key:agent" in said[1]
-    assert re.search(r"/home 1 .*0\.\d\d$", said[1])
+    assert re.search(r"/home 1 .*0\.\d\d \d+ \d+\.\d ms$", said[1])
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,46 @@ def test_filters_find_by_who_words_scope_and_time(
     assert {said for said in ("Where is the sledge?", "Where are the skis?") if said in page} == found
     counted = looker.get("/recalls/count/", query, headers={"HX-Request": "true"}).content.decode()
     assert counted.split()[0] == str(len(found))
+
+
+def test_recalls_without_an_answer_are_found_by_their_result(looker: Client, agent: Caller) -> None:
+    agent.query("Where is the sledge?")
+    row = AccessLog.objects.get()
+    ids = [uuid.uuid4(), uuid.uuid4()]
+    AccessLog.objects.bulk_create(
+        AccessLog(
+            at=row.at,
+            actor=row.actor,
+            scope="/",
+            query=f"{question} {n}",
+            topic_ids=ids,
+            relevances=relevances,
+            min_relevance=0.5,
+            bump=0,
+            field_bump=0,
+        )
+        for n in range(60)
+        for question, relevances in (
+            ("weak", [0.2, None]),
+            ("unknown", [None, None]),
+            ("good", [0.5, 0.1]),
+            ("old", []),
+        )
+    )
+
+    weak = read(looker, "/recalls/", result="irrelevant")
+    following = re.search(r'rel="next" href="([^"]+)"', weak)
+    assert following
+    assert "result=irrelevant" in following[1]
+    weak += read(looker, f"/recalls/{following[1]}")
+    assert {f"weak {n}" for n in range(60)} <= set(re.findall(r"weak \d+", weak))
+    assert not re.search(r"(unknown|good|old) \d|the sledge", weak)
+    assert "60 recalls" in read(looker, "/recalls/count/", result="irrelevant")
+    (nothing,) = rows(read(looker, "/recalls/", result="nothing"))
+    assert "Where is the sledge?" in nothing
+    assert "1 recall" in read(looker, "/recalls/count/", result="nothing")
+    # Neither size nor time of these rows is on record.
+    assert rows(read(looker, "/recalls/", q="old 7"))[0].endswith("– – –")
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(looker: Client, agent: Caller) -> None:
