@@ -66,7 +66,7 @@ def test_a_merge_is_taken_back_from_the_list_of_what_was_merged(enter: Enter) ->
     page.get_by_label("Status").select_option("merged")
     expect(page).to_have_url(re.compile(r"state=merged"))
     page.locator(f".pair h2 a[href*='{pair.pk}']").click()
-    page.locator("section[aria-labelledby=decide-title]").get_by_role("button", name="Undo").click()
+    page.get_by_role("form", name="Undo the decision").get_by_role("button", name="Undo").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("Undone")
     assert merged(pair) == 0
 
