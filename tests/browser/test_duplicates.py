@@ -46,7 +46,7 @@ def merged(pair: DuplicatePair) -> int:
 def test_a_pair_is_merged_and_the_notice_takes_it_back(enter: Enter, script: bool) -> None:
     page = enter("operator", java_script_enabled=script)
     pair = open_pair(page)
-    expect(page.locator(".pair-table")).to_be_visible()
+    expect(page.locator(".pair-table").first).to_be_visible()
     page.get_by_label("Reason").fill("said twice")
     page.get_by_role("button", name="Merge", exact=True).click()
     notice = page.locator("#notices .notice.success")
