@@ -33,15 +33,18 @@ AFTER_QUERY = "query_complete"
 # The least number of topics for which a query is repeated.
 TOP_K = 8
 
-# The present state of topics. Purged topics have no row.
+# The present state of topics, and the summaries that were replaced since. Purged topics have no row.
 _TOPICS_SQL = f"""
-SELECT t.id, t.title, s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
+SELECT t.id, t.title, t.summary,
+       (SELECT e.before->>'summary' FROM memory_topicedit e
+        WHERE e.topic_id = t.id AND e.at > %(at)s AND e.before ? 'summary' ORDER BY e.at, e.id LIMIT 1),
+       s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
        CASE WHEN t.rung = {Rung.ARCHIVED:d} THEN greatest(
            (SELECT max(a.at) FROM memory_forgetaction a
             WHERE a.topic_id = t.id AND a.action = 'archived' AND a.state = 'applied'),
            (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = t.id AND e.action = 'archived')
        ) END
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s)
 """
 # A query causes runs in the partitions of the topics that it returned.
 _TOUCHES_SQL = """
@@ -238,7 +241,7 @@ def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict
 def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[str, Any]]:
     wanted = list(ids)
     with connection.cursor() as cursor:
-        cursor.execute(_TOPICS_SQL, [wanted])
+        cursor.execute(_TOPICS_SQL, {"ids": wanted, "at": row.at})
         found = {each[0]: _topic_as_dict(each, row) for each in cursor.fetchall()}
     return {
         topic_id: found.get(topic_id, {"topic_id": topic_id, "title": None, "state": "erased"}) for topic_id in wanted
@@ -246,7 +249,9 @@ def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[st
 
 
 def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
-    topic_id, title, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = found
+    topic_id, title, summary, replaced, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = (
+        found
+    )
     state, since = "live", None
     if merged_into is not None:
         state = "merged"
@@ -257,6 +262,10 @@ def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
     return {
         "topic_id": topic_id,
         "title": title,
+        "summary": summary if replaced is None else replaced,
+        "summary_now": summary,
+        # The former text may be lost, for example by a purge of what it was made from.
+        "then_unknown": replaced is None and row.at < updated_at,
         "scope": scope,
         "state": state,
         "since": since,

@@ -14,7 +14,7 @@ from memory.access.principal import SYSTEM
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_release
 from memory.insight.shadow import shadow_search
-from memory.models import AccessLog, ForgetRun, Vitality, WakeUp
+from memory.models import AccessLog, ForgetRun, TopicEdit, Vitality, WakeUp
 from tests.cast import Caller, Clock, store_rows, worker_turn
 from tests.console.people import codes_of
 from tests.forgetting.shop import policy_put, topics_make
@@ -194,6 +194,22 @@ def test_a_recall_shows_what_was_returned_then_and_what_became_of_it(
     assert f"{row.milliseconds:.1f} ms" in details
 
 
+def test_a_recall_shows_the_summaries_that_were_returned_then(looker: Client, agent: Caller, clock: Clock) -> None:
+    topic = agent.remember("The key", summary="It hangs by the door")
+    agent.query("Where does the key hang?")
+    number = recall_last()
+    clock.forward(minutes=5)
+    agent.patch(f"/v1/topics/{topic}", {"summary": "It lies in the drawer"}).ok()
+    page = read(looker, f"/recalls/{number}/", again="1")
+    assert "It hangs by the door" in section(page, "then")
+    assert "It lies in the drawer" in section(page, "now")
+    assert "as it reads now" not in page
+    # A former text can be lost; the present one stands in its place.
+    TopicEdit.objects.update(before={})
+    then = section(read(looker, f"/recalls/{number}/"), "then")
+    assert "It lies in the drawer (as it reads now)" in then
+
+
 def _is_row(page: str, row: str, topic: str) -> bool:
     """Return whether ``row`` is the text of the row that links ``topic``."""
     return any(topic in source and rows("<tbody><tr>" + source + "</tr>") == [row] for source in ROW.findall(page))
@@ -243,7 +259,7 @@ def test_asking_again_shows_both_side_by_side_and_leaves_no_trace(
     assert second in now
     assert third not in then
     assert third in now
-    assert any("archived" in row and "gone" in row for row in rows(then))
+    assert any("archived" in row and "not now" in row for row in rows(then))
     assert any("written since" in row for row in rows(now))
 
 
