@@ -104,7 +104,7 @@ def agents_list(
     """Return the agents by name or by one of their numbers, and the cursor of the next page.
 
     One query over the keys, and the recalls and changes of ``DAYS``, in the caller's scope. Raises ``ValueRefused`` for
-    a foreign cursor.
+    an invalid cursor.
     """
     statement, bound = _agents(principal, now)
     after = "true"

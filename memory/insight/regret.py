@@ -225,7 +225,7 @@ def regretted_list(
 
     A topic with two regretted archivings is listed twice. ``by`` selects the archivings by runs or the manual ones. One
     query over the archivings of the period. Raises ``NotVisible`` for a scope outside the caller's scope,
-    ``ValueRefused`` for a foreign cursor.
+    ``ValueRefused`` for an invalid cursor.
     """
     bound, after = Bound(), "true"
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)

@@ -124,7 +124,7 @@ def scope_children(
     lie directly in ``parent``, ``parent`` is one of the rows.
 
     One query, which reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
-    2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     chosen = principal.scope_chosen(parent)
     bound, after = Bound(), "true"
