@@ -288,9 +288,9 @@ def _ranked(request: Request, facts: Sequence[Fact], similarities: Similarities)
     for one in found[1:]:
         if not _same_subject(one, best, asked) or one.features["denial"] != best.features["denial"]:
             continue
-        foreign = {word for word in one.stems - best.stems - asked if not word.isdigit()}
+        own_words = {word for word in one.stems - best.stems - asked if not word.isdigit()}
         as_likely = one.confidence >= 0.5 and best.confidence - one.confidence < 0.05
-        if (not foreign and one.confidence >= 0.3) or (as_likely and one.features["words"] >= best.features["words"]):
+        if (not own_words and one.confidence >= 0.3) or (as_likely and one.features["words"] >= best.features["words"]):
             along.append(one)
     return Choice([best, *along], ranked=found)
 
