@@ -53,7 +53,7 @@ def pairs_list(
 
     ``newer`` is the topic that a merge would keep or has kept (``survivor``).
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid cursor or an unknown value.
     """
     pairs = _pairs(wanted, principal).select_related("scope", "one", "other")
     found, following = newest_page(pairs, by="found_at", cursor=cursor, limit=limit)

@@ -211,7 +211,7 @@ def _find(
             matches = _survivors(matches)
         question = "" if matches else "Nothing in this scope matches."
         if choice.ambiguous:
-            question = f"{len(matches)} topics match equally well. Choose which one you mean."
+            question = f"{len(matches):,} memories match. Which do you mean?"
         return matches, choice.ambiguous, question
     ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
     why = wanted.describe()

@@ -1,9 +1,9 @@
 """The candidate query: which topics a run would act on, and what it would do to each. One statement.
 
-What-if, dry run, scheduled run, counts and projections all use the SQL that ``candidates_sql`` returns. A projection is
-the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and its cost
-depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a draft, the
-query scans the whole of Vitality.
+Previews of drafts, dry runs, scheduled runs, counts and projections all use the SQL that ``candidates_sql`` returns. A
+projection is the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and
+its cost depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a
+draft, the query scans the whole of Vitality.
 """
 
 import datetime as dt
@@ -63,10 +63,10 @@ def candidates_sql(
     """Return the candidate query for ``scope`` at ``now``, without executing it.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
-    used, because the rows may have another half-life or clock than these policies. ``topics`` limits the query to these
-    ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate`` names
-    partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction archives
-    only these.
+    used, because the stored keys may have another half-life or clock than the draft. ``topics`` limits the query to
+    these ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate``
+    names the partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction
+    archives only these.
     """
     bound = bound or Bound()
     parts = [
@@ -219,8 +219,11 @@ def _partition_sql(
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:
-    """Return a SELECT of the topics with a field to fold again: the field has at least twice as many warm revisions as
-    summarizing keeps, and its summary has not reached the greatest depth."""
+    """Return a SELECT of the topics with a field whose older revisions must be summarized again.
+
+    Such a field has at least twice as many warm revisions as summarizing keeps, and its summary has not reached the
+    greatest depth.
+    """
     return f"""
         SELECT DISTINCT f.topic_id FROM memory_field f
         WHERE f.last_seq > 1 AND f.last_seq - f.cold_through >= {fold_least(policy.knobs.keep_recent_revisions):d}
@@ -241,7 +244,7 @@ CASE WHEN released THEN 'released'
 
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
-    """Return the reason of an action as jsonb: the rule or else the threshold, the score and the policy."""
+    """Return the reason of an action as jsonb: the rule (without a rule, the threshold), the score and the policy."""
     policy, bind = judge.policy, judge.bind
     thresholds = {
         Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),

@@ -14,7 +14,7 @@ from memory.access.keys import caller_identities
 from memory.access.principal import Principal
 from memory.core.callers import caller_names
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
-from memory.insight.activity import day_begin, utc_days
+from memory.insight.activity import day_begin, days_begin, utc_days
 from memory.models import ApiKey
 from memory.models.expressions import written_sql
 from memory.predicates.binding import Bound, path_q, path_sql
@@ -74,7 +74,8 @@ WHERE at >= %(since)s AND kind = 'query' AND actor = ANY(%(identities)s) AND {{w
 @dataclass(frozen=True, slots=True)
 class Agent:
     """An agent with its name in the journals: the number of its keys, how many of these are valid, the first scopes of
-    the keys, and how many topics it wrote and forgot and how many queries it made within ``DAYS``."""
+    the keys, and how many topics it wrote and forgot and how many queries it made in the last ``DAYS`` days in
+    UTC."""
 
     name: str
     keys: int
@@ -103,7 +104,7 @@ def agents_list(
     """Return the agents by name or by one of their numbers, and the cursor of the next page.
 
     One query over the keys, and the recalls and changes of ``DAYS``, in the caller's scope. Raises ``ValueRefused`` for
-    a foreign cursor.
+    an invalid cursor.
     """
     statement, bound = _agents(principal, now)
     after = "true"
@@ -157,5 +158,5 @@ def agent_keys(name: str, *, principal: Principal) -> list[ApiKey]:
 def _agents(principal: Principal, now: dt.datetime) -> tuple[str, Bound]:
     bound = Bound()
     statement = _AGENTS_SQL.format(within=path_sql("scope", principal.scope, bound.bind))
-    bound.values |= {"now": now, "since": now - dt.timedelta(days=DAYS)}
+    bound.values |= {"now": now, "since": days_begin(DAYS, now=now)}
     return statement, bound

@@ -1,5 +1,6 @@
 """Scopes and agents: the tree by level, one scope, and who writes there."""
 
+import datetime as dt
 import html
 import re
 import uuid
@@ -226,3 +227,22 @@ def test_the_activity_of_a_caller_leads_to_its_page(looker: Client, alice: Calle
     alice.remember("Alice plays the oboe")
     assert 'href="/callers/?name=alice"' in read(looker, "/audit/", actor="alice")
     assert "Alice plays the oboe" in read(looker, "/callers/", name="alice")
+
+
+def test_lists_pages_and_home_count_the_same_days(looker: Client, alice: Caller, clock: Clock) -> None:
+    today = dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC)
+    # The first of the last 30 days is 2 March, the whole of it.
+    for at in ((1, 9), (1, 23), (2, 9), (2, 13), (31, 11)):
+        clock.set(dt.datetime(2026, 3, at[0], at[1], tzinfo=dt.UTC))
+        alice.remember(f"Alice plays tune {at[0]} at {at[1]}")
+        alice.query("What does Alice play?")
+    clock.set(today)
+
+    (user,) = [each for each in level(clock) if each.path == "/user"]
+    agents, _more = agents_list(sort="name", principal=SYSTEM, now=clock.now, cursor=None, limit=50)
+    (listed,) = [each for each in agents if each.name == "key:alice"]
+    assert (user.growth, user.recalls) == (listed.written, listed.recalls) == (3, 3)
+    for page in (read(looker, "/"), read(looker, "/scope/", scope="/user")):
+        assert "+3 in 30 days" in page
+    assert re.findall(r'stat-number">(\d+)<', read(looker, "/callers/", name="key:alice")) == ["3", "3", "0"]
+    assert read(looker, "/recalls/count/", actor="key:alice", range="30d").count("3 recalls")

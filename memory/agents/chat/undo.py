@@ -96,8 +96,8 @@ def conversation_undo(
 ) -> ConversationUndone:
     """Undo the writes of a conversation and its studies, in one transaction with the journal.
 
-    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect would now
-    be another one. Only operators may undo, even if an agent led the conversation, because releasing topics is
+    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect has changed
+    since the preview. Only operators may undo, even if an agent led the conversation, because releasing topics is
     forgetting. A second undo affects only later writes. About eighty statements, and about thirty more for each merge.
     Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of
     the conversation, and ``UndoPreviewOutdated``.
