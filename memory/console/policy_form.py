@@ -134,7 +134,7 @@ class DraftForm(forms.Form):
         return said
 
     def _thresholds_refuse(self, said: Mapping[str, Any]) -> None:
-        """Show thresholds that contradict each other with their labels, at the field that was changed, else at the upper."""
+        """Show thresholds that contradict each other with their labels, at the one that was changed, else the upper."""
         typed = values_parse({name: said[name] for name in THRESHOLDS if said[name]})
         wrong = thresholds_wrong(SetPolicy(self.scope, 0, said["preset"], typed))
         if wrong is None:
