@@ -56,8 +56,8 @@ def when(context: RequestContext, moment: dt.datetime | str | None, never: str =
 
 @register.filter
 def number(value: Any) -> str:
-    """Return a whole number with commas, nothing for None."""
-    return "" if value is None else f"{int(value):,}"
+    """Return a number with commas, rounded to a whole one, nothing for None."""
+    return "" if value is None else f"{round(float(value)):,}"
 
 
 @register.filter
