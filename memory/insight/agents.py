@@ -124,7 +124,10 @@ def agents_list(
         database.execute(statement + _PAGE_SQL.format(sort=sort, after=after, limit=limit + 1), bound.values)
         rows = database.fetchall()
     following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
-    agents = [Agent(*row[:4], tuple(row[4]), *row[5:-1]) for row in rows[:limit]]
+    agents = [
+        Agent(name, keys, valid, revoked, tuple(scopes), *rest[:-1])
+        for name, keys, valid, revoked, scopes, *rest in rows[:limit]
+    ]
     return agents, following
 
 
