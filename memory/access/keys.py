@@ -165,7 +165,7 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
 
 def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
     """Return keys, newest first, and the cursor of the next page. ``valid_at`` excludes keys that are revoked or
-    expired at that time. One query. Raises ``ValueRefused`` for a foreign cursor."""
+    expired at that time. One query. Raises ``ValueRefused`` for an invalid cursor."""
     return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
 
 

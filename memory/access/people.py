@@ -64,7 +64,7 @@ class SignInLink:
 
 
 def people_list(*, cursor: str | None, limit: int) -> tuple[list[Person], str | None]:
-    """Return people by name and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
+    """Return people by name and the cursor of the next page. One query. Raises ``ValueRefused`` for an invalid
     cursor."""
     rows = accounts_with_roles().order_by("username")
     if cursor is not None:

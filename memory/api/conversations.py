@@ -58,12 +58,12 @@ def conversation_read(
     visible to the caller who began it, and to operator keys in its scope."""
     principal, now = principal_of(request, "reader"), timezone.now()
     found = conversation_get(conversation_id, principal=principal)
-    turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
+    turns, next_cursor = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
     detail: ConversationDetail = {
         **conversation_as_json(found),
         "wrote": writes_as_json(conversation_writes(found, most=MOST_LISTED)),
         "items": [turn_as_json(turn) for turn in turns],
-        "next": following,
+        "next": next_cursor,
     }
     return json_reply(detail)
 

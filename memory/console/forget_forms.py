@@ -75,7 +75,7 @@ class ForgetForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
     def clean(self) -> dict[str, Any]:
-        """Return the request. Raises ``ValidationError`` if it is empty, and for a purge without a reason."""
+        """Return the cleaned values. Adds an error if the request is empty, or if a purge has no reason."""
         cleaned: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(cleaned.get(name) for name in ("query", *FILTERS)):
             self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.NOTHING_NAMED))

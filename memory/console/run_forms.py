@@ -64,8 +64,6 @@ class StartForm(forms.Form):
     scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
     then = forms.ChoiceField(
         choices=[(DRY_RUN, "Dry run"), (FOR_APPROVAL, "Plan for approval")],
-        widget=forms.RadioSelect,
-        initial=DRY_RUN,
         required=False,
         label="What becomes of the plan",
     )

@@ -8,15 +8,13 @@ from django.utils import timezone
 
 from memory.console.fields import FIRST_DAY, LAST_DAY, day_require
 from memory.console.list_page import FilterForm
+from memory.insight.activity import days_begin
 
 FilterT = TypeVar("FilterT")
 
-LENGTHS = {
-    "1h": dt.timedelta(hours=1),
-    "24h": dt.timedelta(hours=24),
-    "7d": dt.timedelta(days=7),
-    "30d": dt.timedelta(days=30),
-}
+LENGTHS = {"1h": dt.timedelta(hours=1), "24h": dt.timedelta(hours=24)}
+# Days in UTC including today, as the figures of pages count them.
+WHOLE_DAYS = {"7d": 7, "30d": 30}
 ALL, CUSTOM = "all", "custom"
 LABELS = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d", ALL: "All", CUSTOM: "Custom"}
 
@@ -99,6 +97,8 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
         """Return from when and until when, exclusive, None for no limit."""
         if self.range_chosen in LENGTHS:
             return timezone.now() - LENGTHS[self.range_chosen], None
+        if self.range_chosen in WHOLE_DAYS:
+            return days_begin(WHOLE_DAYS[self.range_chosen], now=timezone.now()), None
         if self.range_chosen == ALL:
             return None, None
         return self.cleaned_data.get("since"), self.cleaned_data.get("until")

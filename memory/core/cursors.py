@@ -16,7 +16,7 @@ MOST_CURSOR = 8000
 # No row can match a text with NUL or surrogates, because PostgreSQL cannot store them, and a query with them would
 # fail.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_FOREIGN = "This cursor does not belong to this list. Request the first page without a cursor."
+_REFUSED = "This cursor does not belong to this list. Request the first page without a cursor."
 
 
 def cursor_make(*parts: object) -> str:
@@ -26,17 +26,20 @@ def cursor_make(*parts: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(texts, ensure_ascii=False).encode()).decode()
 
 
-def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
-    """Return the parts of ``cursor``, each converted by its reader. Raises ``ValueRefused`` for a foreign cursor."""
+def cursor_parse(cursor: str, *converters: Callable[[str], Any]) -> list[Any]:
+    """Return the parts of ``cursor``, each converted by its converter.
+
+    Raises ``ValueRefused`` if the cursor is malformed or belongs to another list.
+    """
     if len(cursor) > MOST_CURSOR:
-        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         if not isinstance(parts, list) or any(not isinstance(part, str) or _UNSTORABLE.search(part) for part in parts):
-            raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
-        return [reader(part) for reader, part in zip(readers, parts, strict=True)]
+            raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
+        return [convert(part) for convert, part in zip(converters, parts, strict=True)]
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, binascii.Error) as problem:
-        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR) from problem
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR) from problem
 
 
 def cursor_time(text: str) -> dt.datetime:
@@ -60,5 +63,5 @@ def cursor_as_number(cursor: str) -> int:
     """Return a cursor that is a plain number, such as an offset, as an integer. Raises ``ValueRefused`` for any other
     cursor."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
     return int(cursor)

@@ -29,8 +29,8 @@ _RESUME: Final = ("where did we stop", "pick up from yesterday", "open ends of t
 def changes_make(
     topics: Sequence[StoryTopic], *, by_hand: Sequence[HandChange], calendar: Calendar, rng: random.Random
 ) -> list[StoryChange]:
-    """Return the changes by operators: those of the data files, and clean-ups that archive about one topic in
-    twenty."""
+    """Return the changes that operators make: those listed in the data files (``by_hand``), and generated clean-ups,
+    which archive about one topic in twenty."""
     by_key = {topic.key: topic for topic in topics}
     changes: list[StoryChange] = []
 

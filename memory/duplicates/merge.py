@@ -182,7 +182,7 @@ def _merge(
         if seen_at is not None:
             _check_unchanged(found, seen_at)
         warm = policies_current().knobs(found.newer.scope).max_field_history
-        plan = merge_plan(found.newer, found.older, most_warm=warm)
+        plan = merge_plan(found.newer, found.older, max_field_history=warm)
         run = topics_join(
             cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now
         )
@@ -213,7 +213,7 @@ def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime
     if survivor.inactive_because or loser.inactive_because:
         return {}
     warm = policies_current().knobs(survivor.scope).max_field_history
-    return vectors_prepare(merge_plan(survivor, loser, most_warm=warm))
+    return vectors_prepare(merge_plan(survivor, loser, max_field_history=warm))
 
 
 def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> _Locked:

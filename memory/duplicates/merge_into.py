@@ -64,4 +64,4 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
             f"The two topics have different scopes, {loser.scope} and {survivor.scope}.",
             code=ProblemCode.TOPICS_NOT_MERGEABLE,
         )
-    return merge_plan(survivor, loser, most_warm=policies_current().knobs(survivor.scope).max_field_history)
+    return merge_plan(survivor, loser, max_field_history=policies_current().knobs(survivor.scope).max_field_history)

@@ -53,7 +53,7 @@ def pairs_list(
 
     ``newer`` is the topic that a merge would keep or has kept (``survivor``).
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid cursor or an unknown value.
     """
     pairs = _pairs(wanted, principal).select_related("scope", "one", "other")
     found, following = newest_page(pairs, by="found_at", cursor=cursor, limit=limit)
@@ -125,7 +125,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     if open_now and not inactive:
         try:
             warm = knobs_effective(newer.scope).max_field_history
-            merge = _merge_as_json(merge_plan(newer, older, most_warm=warm))
+            merge = _merge_as_json(merge_plan(newer, older, max_field_history=warm))
         except Conflict as problem:
             refusal = problem.sentence
     return {

@@ -179,10 +179,11 @@ def survivor_first(sides: Sequence[Side]) -> tuple[Side, Side]:
     return newer, older
 
 
-def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
-    """Return the plan for merging ``loser`` into ``survivor``. Three queries; nothing is changed.
+def merge_plan(survivor: Side, loser: Side, *, max_field_history: int) -> MergePlan:
+    """Return the plan for merging ``loser`` into ``survivor``. Runs three queries and changes nothing.
 
-    ``most_warm`` is ``max_field_history``. Raises ``Conflict`` if the survivor would have more fields than a topic can.
+    ``max_field_history`` is the policy value of that name. Raises ``Conflict`` if the survivor would have more fields
+    than a topic can.
     """
     fields = fields_read([survivor.id, loser.id])
     own = {each.name: each for each in fields[survivor.id]}
@@ -202,7 +203,7 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
         cursor.execute(LINKS_MOVED, {"survivor": survivor.id, "loser": loser.id})
         links = [(int(link), str(side)) for link, side in cursor.fetchall()]
     joined = [
-        _join(of_survivor, of_loser, histories[of_survivor.id], histories[of_loser.id], most_warm)
+        _join(of_survivor, of_loser, histories[of_survivor.id], histories[of_loser.id], max_field_history)
         for of_survivor, of_loser in both
     ]
     values = {each.of_survivor.id: each.value for each in joined}
@@ -240,11 +241,15 @@ def histories_merge(of_survivor: Sequence[RevisionRow], of_loser: Sequence[Revis
 
 
 def _join(
-    of_survivor: FieldRow, of_loser: FieldRow, own: Sequence[RevisionRow], other: Sequence[RevisionRow], most_warm: int
+    of_survivor: FieldRow,
+    of_loser: FieldRow,
+    own: Sequence[RevisionRow],
+    other: Sequence[RevisionRow],
+    max_field_history: int,
 ) -> Joined:
     order = histories_merge(own, other)
     cold = of_survivor.cold_through
     # Summaries cover the first ``cold`` revisions; they are valid while these are still the first.
     refold = cold > 0 and [each.id for each in order[:cold]] != [each.id for each in own[:cold]]
-    least = max(0, len(order) - most_warm)
+    least = max(0, len(order) - max_field_history)
     return Joined(of_survivor, of_loser, order, cold=least if refold else max(cold, least), refold=refold)

@@ -166,7 +166,10 @@ def forget_execute(
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
-            raise Conflict(f"This is a list for {row.verb}, not for {verb}.", code=ProblemCode.LIST_FOR_ANOTHER_VERB)
+            raise Conflict(
+                f"This token is for a list made for {row.verb}. It cannot be used for {verb}.",
+                code=ProblemCode.LIST_FOR_ANOTHER_VERB,
+            )
         _state_check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
         purges = row.verb == ForgetListing.Verb.PURGE
@@ -208,7 +211,7 @@ def _find(
             matches = _survivors(matches)
         question = "" if matches else "Nothing in this scope matches."
         if choice.ambiguous:
-            question = f"{len(matches)} topics match equally well. Choose which one you mean."
+            question = f"{len(matches):,} memories match. Which do you mean?"
         return matches, choice.ambiguous, question
     ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
     why = wanted.describe()

@@ -193,8 +193,8 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     for topic_id, into in merged.items():
         if into not in scopes:
             raise Conflict(
-                f"Topic {topic_id} was merged into {into}, which holds its content. Purge {into}, which includes "
-                "this topic, or undo the merge first.",
+                f"Topic {topic_id} was merged into {into}, which holds its content. To erase this topic too, purge "
+                f"{into}. To purge only this topic, undo the merge first.",
                 code=ProblemCode.TOPIC_MERGED,
             )
     cursor.execute(_FIELDS_SQL, {"ids": family})

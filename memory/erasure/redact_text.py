@@ -171,8 +171,10 @@ class Eraser:
                 self._certain = False
 
     def masked(self, text: str, *, short: bool = True) -> str:
-        """Return ``text`` with erased content replaced; the same object if it has none. Without ``short``, only long
-        passages are searched."""
+        """Return ``text`` with erased content replaced; the same object if it has none.
+
+        Ids, identifiers and long passages are always searched for. If ``short`` is false, short passages are not.
+        """
         if not text:
             return text
         spans = [*self._ids_in(text), *self._identifiers_in(text), *self._passages_in(text, short=short)]

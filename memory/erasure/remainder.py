@@ -47,7 +47,8 @@ _LINKS_SQL = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id
 def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
     """Return the title, summary and fields of ``topic`` without ``facts``; None if nothing is left.
 
-    A fact in both title and field is removed from both. A title that only names something is not kept alone.
+    A fact in both title and field is removed from both. If only the title is left and it is a mere label,
+    nothing is kept.
     """
     removed = {text_key(fact.text) for fact in facts}
     title, summary = topic.title, topic.summary
@@ -63,8 +64,8 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
             summary = text
         elif text.strip():
             fields[element.name] = text
-    states = bool(summary.strip() or fields) or (bool(title and topic.name) and not is_label(title))
-    if not states:
+    has_content = bool(summary.strip() or fields) or (bool(title and topic.name) and not is_label(title))
+    if not has_content:
         return None
     if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
         # The title repeated the beginning of a text that changed.

@@ -42,20 +42,22 @@ Similarities = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # The least confidence of the best fact.
 FLOOR: Final = 0.04
-# The least confidence of a further fact: with the old value; with the same statement about the same subject; for a
-# request that allows several answers.
+# The least confidence of a further fact that has the old value.
 SAME_VALUE: Final = 0.3
+# The least confidence of a further fact that states the same attribute of the same subject.
 SAME_MATTER: Final = 0.5
+# The least confidence of a further fact if the request allows several answers.
 SEVERAL: Final = 0.1
-# The least confidence of names for "everything about" a person, who needs the whole name: a request about Anna Berg
-# does not refer to every Anna.
+# The least confidence of names for "everything about" a person. The whole name must occur, because a request about
+# Anna Berg does not refer to every Anna.
 WHOLE_NAME: Final = 0.5
 # For "everything about", a mention in another script or spelling may be less certain than the best one by this much.
 OTHER_SPELLING: Final = 0.25
 # The least relevance of a released fact; unrelated texts have 0.
 RELEVANT: Final = 0.3
-# A replaced fact needs the first relevance, and the second value as its relevance or similarity to the new text. In 323
-# cases the right facts had at least 0.19 and 0.3; unrelated facts had a relevance of at most 0.04.
+# A replaced fact has at least the relevance REPLACED_LEAST. In addition, its relevance or its similarity to the new
+# text is at least REPLACED_NEAR. In 323 cases the right facts had at least 0.19 and 0.3; unrelated facts had a
+# relevance of at most 0.04.
 REPLACED_LEAST: Final = 0.15
 REPLACED_NEAR: Final = 0.25
 # Facts about two subjects are equally likely if their confidences differ by at most this.
@@ -222,15 +224,17 @@ def _described_else(fact: Fact, description: frozenset[str]) -> bool:
 
 
 def _uncovered(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return the stems of a request that are not in ``covered``. General words such as "customer" are left out, unless
-    the request asks for a possession."""
+    """Return the stems of a request that are not in ``covered``.
+
+    General words such as "customer" are also left out, unless the request asks for a possession.
+    """
     return frozenset(
         one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
     )
 
 
 def _covering(uncovered: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that contain all words of ``uncovered``: "the floor 2 printer"."""
+    """Return the facts that contain all of ``uncovered``, such as all words of "the floor 2 printer"."""
     return tuple(fact for fact in facts if uncovered and uncovered <= set(stems(fact.found_by)))
 
 
@@ -242,7 +246,8 @@ def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
-    """Return (fact, share of the words) for "everything about ..." with common words: the facts with the most words."""
+    """Return the facts with the most words of a request for "everything about" common words, as (fact, share of the
+    words)."""
     known = frozenset(one for fact in facts for one in stems(fact.found_by))
     wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in known)
     if not wanted:
@@ -283,15 +288,16 @@ def _ranked(request: Request, facts: Sequence[Fact], similarities: Similarities)
     for one in found[1:]:
         if not _same_subject(one, best, asked) or one.features["denial"] != best.features["denial"]:
             continue
-        foreign = {word for word in one.stems - best.stems - asked if not word.isdigit()}
+        own_words = {word for word in one.stems - best.stems - asked if not word.isdigit()}
         as_likely = one.confidence >= 0.5 and best.confidence - one.confidence < 0.05
-        if (not foreign and one.confidence >= 0.3) or (as_likely and one.features["words"] >= best.features["words"]):
+        if (not own_words and one.confidence >= 0.3) or (as_likely and one.features["words"] >= best.features["words"]):
             along.append(one)
     return Choice([best, *along], ranked=found)
 
 
 def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the facts that answer "who ..." and "those which ...": its nouns occur in them, but not as the subject."""
+    """Return the facts that answer "who ..." or "those which ...": the nouns of the request occur in them, but not as
+    the subject."""
     known = frozenset(word for one in found for word in one.stems)
     wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in known)
     best = max((one.confidence for one in found), default=0.0)
@@ -307,8 +313,13 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
-    """Return whether two facts may have the same subject: the subject of ``one`` has no word that both the other fact
-    and the request (``known``) lack. If the grammar is unknown, only numbers may differ."""
+    """Return whether two facts may have the same subject. For two facts of the same sentence, the result is False.
+
+    Each word of the subject of ``one`` must occur in the subject of ``best`` or in the request (``known``), and both
+    subjects must have the same numbers. If both subjects have words, they must share one, unless all words of the
+    subject of ``one`` occur in the request. If the subject of either fact could not be determined, all words of ``one``
+    except numbers must occur in ``best`` or in the request.
+    """
     if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
         best.fact.element,
         best.fact.sentence,

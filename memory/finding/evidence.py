@@ -36,7 +36,8 @@ _AND: Final = re.compile(
 )
 # How many times aliases of aliases are followed: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
-# The confidence of a mention: "Анной" is Анна, "Dmitriy" may be Дмитрий.
+# The confidence of a mention, by its form. "Анной" is an inflected form of Анна; "Dmitriy" may be Дмитрий in Latin
+# letters.
 _SURE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
 
 
@@ -248,7 +249,8 @@ def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
-    """Add the aliases that ``texts`` state for the names in ``among`` to ``known``, a dict of names by folded form."""
+    """Add the aliases that ``texts`` state for the names in ``among`` to ``known``, a dict of names by normalized
+    form."""
     for one, other in (pair for text in texts for pair in _aliases(text)):
         for this, that in ((one, other), (other, one)):
             if fold(this) in among:

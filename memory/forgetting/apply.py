@@ -201,7 +201,7 @@ def _sources(groups: dict[int, list[_Action]]) -> dict[int, list[uuid.UUID]]:
 def _groups_left(
     actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
 ) -> tuple[list[_Action], dict[int, list[_Action]]]:
-    """Return (the actions to apply, the same by group). A group with too few unchanged topics is added to
+    """Return (the actions to apply, these actions by group). A group with too few unchanged topics is added to
     ``skipped``."""
     groups = _by_group(unchanged)
     small = {number for number in _by_group(actions) if len(groups.get(number, ())) < LEAST_GROUP}

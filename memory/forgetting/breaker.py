@@ -10,7 +10,7 @@ ALWAYS_ALLOWED = 50
 
 
 def hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
-    """Return why the run must be approved by an operator, or an empty text. Sets ``run.active`` if many topics would be
+    """Return why an operator must approve the run, or an empty text. Sets ``run.active`` if many topics would be
     archived."""
     if policies.knobs(run.scope).mode == "review":
         return f"The policy of {policies.node_of(run.scope)} requires a review of every run."

@@ -1,9 +1,9 @@
 """The candidate query: which topics a run would act on, and what it would do to each. One statement.
 
-What-if, dry run, scheduled run, counts and projections all use the SQL that ``candidates_sql`` returns. A projection is
-the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and its cost
-depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a draft, the
-query scans the whole of Vitality.
+Previews of drafts, dry runs, scheduled runs, counts and projections all use the SQL that ``candidates_sql`` returns. A
+projection is the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and
+its cost depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a
+draft, the query scans the whole of Vitality.
 """
 
 import datetime as dt
@@ -63,10 +63,10 @@ def candidates_sql(
     """Return the candidate query for ``scope`` at ``now``, without executing it.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
-    used, because the rows may have another half-life or clock than these policies. ``topics`` limits the query to these
-    ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate`` names
-    partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction archives
-    only these.
+    used, because the stored keys may have another half-life or clock than the draft. ``topics`` limits the query to
+    these ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate``
+    names the partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction
+    archives only these.
     """
     bound = bound or Bound()
     parts = [
@@ -151,8 +151,12 @@ def _partition_sql(
     subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
 ) -> str:
-    """Return the query of one partition and one ``part``. ``moves`` are the topics that a run changes, ``folds`` the
-    other topics with fields to fold again, ``groups`` the topics that may be compacted."""
+    """Return the query of one partition. ``part`` selects the topics.
+
+    * ``moves``: topics that a run changes.
+    * ``folds``: other topics, whose fields must be summarized again.
+    * ``groups``: topics that may be compacted.
+    """
     judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
@@ -167,21 +171,21 @@ def _partition_sql(
         source = f"({_grown_sql(partition.policy)}) grown JOIN memory_vitality v ON v.topic_id = grown.topic_id"
     elif topics is None and not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
-    kept = judge.kept()
-    if rules.needs_topic or kept.needs_topic:
+    least_rung = judge.kept()
+    if rules.needs_topic or least_rung.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
     compactable, compacted = compacts_sql(partition.policy, rules), "false"
     if grouped:
         compacted = f"compacts AND topic_id = ANY({bound.bind(list(grouped))}::uuid[])"
-    changed = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
+    selected = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
     action, changes = _ACTION, _changes_sql(partition.policy, rules)
     if part == "folds":
-        changed = f"NOT ({changed} OR protected)"
+        selected = f"NOT ({selected} OR protected)"
         action, changes = "'folded'", f"jsonb_build_object('fold', {judge.policy.knobs.keep_recent_revisions:d})"
     columns = f"""topic_id, from_rung, to_rung, {action} AS action, score,
                {_why_sql(judge, rules)} AS why, {changes} AS changes"""
     if part == "groups":
-        changed = "compacts"
+        selected = "compacts"
         columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS least_cosine"
     # With OFFSET 0, PostgreSQL evaluates each expression once and not at every use.
     return f"""
@@ -200,7 +204,7 @@ def _partition_sql(
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
                                v.pinned_by_agent AS by_agent, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
-                               {kept.rung} AS kept,
+                               {least_rung.rung} AS kept,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
                                {rules.compact_rule} AS compact_rule
                         FROM {source}
@@ -211,12 +215,15 @@ def _partition_sql(
                 ) ruled
             ) judged
         ) c
-        WHERE {changed}"""
+        WHERE {selected}"""
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:
-    """Return a SELECT of the topics with a field to fold again: the field has at least twice as many warm revisions as
-    summarizing keeps, and its summary has not reached the greatest depth."""
+    """Return a SELECT of the topics with a field whose older revisions must be summarized again.
+
+    Such a field has at least twice as many warm revisions as summarizing keeps, and its summary has not reached the
+    greatest depth.
+    """
     return f"""
         SELECT DISTINCT f.topic_id FROM memory_field f
         WHERE f.last_seq > 1 AND f.last_seq - f.cold_through >= {fold_least(policy.knobs.keep_recent_revisions):d}
@@ -237,7 +244,7 @@ CASE WHEN released THEN 'released'
 
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
-    """Return the reason of an action as jsonb: the rule or else the threshold, the score and the policy."""
+    """Return the reason of an action as jsonb: the rule (without a rule, the threshold), the score and the policy."""
     policy, bind = judge.policy, judge.bind
     thresholds = {
         Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),

@@ -81,8 +81,8 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The summary of one field's older revisions. ``last_seq`` and ``cold_through`` are those of the field when the
-    fold was prepared."""
+    """The summary of one field's older revisions. ``last_seq`` and ``cold_through`` are the values of the field when
+    the fold was prepared."""
 
     topic_id: uuid.UUID
     last_seq: int
@@ -109,8 +109,8 @@ def folds_prepare(
 
     A field whose summary has the greatest depth is skipped. A model is asked until ``until`` (monotonic clock), by
     default for ``MODEL_SECONDS``; the last question may take ``MEMSTATE_LLM_TIMEOUT_SECONDS`` longer. When the time is
-    up, the current topic is summarized without the model and later ones are left. The transaction of a given ``cursor``
-    has locked rows, so then no model is asked and no topic is left.
+    up, the current topic is summarized without the model, and later topics are left. With a ``cursor``, no model is
+    asked and no topic is left, because the transaction of the cursor has locked rows.
     """
     if not keep:
         return PreparedFolds({})

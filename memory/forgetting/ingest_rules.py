@@ -93,9 +93,9 @@ class _Match:
 def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
     """Apply the rules for ingest to topics that were just written. Return how many topics were pinned or categorized.
 
-    ``topics`` maps each topic to its scope. ``actor``, who wrote the topics, is named in the journal. Needs the
-    transaction of the write. No query if no such rule is in force. Otherwise, for each policy that governs some of the
-    topics, one statement, four more for savepoint and time limit, and up to four more if a rule matches.
+    ``topics`` maps each topic to its scope. ``actor``, who wrote the topics, is named in the journal. Must be called in
+    the transaction of the write. Runs no query if no such rule is in force. Otherwise, each policy that governs some of
+    the topics costs five statements (four of them for savepoint and time limit), and up to four more if a rule matches.
 
     Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
     """

@@ -231,11 +231,14 @@ class KeptSql:
 class RulesSql:
     """The rules of one policy as expressions.
 
-    ``rung_rule`` is the number of the first matching rule that moves the topic; ``pin_rule`` and ``compact_rule`` are
-    the numbers of the first rule that pins or unpins and of the first that compacts. 0 means none. ``rule_rung`` is the
-    rung of ``rung_rule``, computed from the column ``rule``; ``rule_rung_direct`` needs no such column. ``pins`` is
-    NULL, or whether the topic is to be pinned. ``adds`` are the categories to add, NULL for none. ``timed`` are the
-    numbers of the rules that cannot match a new topic.
+    * ``rung_rule`` is the number of the first matching rule that moves the topic, 0 for none.
+    * ``pin_rule`` is the number of the first matching rule that pins or unpins, 0 for none.
+    * ``compact_rule`` is the number of the first matching rule that compacts, 0 for none.
+    * ``rule_rung`` is the rung of ``rung_rule``, computed from the column ``rule``. ``rule_rung_direct`` is the same
+      without this column.
+    * ``pins`` is whether the topic is to be pinned, NULL if no rule decides this.
+    * ``adds`` are the categories to add, NULL for none.
+    * ``timed`` are the numbers of the rules that cannot match a new topic.
     """
 
     rules: tuple[Rule, ...]

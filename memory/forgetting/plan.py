@@ -26,7 +26,8 @@ from memory.policy.snapshot import Policies
 # The counts of a run contain these names even if the number is 0.
 _ALWAYS_COUNTED = ("summarized", "detached", "archived", "restored")
 
-# Groups to compact come last. Each leaves a place free for its new topic, and is planned as a whole or not at all.
+# Groups to compact come last. Each group leaves a place free for its new topic, and is planned as a whole or not at
+# all.
 _WRITE_SQL = """
 WITH candidates AS MATERIALIZED (
     {candidates}
@@ -79,11 +80,12 @@ def run_plan(
 ) -> ForgetRun:
     """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
-    One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
-    limit. Unless it is a dry run, the run is held if ``held_because`` gives a reason, if the policy has mode ``review``
-    or if the circuit breaker opens, for the scope or for one policy below it (one query for each policy with many
-    topics due). If a held run of the scope has exactly the same plan, that run is returned. For a ``judged_at`` after
-    ``now``, all days between count as active. Raises ``Conflict`` if another run is applying in an overlapping scope.
+    One transaction of about nine statements, for any number of topics. If the soft limit applies to the event,
+    partitions below their limit are skipped. Unless it is a dry run, the run is held if ``held_because`` gives a
+    reason, if the policy has mode ``review`` or if the circuit breaker opens, for the scope or for one policy below it
+    (one query for each policy with many topics due). If a held run of the scope has exactly the same plan, that run is
+    returned. For a ``judged_at`` after ``now``, all days between count as active. Raises ``Conflict`` if another run is
+    applying in an overlapping scope.
     """
     if judged_at > now:
         policies = policies.projected(now)
@@ -161,9 +163,9 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
 def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, int, dict[str, int], dict[str, int]]:
     """Store the actions. Return (due, planned, counts, leaving).
 
-    ``due`` is the number of topics that are due, ``planned`` the number of stored actions: at most
-    ``max_topics_for_forget_scan``, the others are left to later runs. ``counts`` are the planned actions by name.
-    ``leaving`` counts, by policy, all due topics that would be archived or released, planned or not.
+    ``due`` is the number of topics that are due, ``planned`` the number of stored actions, at most
+    ``max_topics_for_forget_scan``. The remaining due topics are left to later runs. ``counts`` are the planned actions
+    by name. ``leaving`` counts, by policy, all due topics that would be archived or released, planned or not.
     """
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     groups = groups_find(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, most=most)

@@ -59,8 +59,8 @@ ORDER BY a.place LIMIT %(most)s
 
 class _Group(NamedTuple):
     """A row of ``_GROUPS_SQL``: the number of ``topics`` that are unchanged (``same``) or that differ in the same way.
-    ``stored`` and ``present`` are the states of one of these topics, as JSON. ``alone`` means that too few topics of
-    the group to compact are unchanged."""
+    ``stored`` and ``present`` are the states of one of these topics, as JSON. ``alone`` means that compaction skips the
+    topics, because too few topics of their group are unchanged."""
 
     same: bool
     action: str | None

@@ -78,7 +78,7 @@ class ActionCounts:
 
 
 def runs_list(wanted: RunFilter, *, cursor: str | None, limit: int) -> tuple[list[ForgetRun], str | None]:
-    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
+    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for an invalid
     cursor."""
     return newest_page(_runs(wanted), cursor=cursor, limit=limit)
 
@@ -161,7 +161,7 @@ def run_actions(
 ) -> tuple[list[ActionOut], str | None]:
     """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
 
-    Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     run = run_get(run_id, principal=principal)
     after = 0 if cursor is None else cursor_as_number(cursor)

@@ -35,12 +35,12 @@ def run_start(
     held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. With a reason ``held_because``, it is
-    held.
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. If ``held_because`` gives a
+    reason, the run is held.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
     ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
-    run, and ``Conflict`` if another run is applying there.
+    run, and ``Conflict`` if another run is applying in an overlapping scope.
     """
     principal.require("operator")
     if event not in EVENTS:

@@ -84,7 +84,7 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
 
 def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ...] = ()) -> Gate:
     """Return what a run over ``scope`` for ``event`` skips: partitions below their soft limit, and the ``paused``
-    scopes. One query for a gated event, otherwise none."""
+    scopes. One query if the soft limit applies to the event, otherwise none."""
     if not partitions_of(policies, scope):
         return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
     paused = tuple(path for path in paused if scope_within(path, scope) or scope_within(scope, path))

@@ -70,9 +70,9 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
 
     Unfinished runs are continued first. Each partition then has its own transaction, which plans its run and deletes
     its wake-ups. A kill therefore loses no wake-up, two workers never answer the same one, and a failure in one
-    partition does not affect the others. If another run is applying there, the wake-ups stay until it is done. A
-    partition with nothing due costs a few queries. ``seconds`` is the time for all runs together; what they do not
-    finish is done by a later call.
+    partition does not affect the others. If another run is applying in the partition, the wake-ups stay until it is
+    done. A partition with nothing due costs a few queries. ``seconds`` is the time for all runs together; a later call
+    continues unfinished runs.
     """
     until = time.monotonic() + seconds
     for run_id in runs_open():

@@ -34,7 +34,7 @@ SELECT topic_id, text_hash FROM (
 ORDER BY turn, topic_id LIMIT %(limit)s
 """
 # In the order of ids, each step after the one before, because every topic may be pending.
-_FOREIGN_SQL = """
+_OTHER_MODELS_SQL = """
 SELECT topic_id, text_hash FROM memory_topicvector
 WHERE (embedding IS NULL OR model <> %(model)s) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
@@ -59,23 +59,23 @@ RETURNING v.topic_id
 _COUNT_SQL = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
-def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
+def vectors_fill(*, other_models: bool = False) -> Iterator[int]:
     """Embed pending topics; yield the number of vectors that each commit wrote.
 
-    With ``foreign``, topics with a vector of another model are embedded too. A step reads ``TOPICS_PER_STEP`` topics
-    with four queries, and commits about every ``COMMIT_SECONDS`` with one query. The function can be stopped and
+    With ``other_models``, topics with a vector of another model are embedded too. A step reads ``TOPICS_PER_STEP``
+    topics with four queries, and commits about every ``COMMIT_SECONDS`` with one query. The function can be stopped and
     repeated at any time. Several processes may run at once; at worst some texts are embedded twice.
 
     A text that the embedder refuses is skipped and logged. Raises ``EmbeddingFailed`` if the embedder refuses every
-    text of the first step; with ``foreign``, of any step.
+    text of the first step; with ``other_models``, of any step.
     """
     embedder = embedder_get()
     after: uuid.UUID | None = None
     tried: list[uuid.UUID] = []
     any_written = False
     while True:
-        if foreign:
-            hashes = _rows(_FOREIGN_SQL, {"after": after, "model": embedder.model_name})
+        if other_models:
+            hashes = _rows(_OTHER_MODELS_SQL, {"after": after, "model": embedder.model_name})
         else:
             hashes = _rows(_WAITING_SQL, {"tried": tried})
         if not hashes:
@@ -90,7 +90,7 @@ def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
                 written.update(done)
                 yield len(done)
         except EmbeddingFailed:
-            if foreign or not any_written:
+            if other_models or not any_written:
                 raise
             # The embedder works, so only refused texts are left. The next run tries them again.
             logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in texts])
@@ -117,7 +117,7 @@ def _write(
         return [topic_id for (topic_id,) in cursor.fetchall()]
 
 
-def foreign_count() -> int:
+def vectors_missing_count() -> int:
     """Return the number of topics without a vector of the present model. One query, which reads the vector table."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_SQL, [embedder_get().model_name])

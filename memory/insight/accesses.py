@@ -69,7 +69,7 @@ def accesses_of(
 
     Three queries, four if the page is not full, which read at most ``MOST_ROWS_READ`` rows of the log. Accesses from
     outside the caller's scope are returned without actor, scope and question. Raises ``NotVisible``, and
-    ``ValueRefused`` for a foreign cursor.
+    ``ValueRefused`` for an invalid cursor.
     """
     with connection.cursor() as database:
         row = topic_snapshot(database, topic_id, principal)

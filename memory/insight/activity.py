@@ -13,17 +13,17 @@ from memory.predicates.binding import Bound, path_sql, scope_sql
 # undone. Restores are read from the audit events, because the page to which the number links lists these.
 _DAYS_SQL = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
-       count(*)
+       count(*), 0
 FROM memory_auditevent e
 WHERE e.at >= %(since)s AND e.at < %(until)s AND {audit_within}
   AND (e.action LIKE 'ingest\\_%%' OR e.action = 'restored')
 GROUP BY 1, 2
 UNION ALL
-SELECT (l.at AT TIME ZONE 'UTC')::date, 'queries', count(*) FROM memory_accesslog l
+SELECT (l.at AT TIME ZONE 'UTC')::date, 'queries', count(*), 0 FROM memory_accesslog l
 WHERE l.at >= %(since)s AND l.at < %(until)s AND l.kind = 'query' AND {access_within}
 GROUP BY 1
 UNION ALL
-SELECT (a.at AT TIME ZONE 'UTC')::date, 'archived', count(*)
+SELECT (a.at AT TIME ZONE 'UTC')::date, 'archived', count(*), count(*) FILTER (WHERE a.why->>'by' = 'hand')
 FROM memory_forgetaction a {action_join}
 WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.state IN ('applied', 'conflict')
   AND {action_within}
@@ -49,12 +49,13 @@ _ACTION_JOIN = "JOIN memory_vitality v ON v.topic_id = a.topic_id"
 
 @dataclass(slots=True)
 class ActivityDay:
-    """What happened on one day in UTC."""
+    """What happened on one day in UTC. ``by_hand`` is a part of ``archived``."""
 
     day: dt.date
     ingested: int = 0
     queries: int = 0
     archived: int = 0
+    by_hand: int = 0
     restored: int = 0
 
 
@@ -67,6 +68,11 @@ def utc_days(days: int, *, now: dt.datetime) -> list[dt.date]:
 def day_begin(day: dt.date) -> dt.datetime:
     """Return the midnight with which a day in UTC begins."""
     return dt.datetime.combine(day, dt.time(), tzinfo=dt.UTC)
+
+
+def days_begin(days: int, *, now: dt.datetime) -> dt.datetime:
+    """Return the begin of the first of the last ``days`` days in UTC, including today."""
+    return day_begin(utc_days(days, now=now)[0])
 
 
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
@@ -88,16 +94,19 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     bound.values["until"] = day_begin(max(found)) + dt.timedelta(days=1)
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
-        for day, what, count in cursor.fetchall():
+        for day, what, count, by_hand in cursor.fetchall():
             setattr(found[day], what, getattr(found[day], what) + count)
+            found[day].by_hand += by_hand
     return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDay:
-    """How many topics were live at the end of a day in UTC, and how many were created on that day."""
+    """How many topics were live at the end of a day in UTC, by how many their number changed on that day, and how many
+    were created."""
 
     live: int
+    change: int
     created: int
 
 
@@ -119,6 +128,6 @@ def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT) -> l
     found = []
     for day in every[::-1]:
         change, created = changes.get(day, (0, 0))
-        found.append(LiveDay(live, created))
+        found.append(LiveDay(live, change or 0, created))
         live = max(0, live - (change or 0))
     return found[::-1]

@@ -185,7 +185,7 @@ def archived_list(
 ) -> tuple[list[ArchivedTopic], str | None]:
     """Return archived topics with the reasons, and the cursor of the next page. Three queries.
 
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     query = _Query(filters, principal)
     query.after(cursor)
@@ -273,7 +273,7 @@ class _Query:
         self.about_archiving = bool(about)
 
     def after(self, cursor: str | None) -> None:
-        """Start after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign cursor."""
+        """Start after the row that ``cursor`` names. Raises ``ValueRefused`` for an invalid cursor."""
         if cursor is None:
             return
         key, topic_key, kind, read, way = _ORDERS[self.filters.sort]

@@ -103,7 +103,7 @@ def audit_list(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return entries, newest first, and the cursor of the next page. One query, along the index of times.
 
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     conditions, bound = _conditions(filters, principal)
     if cursor is not None:

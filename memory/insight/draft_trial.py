@@ -142,7 +142,7 @@ def affected_list(
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the topics on which a run would act only under ``draft``, or in another way, lowest score first, and the
-    cursor of the next page. One statement. Raises ``ValueRefused`` for a foreign cursor."""
+    cursor of the next page. One statement. Raises ``ValueRefused`` for an invalid cursor."""
     rows, following = affected_page(
         scope,
         present=present,

@@ -39,7 +39,7 @@ class Subject:
     the database evaluates.
     """
 
-    presence: TopicUsage
+    usage: TopicUsage
     rung: int
     pinned: bool
     half_life: float
@@ -91,8 +91,8 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
     knobs, reasons = policy.knobs, []
     if subject.pinned:
         reasons.append("It is pinned.")
-    if subject.presence.kind in knobs.exempt_kinds:
-        reasons.append(f"Topics of kind {subject.presence.kind} are never forgotten.")
+    if subject.usage.kind in knobs.exempt_kinds:
+        reasons.append(f"Topics of kind {subject.usage.kind} are never forgotten.")
     reasons += [
         f"Nothing in {path} is ever forgotten." for path in knobs.exempt_scopes if scope_within(subject.scope, path)
     ]
@@ -105,12 +105,12 @@ def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
     """Return the score at ``now``, the number that is compared with the thresholds."""
     knobs = policy.knobs
     value = score(
-        subject.presence,
+        subject.usage,
         strategy=knobs.strategy,
         half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
         now=now,
-        skipped=policy.time.skipped(subject.presence.idle_before, now),
+        skipped=policy.time.skipped(subject.usage.idle_before, now),
     )
     return float(value)
 
@@ -123,19 +123,19 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
         return stays
     chosen, pinned, compacts = _rules_apply(subject, policy, value, now, event)
-    if pinned or subject.presence.kind in knobs.exempt_kinds:
+    if pinned or subject.usage.kind in knobs.exempt_kinds:
         return stays
     if chosen is not None and chosen.action == "release":
         return RunVerdict(subject.rung, True, value, chosen)
     due = archive_due(
-        subject.presence,
+        subject.usage,
         strategy=knobs.strategy,
         theta=knobs.forget_salience_threshold,
         prune_after=knobs.prune_after,
         half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
         now=now,
-        skipped=policy.time.skipped(subject.presence.idle_before, now),
+        skipped=policy.time.skipped(subject.usage.idle_before, now),
     )
     ladder = rung_target(
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
@@ -193,7 +193,7 @@ def _holds(
     rule: Rule, subject: Subject, policy: EffectivePolicy, categories: frozenset[str], value: float, now: float
 ) -> bool:
     """Return whether a topic with these categories and with the score ``value`` meets the condition of a rule."""
-    presence = subject.presence
+    usage = subject.usage
 
     def answer(comparison: Comparison) -> Any:
         match comparison.field:
@@ -203,17 +203,17 @@ def _holds(
             case "category":
                 return not categories.isdisjoint(value_words(comparison))
             case "kind" | "provenance" as name:
-                word = presence.kind if name == "kind" else subject.provenance
+                word = usage.kind if name == "kind" else subject.provenance
                 return (word in value_words(comparison)) is (comparison.op in ("is", "in"))
             case "title" | "summary" | "text" | "field":
                 return subject.texts[comparison]
             case "age":
-                found: float = _seconds(presence.created_at, now)
+                found: float = _seconds(usage.created_at, now)
             case "idle":
-                used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
-                found = _seconds(used + float(policy.time.skipped(presence.idle_before, now)), now)
+                used = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
+                found = _seconds(used + float(policy.time.skipped(usage.idle_before, now)), now)
             case "retrievals":
-                found = presence.retrieval_count
+                found = usage.retrieval_count
             case "score":
                 found = value
             case "salience":
@@ -234,13 +234,13 @@ def _seconds(since: float, now: float) -> float:
 
 def salience_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
     """Return the effective salience of a topic at ``now`` if nothing uses the topic until then."""
-    presence = subject.presence
+    usage = subject.usage
     found = salience_effective(
-        presence.salience,
-        reinforced_at=presence.reinforced_at,
+        usage.salience,
+        reinforced_at=usage.reinforced_at,
         half_life=subject.half_life,
         now=now,
-        skipped=policy.time.skipped(presence.idle_before, now),
+        skipped=policy.time.skipped(usage.idle_before, now),
     )
     return float(found)
 
@@ -267,11 +267,11 @@ def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> lis
 
 
 def _change_times(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:
-    knobs, presence = policy.knobs, subject.presence
-    used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+    knobs, usage = policy.knobs, subject.usage
+    used = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
     yield now
-    skipped = float(policy.time.skipped(presence.idle_before, now))
-    yield (used if knobs.strategy == "relevance" else presence.reinforced_at) + skipped + knobs.prune_after
+    skipped = float(policy.time.skipped(usage.idle_before, now))
+    yield (used if knobs.strategy == "relevance" else usage.reinforced_at) + skipped + knobs.prune_after
     for name in THRESHOLDS.values():
         yield from _falls_below(subject, policy, getattr(knobs, name), now)
     for rule in policy.rules.on("cron"):
@@ -279,7 +279,7 @@ def _change_times(subject: Subject, policy: EffectivePolicy, now: float) -> Iter
             value: Any = comparison.value
             match comparison.field:
                 case "age":
-                    yield presence.created_at + value
+                    yield usage.created_at + value
                 case "idle":
                     yield used + skipped + value
                 case "score":
@@ -289,11 +289,11 @@ def _change_times(subject: Subject, policy: EffectivePolicy, now: float) -> Iter
 
 
 def _falls_below(subject: Subject, policy: EffectivePolicy, theta: float, now: float) -> Iterable[float]:
-    knobs, presence = policy.knobs, subject.presence
-    if knobs.strategy == "half_life" and theta > 0 and presence.salience > 0:
+    knobs, usage = policy.knobs, subject.usage
+    if knobs.strategy == "half_life" and theta > 0 and usage.salience > 0:
         # The salience s falls to theta at fade - H * log2(theta). This is the fade key of a salience of s / theta.
-        since = presence.reinforced_at + float(policy.time.skipped(presence.idle_before, now))
-        yield fade_key(presence.salience / theta, reinforced_at=since, half_life=knobs.half_life)
+        since = usage.reinforced_at + float(policy.time.skipped(usage.idle_before, now))
+        yield fade_key(usage.salience / theta, reinforced_at=since, half_life=knobs.half_life)
     elif knobs.strategy != "half_life":
         yield from _crosses(theta, now, lambda at: score_of(subject, policy, now=at))
 
@@ -312,24 +312,24 @@ def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Itera
 
 def retrieved(subject: Subject, policy: EffectivePolicy, *, at: float, cap: float) -> Subject:
     """Return the topic as it would be after one more retrieval at ``at``."""
-    presence, time = subject.presence, policy.time
+    usage, time = subject.usage, policy.time
     salience, _since = salience_reinforced(
-        presence.salience,
-        reinforced_at=float(time.counted(presence.reinforced_at, presence.idle_before)),
+        usage.salience,
+        reinforced_at=float(time.counted(usage.reinforced_at, usage.idle_before)),
         half_life=subject.half_life,
         cap=cap,
         reinforcements=[Reinforcement(float(time.counted(at)), policy.knobs.query_salience_bump)],
     )
-    last = at if presence.last_retrieved_at is None else max(at, presence.last_retrieved_at)
+    last = at if usage.last_retrieved_at is None else max(at, usage.last_retrieved_at)
     changed = dataclasses.replace(
-        presence,
+        usage,
         salience=salience,
-        reinforced_at=max(at, presence.reinforced_at),
-        idle_before=time.idle(at) if at > presence.reinforced_at else presence.idle_before,
+        reinforced_at=max(at, usage.reinforced_at),
+        idle_before=time.idle(at) if at > usage.reinforced_at else usage.idle_before,
         last_retrieved_at=last,
-        retrieval_count=presence.retrieval_count + 1,
+        retrieval_count=usage.retrieval_count + 1,
     )
-    return dataclasses.replace(subject, presence=changed)
+    return dataclasses.replace(subject, usage=changed)
 
 
 def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
@@ -340,13 +340,13 @@ def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, ev
     time from the returned one up to the run would therefore have sufficed. Times before the last use of the topic are
     not considered. The search is a bisection to the microsecond.
     """
-    presence = subject.presence
+    usage = subject.usage
 
     def kept(at: float) -> bool:
         used = retrieved(subject, policy, at=at, cap=cap)
         return not verdict(used, policy, now=run_at, event=event).leaves
 
-    earliest = float(max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0))
+    earliest = float(max(usage.created_at, usage.reinforced_at, usage.last_retrieved_at or 0.0))
     if earliest > run_at or not kept(run_at):
         return None
     if kept(earliest):

@@ -5,7 +5,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection
 from django.db.models import BooleanField, Q, QuerySet
@@ -33,21 +33,29 @@ AFTER_QUERY = "query_complete"
 # The least number of topics for which a query is repeated.
 TOP_K = 8
 
-# The present state of topics. Purged topics have no row.
+# The present state of topics, and the summaries that were replaced since. Purged topics have no row.
 _TOPICS_SQL = f"""
-SELECT t.id, t.title, s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
+SELECT t.id, t.title, t.summary,
+       (SELECT e.before->>'summary' FROM memory_topicedit e
+        WHERE e.topic_id = t.id AND e.at > %(at)s AND e.before ? 'summary' ORDER BY e.at, e.id LIMIT 1),
+       s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
        CASE WHEN t.rung = {Rung.ARCHIVED:d} THEN greatest(
            (SELECT max(a.at) FROM memory_forgetaction a
             WHERE a.topic_id = t.id AND a.action = 'archived' AND a.state = 'applied'),
            (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = t.id AND e.action = 'archived')
        ) END
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s)
 """
 # A query causes runs in the partitions of the topics that it returned.
 _TOUCHES_SQL = """
 EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_topic t ON t.id = x.id
         JOIN memory_scope s ON s.id = t.scope_id
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
+"""
+
+# Topics without a known relevance do not count.
+_IRRELEVANT_SQL = """
+(SELECT max(x.relevance) FROM unnest(memory_accesslog.relevances) AS x (relevance)) < memory_accesslog.min_relevance
 """
 
 # The newest query that can have caused each run, among the queries of the last hour before the run.
@@ -80,7 +88,7 @@ class RecallBehind:
 class RecallFilter:
     """Which recalls a list shows; None means all. ``scope`` is canonical and includes the scopes below it. ``actor``
     may be given without ``user:`` or ``key:``. ``text`` must occur in the question. ``run`` selects the recalls that
-    may have caused this run."""
+    may have caused this run. ``result`` selects those that returned nothing, or nothing relevant."""
 
     scope: str = ROOT
     actor: str | None = None
@@ -88,6 +96,7 @@ class RecallFilter:
     since: dt.datetime | None = None
     until: dt.datetime | None = None
     run: uuid.UUID | None = None
+    result: Literal["nothing", "irrelevant"] | None = None
 
 
 def recalls_list(
@@ -96,7 +105,7 @@ def recalls_list(
     """Return recalls, newest first, and the cursor of the next page. Three statements, two more with ``actor``, one
     more with ``run``.
 
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     found = _recalls(filters, principal).order_by("-at", "-id")
     if cursor is not None:
@@ -137,6 +146,10 @@ def _recalls(filters: RecallFilter, principal: Principal) -> QuerySet[AccessLog]
         found = found.filter(at__gte=filters.since)
     if filters.until is not None:
         found = found.filter(at__lt=filters.until)
+    if filters.result == "nothing":
+        found = found.filter(topic_ids__len=0)
+    elif filters.result == "irrelevant":
+        found = found.filter(RawSQL(_IRRELEVANT_SQL, [], output_field=BooleanField()))  # noqa: S611 (constant)
     if filters.run is not None:
         run = ForgetRun.objects.filter(pk=filters.run, event=AFTER_QUERY).first()
         if run is None:
@@ -228,7 +241,7 @@ def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict
 def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[str, Any]]:
     wanted = list(ids)
     with connection.cursor() as cursor:
-        cursor.execute(_TOPICS_SQL, [wanted])
+        cursor.execute(_TOPICS_SQL, {"ids": wanted, "at": row.at})
         found = {each[0]: _topic_as_dict(each, row) for each in cursor.fetchall()}
     return {
         topic_id: found.get(topic_id, {"topic_id": topic_id, "title": None, "state": "erased"}) for topic_id in wanted
@@ -236,7 +249,9 @@ def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[st
 
 
 def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
-    topic_id, title, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = found
+    topic_id, title, summary, replaced, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = (
+        found
+    )
     state, since = "live", None
     if merged_into is not None:
         state = "merged"
@@ -247,6 +262,10 @@ def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
     return {
         "topic_id": topic_id,
         "title": title,
+        "summary": summary if replaced is None else replaced,
+        "summary_now": summary,
+        # The former text may be lost, for example by a purge of what it was made from.
+        "then_unknown": replaced is None and row.at < updated_at,
         "scope": scope,
         "state": state,
         "since": since,

@@ -16,7 +16,7 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
-from memory.insight.activity import day_begin, utc_days
+from memory.insight.activity import day_begin, days_begin, utc_days
 from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
@@ -203,7 +203,7 @@ def regret_recent(*, now: dt.datetime) -> tuple[int, int]:
     """Return (archived, regretted): how many topics runs archived in the whole store in the last 30 days, and how many
     of these were needed afterwards. One query over the archivings of these days."""
     bound = Bound()
-    regrets = _regrets_sql(bound, scope="/", since=day_begin(utc_days(RECENT_DAYS, now=now)[0]), until=now)
+    regrets = _regrets_sql(bound, scope="/", since=days_begin(RECENT_DAYS, now=now), until=now)
     with connection.cursor() as cursor:
         cursor.execute(regrets + _TOTALS_SQL.format(which="source = 'run'"), bound.values)
         archived, regretted, *_signals = cursor.fetchone()
@@ -225,7 +225,7 @@ def regretted_list(
 
     A topic with two regretted archivings is listed twice. ``by`` selects the archivings by runs or the manual ones. One
     query over the archivings of the period. Raises ``NotVisible`` for a scope outside the caller's scope,
-    ``ValueRefused`` for a foreign cursor.
+    ``ValueRefused`` for an invalid cursor.
     """
     bound, after = Bound(), "true"
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)

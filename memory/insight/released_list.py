@@ -71,7 +71,7 @@ def released_list(
 ) -> tuple[list[ReleasedTopic], str | None]:
     """Return released topics with the reasons, and the cursor of the next page. One query.
 
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
     """
     key, kind, read, way = _ORDERS[filters.sort]
     bound = Bound()

@@ -227,15 +227,15 @@ def _values_at(
     replay: Replay, subject: Subject, policy: EffectivePolicy, at: float, before: bool, unknown: int
 ) -> tuple[float, float]:
     step = replay.step_at(at - 1e-6 if before else at)
-    presence = dataclasses.replace(
-        subject.presence,
+    usage = dataclasses.replace(
+        subject.usage,
         salience=step.state.salience,
         reinforced_at=step.state.since,
         idle_before=step.state.idle_before,
         last_retrieved_at=step.last_use,
         retrieval_count=step.uses + unknown,
     )
-    value = score_of(dataclasses.replace(subject, presence=presence), policy, now=at)
+    value = score_of(dataclasses.replace(subject, usage=usage), policy, now=at)
     return step.state.at(at, replay.half_life, replay.time), value
 
 

@@ -61,7 +61,7 @@ class TopicSnapshot:
         """Return the topic as input for ``outlook``. ``texts`` is the result of ``texts_match``."""
         last = self.last_retrieved_at
         return Subject(
-            presence=TopicUsage(
+            usage=TopicUsage(
                 salience=self.salience,
                 reinforced_at=self.reinforced_at.timestamp(),
                 created_at=self.created_at.timestamp(),

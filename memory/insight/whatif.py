@@ -243,7 +243,7 @@ def affected_page(
     """Return topics that a run under ``draft`` would change, lowest score first, and the cursor of the next page.
 
     Two queries: the candidate query of the draft, and that of the policy in force for the topics of the page. With
-    ``only_new`` a single query. Raises ``ValueRefused`` for a foreign cursor.
+    ``only_new`` a single query. Raises ``ValueRefused`` for an invalid cursor.
     """
     bound = Bound()
     text, conditions = _affected_sql(

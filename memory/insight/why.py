@@ -291,8 +291,8 @@ def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], pre
     since = rescue_since(
         subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
     )
-    presence = subject.presence
-    last_use = max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0)
+    usage = subject.usage
+    last_use = max(usage.created_at, usage.reinforced_at, usage.last_retrieved_at or 0.0)
     return {
         "run_id": str(last.run_id),
         "run_at": last.judged_at,

@@ -147,7 +147,7 @@ def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: f
 
 
 def _problem(problem: Exception) -> ModelProblem:
-    """Return the problem for an exception of the client, without any text of the endpoint."""
+    """Return the problem that describes an exception of the HTTP client. It has no text of the endpoint."""
     if isinstance(problem, httpx2.TimeoutException):
         return ModelUnavailable("The language model did not answer in time.", kind="timeout")
     if isinstance(problem, httpx2.ConnectError | httpx2.UnsupportedProtocol):

@@ -23,8 +23,8 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
     never fires."""
     if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _RANDOM.search(cron):
         raise ValueRefused(
-            f"cron must be five fields (minute, hour, day, month, weekday) of at most {MAX_LENGTH} characters; "
-            f"{cron[:MAX_LENGTH]!r} is not.",
+            f"cron {cron[:MAX_LENGTH]!r} is not valid. Give five values (minute, hour, day, month, weekday), "
+            f"together at most {MAX_LENGTH} characters.",
             code=ProblemCode.INVALID_CRON,
         )
     try:
@@ -35,7 +35,8 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
                 f"cron {cron!r} never fires: its date does not exist.", code=ProblemCode.INVALID_CRON
             ) from problem
         raise ValueRefused(
-            f"cron {cron!r} is not a valid minute, hour, day, month and weekday.", code=ProblemCode.INVALID_CRON
+            f"cron {cron!r} is not valid. Give five values: minute, hour, day, month and weekday.",
+            code=ProblemCode.INVALID_CRON,
         ) from problem
     return following
 

@@ -25,7 +25,7 @@ def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> t
 
     ``depth`` is the number of policies above. ``topics`` is the number of live topics under each policy, or None
     without ``counted``. Two statements, one more while rows are being re-keyed, and one more with ``counted``, which
-    reads Vitality once. Raises ``ValueRefused`` for a foreign cursor.
+    reads Vitality once. Raises ``ValueRefused`` for an invalid cursor.
     """
     policies = policies_current()
     # Sorted by segments, so that scopes below /a come before /a-b.

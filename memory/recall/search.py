@@ -191,7 +191,7 @@ def search_run(
     Otherwise hits are listed, with one query per state and one for the hits. ``cursor`` requires a lookup of one state.
     A list by salience or use reads the Vitality rows of all topics that meet the conditions.
 
-    Raises ``ValueRefused`` for an unknown order or a foreign cursor, ``EmbeddingFailed``.
+    Raises ``ValueRefused`` for an unknown order or an invalid cursor, ``EmbeddingFailed``.
     """
     if sort not in ("", BEST, *SORTS):
         raise ValueRefused(

@@ -32,7 +32,7 @@ class Forecast:
         policy = self._policies.effective(scope)
         used = item.last_used_at.timestamp() if item.last_used_at else self._now
         subject = Subject(
-            presence=TopicUsage(
+            usage=TopicUsage(
                 salience=item.salience,
                 reinforced_at=used,
                 created_at=item.created_at.timestamp() if item.created_at else self._now,

@@ -44,7 +44,7 @@ def test_what_fits_two_things_is_chosen_released_and_taken_back(page: Page, agen
     cabin = agent.remember("Wifi password", summary="The wifi password of the cabin is red-kayak.")
     ask(page, "Release", "forget the wifi password", reason="it was changed")
     expect(page).to_have_url(LIST)
-    expect(page.locator(".forget-question")).to_contain_text("Which one?")
+    expect(page.locator(".forget-question")).to_contain_text("Which do you mean?")
     row = page.get_by_role("row").filter(has_text="red-kayak")
     row.get_by_role("button", name="Only this one").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Release 1 topic?")

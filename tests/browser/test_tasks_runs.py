@@ -45,7 +45,7 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
     page = enter("operator")
     before = Topic.objects.filter(rung=3).count()
     clicks = menu(page, "Runs")
-    clicks.click(page.get_by_role("button", name="Plan the run"))
+    clicks.click(page.get_by_role("button", name="Dry run"))
     expect(page).to_have_url(RUN)
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
     assert (run.status, run.dry_run) == ("planned", True)
@@ -70,8 +70,7 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
 def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None:
     page = enter("operator")
     clicks = menu(page, "Runs")
-    clicks.click(page.get_by_label("Plan for approval"))
-    clicks.click(page.get_by_role("button", name="Plan the run"))
+    clicks.click(page.get_by_role("button", name="Plan for approval"))
     other = enter("olga")
     other.goto("/")
     settled(other)

@@ -94,7 +94,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     assert version.values["forget_salience_threshold"] == 0.11
     assert (version.author, version.reason) == ("user:operator", "less room for what nobody needs")
     settled(page)
-    page.get_by_role("button", name="Start dry run").click()
+    page.get_by_role("button", name="Dry run").click()
     expect(page).to_have_url(RUN)
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
     assert (run.status, run.dry_run) == ("planned", True)

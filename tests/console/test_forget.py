@@ -259,8 +259,8 @@ def test_a_request_that_fits_two_things_is_answered_with_both_and_does_nothing(o
     listing = listing_of(page)
     assert listing.ambiguous
     said = text_of(op.get(page))
-    assert "Release which of 2?" in said
-    assert "Which one?" in said
+    assert "Release which memory?" in said
+    assert "2 memories match. Which do you mean?" in said
     assert "blue-canoe" in said
     assert "red-kayak" in said
     assert op.post(page, {}).status_code == 409
@@ -281,7 +281,7 @@ def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_s
         "Of 1 only a part is removed: the remainder becomes a separate topic, which stays if the release is undone."
         in said
     )
-    assert "stays Home · The gardener comes on Mondays." in said
+    assert "stays , kept as a separate topic: Home · The gardener comes on Mondays." in said
     op.post(page, {})
     assert released(one)
     assert Topic.objects.exclude(pk=one).get().summary == "The gardener comes on Mondays."

@@ -90,7 +90,7 @@ def test_the_tree_shows_each_policy_with_what_it_sets_and_who_changed_it_last(lo
     places = [said.index(f" {path} ") for path in ("/user", "/user/mara", "/user-data")]
     assert places == sorted(places)
     assert re.search(r"balanced 1 value automatic 0 Version 1 by mara, now small memory", said)
-    assert re.search(r"/user 1 value , 1 rule need approval 1 Version 1 by mara, now ask first", said)
+    assert re.search(r"/user 1 value , 1 rule needs approval 1 Version 1 by mara, now ask first", said)
     assert re.search(r"/user/mara 1 value off 1 Version 1", said)
 
 

@@ -14,7 +14,7 @@ from memory.access.principal import SYSTEM
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_release
 from memory.insight.shadow import shadow_search
-from memory.models import AccessLog, ForgetRun, Vitality, WakeUp
+from memory.models import AccessLog, ForgetRun, TopicEdit, Vitality, WakeUp
 from tests.cast import Caller, Clock, store_rows, worker_turn
 from tests.console.people import codes_of
 from tests.forgetting.shop import policy_put, topics_make
@@ -52,11 +52,11 @@ def test_the_list_says_who_asked_what_and_what_came_back(looker: Client, agent: 
 
     assert len(said) == 2
     # Newest first.
-    assert "key:alice" in said[0]
+    assert "alice agent key" in said[0]
     assert "Where is the sledge?" in said[0]
     assert "/user/alice nothing" in said[0]
-    assert "key:agent" in said[1]
-    assert re.search(r"/home 1 .*0\.\d\d$", said[1])
+    assert "agent agent key" in said[1]
+    assert re.search(r"/home 1 .*0\.\d\d \d+ \d+\.\d ms$", said[1])
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,46 @@ def test_filters_find_by_who_words_scope_and_time(
     assert {said for said in ("Where is the sledge?", "Where are the skis?") if said in page} == found
     counted = looker.get("/recalls/count/", query, headers={"HX-Request": "true"}).content.decode()
     assert counted.split()[0] == str(len(found))
+
+
+def test_recalls_without_an_answer_are_found_by_their_result(looker: Client, agent: Caller) -> None:
+    agent.query("Where is the sledge?")
+    row = AccessLog.objects.get()
+    ids = [uuid.uuid4(), uuid.uuid4()]
+    AccessLog.objects.bulk_create(
+        AccessLog(
+            at=row.at,
+            actor=row.actor,
+            scope="/",
+            query=f"{question} {n}",
+            topic_ids=ids,
+            relevances=relevances,
+            min_relevance=0.5,
+            bump=0,
+            field_bump=0,
+        )
+        for n in range(60)
+        for question, relevances in (
+            ("weak", [0.2, None]),
+            ("unknown", [None, None]),
+            ("good", [0.5, 0.1]),
+            ("old", []),
+        )
+    )
+
+    weak = read(looker, "/recalls/", result="irrelevant")
+    following = re.search(r'rel="next" href="([^"]+)"', weak)
+    assert following
+    assert "result=irrelevant" in following[1]
+    weak += read(looker, f"/recalls/{following[1]}")
+    assert {f"weak {n}" for n in range(60)} <= set(re.findall(r"weak \d+", weak))
+    assert not re.search(r"(unknown|good|old) \d|the sledge", weak)
+    assert "60 recalls" in read(looker, "/recalls/count/", result="irrelevant")
+    (nothing,) = rows(read(looker, "/recalls/", result="nothing"))
+    assert "Where is the sledge?" in nothing
+    assert "1 recall" in read(looker, "/recalls/count/", result="nothing")
+    # Neither size nor time of these rows is on record.
+    assert rows(read(looker, "/recalls/", q="old 7"))[0].endswith("– – –")
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(looker: Client, agent: Caller) -> None:
@@ -154,6 +194,22 @@ def test_a_recall_shows_what_was_returned_then_and_what_became_of_it(
     assert f"{row.milliseconds:.1f} ms" in details
 
 
+def test_a_recall_shows_the_summaries_that_were_returned_then(looker: Client, agent: Caller, clock: Clock) -> None:
+    topic = agent.remember("The key", summary="It hangs by the door")
+    agent.query("Where does the key hang?")
+    number = recall_last()
+    clock.forward(minutes=5)
+    agent.patch(f"/v1/topics/{topic}", {"summary": "It lies in the drawer"}).ok()
+    page = read(looker, f"/recalls/{number}/", again="1")
+    assert "It hangs by the door" in section(page, "then")
+    assert "It lies in the drawer" in section(page, "now")
+    assert "as it reads now" not in page
+    # A former text can be lost; the present one stands in its place.
+    TopicEdit.objects.update(before={})
+    then = section(read(looker, f"/recalls/{number}/"), "then")
+    assert "It lies in the drawer (as it reads now)" in then
+
+
 def _is_row(page: str, row: str, topic: str) -> bool:
     """Return whether ``row`` is the text of the row that links ``topic``."""
     return any(topic in source and rows("<tbody><tr>" + source + "</tr>") == [row] for source in ROW.findall(page))
@@ -203,7 +259,7 @@ def test_asking_again_shows_both_side_by_side_and_leaves_no_trace(
     assert second in now
     assert third not in then
     assert third in now
-    assert any("archived" in row and "gone" in row for row in rows(then))
+    assert any("archived" in row and "not now" in row for row in rows(then))
     assert any("written since" in row for row in rows(now))
 
 

@@ -187,7 +187,7 @@ def test_a_plan_of_another_policy_is_not_applied_but_planned_anew(op: Client, op
     assert "This plan is out of date." in page
     reply = step(op, run, "apply")
     assert (reply.status_code, codes_of(reply)) == (409, ["run-outdated"])
-    assert "Plan again" in body_of(reply)
+    assert ">Dry run</button>" in body_of(reply)
     assert rungs(operator, *topics) == ["active"] * 2
 
 

@@ -271,7 +271,7 @@ def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
     assert version.values == {**PLAIN, **{name: float(text) for name, text in DRAFT.items()}}
     assert (version.number, version.reason, version.author) == (2, "tidier", "user:operator")
     assert "Saved: version 2 of / is in force." in reply.content.decode()
-    assert "Start dry run" in reply.content.decode()
+    assert ">Dry run</button>" in reply.content.decode()
 
 
 def test_a_save_leads_back_to_the_saved_values_and_the_next_save_follows_it(
@@ -311,7 +311,7 @@ def test_a_reader_tries_everything_and_saves_nothing(looker: Client, twelve: dic
     page = page_of(looker, **DRAFT)
 
     assert "/salience/save/" not in page
-    assert "Start dry run" not in page
+    assert ">Dry run</button>" not in page
     assert looker.post("/salience/save/", {"scope": "/", "reason": "x"}).status_code == 403
     assert looker.post("/salience/dry-run/", {"scope": "/"}).status_code == 403
     asked = {"scope": "/", "since": "2026-02-01", "until": "2026-02-20", "step": 1}

@@ -66,7 +66,7 @@ def test_schedules_are_told_in_words_with_their_next_time(looker: Client, operat
     policy_put(operator, "/shop", cron="30 4 * * 1", mode="review")
     page = text_of(looker.get("/runs/"))
     assert "every day at 03:00 UTC automatic in 15 hours" in page
-    assert "/shop Mondays at 04:30 UTC need approval in 16 hours" in page
+    assert "/shop Mondays at 04:30 UTC needs approval in 16 hours" in page
     page = text_of(looker.get("/schedules/"))
     assert "every minute" in page
     assert "every hour" in page

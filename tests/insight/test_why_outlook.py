@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def subject_of(topic: Topic, row: Vitality, policy: EffectivePolicy) -> Subject:
     last = row.last_retrieved_at
     return Subject(
-        presence=TopicUsage(
+        usage=TopicUsage(
             row.salience,
             row.reinforced_at.timestamp(),
             row.created_at.timestamp(),

@@ -205,7 +205,7 @@ def _run(
             chat, call_log, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on
         )
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
-        # If the client has left, it has not received the reply. Unless something was written, a repeated message may
+        # A client that has left has not received the reply. Unless something was written, a repeated message may
         # start again.
         stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}

@@ -63,7 +63,7 @@ def conversations_list(
 ) -> tuple[Sequence[Conversation], str | None]:
     """Return a page of conversations, the most recently active first, and the cursor of the next page. One query.
 
-    Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
+    Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for an invalid cursor.
     """
     return newest_page(_named(_visible(principal)), by="moved_at", cursor=cursor, limit=limit)
 
@@ -109,7 +109,7 @@ def conversation_page(
     """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next page. One
     query.
 
-    Raises ``ValueRefused`` for a foreign cursor.
+    Raises ``ValueRefused`` for an invalid cursor.
     """
     before = None if cursor is None else cursor_as_number(cursor)
     turns = conversation_turns(conversation, now=now, before=before, limit=limit)[::-1]

@@ -91,7 +91,7 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
 
 
 def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
-    """Raise ``MessageAtWork`` if a turn without a reply is still running, or ``Conflict`` if it must not be
+    """Raise ``MessageAtWork`` if a turn without a reply is still running, or ``Conflict`` if the message must not be
     repeated."""
     if turn_ended(turn, now=now) == ConversationTurn.Ended.WORKING:
         raise MessageAtWork("The message with this Idempotency-Key is still being answered. Send it again later.")

@@ -1,6 +1,6 @@
 """The intent of a message: to ask something, to store something, or both.
 
-The model decides, with the last messages as data. If the model fails, a rule decides; the rule recognizes only clear
+The model decides, with the last messages as data. If the model fails, fixed rules decide. They recognize only clear
 requests to store something. The worst effect of a wrong intent is that the model may use writing tools. No intent
 allows forgetting.
 """
@@ -18,8 +18,8 @@ Source = Literal["override", "model", "rule"]
 
 # Short, because the client waits and the answer itself takes longer.
 SECONDS = 8.0
-# How many characters of all messages the model gets; half of them are for the last message. The second budget is used
-# if the text is too long as JSON, in which one character may become six.
+# How many characters of all messages the model gets. Half of them are for the last message. The second number is used
+# if the text is too long as JSON, because JSON may need six characters for one.
 BUDGETS = (16_000, 4_000)
 
 _INSTRUCTIONS = (
@@ -84,7 +84,8 @@ class _IntentAnswer(BaseModel):
 def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: float = SECONDS) -> Intent:
     """Return the intent of the last of ``messages`` (role and content). Only the last ``turns`` messages are used.
 
-    The model is asked for at most ``within`` seconds. If the model fails, the rule decides. No queries; raises nothing.
+    The model is asked for at most ``within`` seconds. If the model fails, the fixed rules decide. No queries; raises
+    nothing.
     """
     last = [each for each in messages if each["role"] != "system"][-turns:]
     for budget in BUDGETS:

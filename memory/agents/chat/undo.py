@@ -96,8 +96,8 @@ def conversation_undo(
 ) -> ConversationUndone:
     """Undo the writes of a conversation and its studies, in one transaction with the journal.
 
-    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect would now
-    be another one. Only operators may undo, even if an agent led the conversation, because releasing topics is
+    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect has changed
+    since the preview. Only operators may undo, even if an agent led the conversation, because releasing topics is
     forgetting. A second undo affects only later writes. About eighty statements, and about thirty more for each merge.
     Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of
     the conversation, and ``UndoPreviewOutdated``.
@@ -187,9 +187,9 @@ def _undo_merges(
     reason: str,
     now: dt.datetime,
 ) -> ConversationUndone:
-    """Undo the merges, the last one first. Return the merges, and what to do with each other write.
+    """Undo the merges, the last one first. Return the merges, and for each of the remaining writes what to do with it.
 
-    If a merge cannot be undone, it is kept with the reason, and the other merges are still undone.
+    A merge that cannot be undone stays in effect, and its item gives the reason; the other merges are still undone.
     """
     found = merges_of(cursor, writes)
     for item in found.items:

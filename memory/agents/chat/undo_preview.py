@@ -115,8 +115,8 @@ class UndoItem:
     """One thing that a conversation wrote.
 
     ``told`` is the effect of the undo in a few words. ``why`` is the reason if the item is kept. ``topic_id`` and
-    ``title`` of a link are those of its source. The digest of a preview covers these members. The undo needs the
-    others: ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge,
+    ``title`` of a link are those of its source. The digest of a preview covers these members. The other members are
+    for the undo: ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge,
     ``former`` to a value, ``link`` to a link.
     """
 

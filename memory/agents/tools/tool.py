@@ -130,10 +130,11 @@ class Toolbox:
             wrote = tool.writes
         except ValidationError as problem:
             wrong = [
-                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
+                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
+                + each["msg"].removeprefix("Value error, ").rstrip(".")
                 for each in problem.errors()[:_MOST_WRONG]
             ]
-            sentence = "The arguments are invalid. " + "; ".join(wrong)
+            sentence = f"The arguments are invalid. {'; '.join(wrong)}."
             reply = ToolReply({"error": sentence, "code": validation_code(problem.errors())})
         except MemoryProblem as problem:
             reply = ToolReply({"error": problem.sentence, "code": problem.code})

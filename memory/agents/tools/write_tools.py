@@ -42,7 +42,7 @@ class LinkArguments(Arguments):
 def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
     names = [each.name for each in fields]
     if len(set(names)) < len(names):
-        raise ValueError("each field may be named once")
+        raise ValueError("Each field may be named once.")
     return fields
 
 
@@ -72,7 +72,7 @@ class NewTopicArguments(Arguments):
 
 def _apart(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
     if topic_id in others:
-        raise ValueError("a topic cannot be linked to itself")
+        raise ValueError("A topic cannot be linked to itself.")
 
 
 class ExtendTopicArguments(Arguments):
@@ -85,7 +85,7 @@ class ExtendTopicArguments(Arguments):
     @model_validator(mode="after")
     def _something_is_there(self) -> "ExtendTopicArguments":
         if not self.fields and not self.links:
-            raise ValueError("give at least one field or link")
+            raise ValueError("Give at least one field or link.")
         _apart(self.topic_id, *(each.to_topic_id for each in self.links))
         return self
 

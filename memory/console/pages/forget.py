@@ -168,7 +168,8 @@ def _heading(listing: Listing) -> str:
     if listing.state == "empty":
         return f"Nothing to {listing.verb}"
     if listing.state == "ambiguous":
-        return f"{verb} which of {listing.count:,}?"
+        # Only one can be chosen.
+        return f"{verb} which memory?"
     return f"{verb} {_topics(listing.count)}{'?' if listing.state == 'open' else ', once listed'}"
 
 

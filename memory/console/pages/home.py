@@ -80,21 +80,23 @@ def home(request: ConsoleRequest) -> HttpResponse:
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
-    live = [day.live for day in live_days(standing.live, days=DAYS, now=now)]
+    topics = live_days(standing.live, days=DAYS, now=now)
     dates = [day.day for day in days]
+    by_hand = sum(day.by_hand for day in days)
     return show(
         request,
         "home.html",
         {
             "standing": standing,
             "pieces": rung_bar(standing.rungs),
-            "live": spark_line(live),
-            "gained": live[-1] - live[0],
+            "live": spark_line([day.live for day in topics]),
+            "gained": sum(day.change for day in topics),
             # An empty store has no pictures.
             "recalls": spark_bars(dates, [day.queries for day in days], "recalls") if standing.total else None,
             "recalled": sum(day.queries for day in days),
             "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
             "archived": sum(day.archived for day in days),
+            "archived_hint": f"in {DAYS} days, of which {by_hand:,} by hand" if by_hand else f"in {DAYS} days",
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
             "outside": outside_check(),

@@ -1,6 +1,5 @@
 """People: who may sign in, their roles, and the links with which they choose a password."""
 
-import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,11 +35,12 @@ from memory.console.fields import ReasonForm, form_error
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import ADMINISTRATOR, ANYBODY, ConsoleRequest, go, page, refused, show
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.insight.activity import days_begin
 from memory.insight.audit_list import AuditFilter, audit_summary
 from memory.notifications.send import SendFailed, mail_post
 
 # "Lately" in the list, and the range of the link to Activity.
-LATELY = dt.timedelta(days=7)
+LATELY_DAYS = 7
 MAY = {
     "reader": "sees everything and changes nothing",
     "operator": "also changes policies, runs and topics",
@@ -84,7 +84,9 @@ class InviteForm(MailForm, RoleForm):
 def _lately(asked: ListRequest[None], rows: Sequence[Person]) -> dict[str, Any]:
     """Return each person with what they may do and the number of their changes lately, None if there are too many to
     count. One query."""
-    made = audit_summary(AuditFilter(by="people", since=asked.now - LATELY), principal=asked.principal)
+    made = audit_summary(
+        AuditFilter(by="people", since=days_begin(LATELY_DAYS, now=asked.now)), principal=asked.principal
+    )
     counts = dict(made.actors)
     return {
         "people": [

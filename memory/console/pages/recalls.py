@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from memory.console.fields import ActorField, ScopeField
+from memory.console.fields import ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
 from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.time_ranges import RangeForm
@@ -21,9 +21,10 @@ class RecallsForm(RangeForm[RecallFilter]):
     q = forms.CharField(required=False, max_length=1000, label="Question contains")
     actor = ActorField(required=False, placeholder="a user or a key")
     scope = ScopeField(required=False)
+    result = filter_choice("Result", [("", "Any"), ("nothing", "Nothing returned"), ("irrelevant", "Nothing relevant")])
     run = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
-    field_order = ("q", "actor", "scope")
+    field_order = ("q", "actor", "scope", "result")
 
     def to_filter(self) -> RecallFilter:
         """Return the filter; invalid fields are ignored."""
@@ -36,6 +37,7 @@ class RecallsForm(RangeForm[RecallFilter]):
             since=since,
             until=until,
             run=cleaned.get("run"),
+            result=cleaned.get("result") or None,
         )
 
 

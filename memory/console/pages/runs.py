@@ -39,6 +39,7 @@ from memory.insight.regret import regret_of_run
 from memory.jobs import tasks
 from memory.jobs.schedule_list import schedules_policies, schedules_soonest
 from memory.models import ForgetRun
+from memory.policy.effective import policies_current
 from memory.policy.explain import versions_behind
 
 COLUMNS = (
@@ -95,10 +96,10 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
     """Ask where, plan there, and lead to the plan: a dry run, or a run that is held until it is approved. Nothing is
     forgotten before that."""
     if request.method != "POST":
-        return show(request, "runs_start.html", {"start": StartForm(initial={"scope": request.GET.get("scope", "")})})
+        return show(request, "runs_start.html", _start(StartForm(initial={"scope": request.GET.get("scope", "")})))
     form = StartForm(request.POST)
     if not form.is_valid():
-        return show(request, "runs_start.html", {"start": form}, status=422)
+        return show(request, "runs_start.html", _start(form), status=422)
     held = form.cleaned_data["then"] == FOR_APPROVAL
     run = run_start(
         form.cleaned_data["scope"] or ROOT,
@@ -303,14 +304,19 @@ def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tupl
 
 def _around(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
     """Return the held runs, unless the list shows them, and on the first page the next times and the form of a new
-    run. Six queries."""
+    run. Seven queries."""
     held, waiting = ([], 0) if asked.filter.status == ForgetRun.Status.HELD else runs_held()
     around = {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
     if "cursor" in asked.request.GET:
         return around
     coming, more = schedules_soonest(now=asked.now, most=NEXT_SHOWN)
     start = StartForm(initial={"scope": "" if asked.filter.scope == ROOT else asked.filter.scope})
-    return around | {"coming": coming, "coming_more": more, "start": start}
+    return around | {"coming": coming, "coming_more": more} | _start(start)
+
+
+def _start(form: StartForm) -> dict[str, Any]:
+    """Return what the form of a new run needs. One query."""
+    return {"start": form, "soft_limit": policies_current().knobs(ROOT).topic_count_soft_limit}
 
 
 def _file(asked: ListRequest[ActionFilter]) -> str:

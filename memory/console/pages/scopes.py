@@ -172,7 +172,7 @@ def _figures(scope: str, live: int, principal: Principal) -> dict[str, Any]:
     return {
         "since": dates[0],
         "live": spark_line([day.live for day in topics]),
-        "gained": topics[-1].live - topics[0].live,
+        "gained": sum(day.change for day in topics),
         "bars": {name: spark_bars(dates, each, name) for name, each in numbers.items()},
         "totals": {name: sum(each) for name, each in numbers.items()},
     }

@@ -7,7 +7,7 @@ from tqdm import tqdm
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
-from memory.ingest.embed_pending import foreign_count, vectors_fill, vectors_resize
+from memory.ingest.embed_pending import vectors_fill, vectors_missing_count, vectors_resize
 from memory.management.store_command import CommandRefused, StoreCommand
 
 
@@ -26,12 +26,12 @@ class Command(StoreCommand):
                 self.stdout.write(
                     f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew."
                 )
-            with tqdm(total=foreign_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
-                for given in vectors_fill(foreign=True):
+            with tqdm(total=vectors_missing_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
+                for given in vectors_fill(other_models=True):
                     bar.update(given)
         except MemoryProblem as problem:
             raise CommandRefused(f"{problem.sentence} Run it again to go on.", problem.code) from problem
-        left = foreign_count()
+        left = vectors_missing_count()
         if left:
             raise CommandRefused(
                 f"{left} topics are still without a vector of {embedder.model_name}; run it again.",

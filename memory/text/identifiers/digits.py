@@ -139,20 +139,20 @@ def _iban(view: TextView, match: re.Match[str]) -> None:
     if length is None:
         return
     text, at = view.text, match.start()
-    signs: list[str] = []
-    while at < len(text) and len(signs) < length:
-        sign = text[at]
-        if sign.isascii() and sign.isalnum():
-            signs.append(sign)
-        elif sign not in " -" or text[at - 1] in " -":
+    characters: list[str] = []
+    while at < len(text) and len(characters) < length:
+        char = text[at]
+        if char.isascii() and char.isalnum():
+            characters.append(char)
+        elif char not in " -" or text[at - 1] in " -":
             return
         at += 1
-    name = "".join(signs).lower()
-    if len(signs) < length or sum(sign.isdigit() for sign in name) < 8:
+    number = "".join(characters).lower()
+    if len(characters) < length or sum(char.isdigit() for char in number) < 8:
         return
     if at < len(text) and ((text[at].isascii() and text[at].isalnum()) or text[at] == "_"):
         return
-    view.add("iban", name, match.start(), at)
+    view.add("iban", number, match.start(), at)
 
 
 def _card(view: TextView, match: re.Match[str]) -> None:
