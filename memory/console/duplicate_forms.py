@@ -54,7 +54,9 @@ class PairsForm(FilterForm[PairFilter]):
 class DecideForm(forms.Form):
     """The reason of a decision about a pair; optional."""
 
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(
+        max_length=MOST_REASON, required=False, widget=forms.TextInput(attrs={"placeholder": "optional"})
+    )
 
 
 class FindForm(forms.Form):

@@ -138,7 +138,7 @@ def show(
         "is_part": bool(getattr(request, "htmx", False)),
         "pauses": functools.partial(pauses_active, timezone.now()),
         "places": SimpleLazyObject(functools.partial(places_shown, request, role or READER)),
-        "tabs": SimpleLazyObject(functools.partial(tabs_shown, request, role or READER)),
+        "tabs": SimpleLazyObject(functools.partial(tabs_shown, request, role or READER, within=_within(context or {}))),
         "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
@@ -147,6 +147,14 @@ def show(
     # One URL returns a page or a part of it.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
     return reply
+
+
+def _within(context: Mapping[str, Any]) -> str:
+    """Return the tab of a page about one topic, which is the list that has it; empty for other pages."""
+    topic = context.get("topic")
+    if not isinstance(topic, Mapping):
+        return ""
+    return "released" if topic.get("released_at") else "archived" if topic.get("archived") else "lookup"
 
 
 def refused(request: HttpRequest, problem: MemoryProblem) -> HttpResponse:

@@ -145,9 +145,10 @@ def places_shown(request: HttpRequest, role: str) -> list[Link]:
     ]
 
 
-def tabs_shown(request: HttpRequest, role: str) -> list[Link]:
-    """Return the tabs of the place of this page, or nothing where it has only one."""
-    here = _here(request)
+def tabs_shown(request: HttpRequest, role: str, *, within: str = "") -> list[Link]:
+    """Return the tabs of the place of this page, or nothing where it has only one. ``within`` names the page to which
+    this one belongs, if its own name does not say it."""
+    here = within or _here(request)
     place = _place(here)
     tabs = _open(place, role) if place else []
     if place is None or len(tabs) < 2:

@@ -16,9 +16,9 @@ from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.policy_presets import PRESETS
-from memory.core.policy_values import KNOB_LABELS, KNOBS, Knob, KnobValue
+from memory.core.policy_values import KNOB_LABELS, KNOBS, THRESHOLDS, Knob, KnobValue
 from memory.core.problem_codes import ProblemCode
-from memory.policy.draft import policies_drafted, values_parse
+from memory.policy.draft import policies_drafted, thresholds_wrong, values_parse
 from memory.policy.explain import GROUPS
 from memory.policy.read import effective_as_json, number_words
 from memory.policy.replies import EffectiveValue
@@ -127,8 +127,28 @@ class DraftForm(forms.Form):
                 preset, values, rules = draft_of(self)
                 self.drafted = policies_drafted(self.policies, self.scope, preset=preset, values=values, rules=rules)
             except MemoryProblem as problem:
-                self.add_error(field_named(problem), form_error(problem))
+                if problem.code == ProblemCode.POLICY_VALUES_CONTRADICT:
+                    self._thresholds_refuse(said)
+                else:
+                    self.add_error(field_named(problem), form_error(problem))
         return said
+
+    def _thresholds_refuse(self, said: Mapping[str, Any]) -> None:
+        """Show thresholds that contradict each other with their labels, at the one that was changed, else the upper."""
+        typed = values_parse({name: said[name] for name in THRESHOLDS if said[name]})
+        wrong = thresholds_wrong(SetPolicy(self.scope, 0, said["preset"], typed))
+        if wrong is None:
+            return
+        (upper, above), (lower, below) = wrong
+        stored = draft_texts(self.policies.set_at(self.scope))
+        changed = max((upper, lower), key=lambda name: (said[name] != stored.get(name, ""), bool(said[name])))
+        self.add_error(
+            changed,
+            forms.ValidationError(
+                f"{KNOB_LABELS[lower]} ({below:g}) must not be above {KNOB_LABELS[upper]} ({above:g}).",
+                code=ProblemCode.POLICY_VALUES_CONTRADICT,
+            ),
+        )
 
     @property
     def groups(self) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,10 @@ from memory.insight.replies import BacktestReply
 from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung
 
-# Words of a line that stands further right than this share of the axis are to the left of it.
-TURNS_AT = 0.55
+# Words are to the right of their line. Once the highest line is beyond the first share of the axis, those of lines
+# beyond the second share are to the left.
+TURNS_AT = 0.68
+LEFT_FROM = 0.3
 # The share of the height that a row of words takes.
 ROW = 0.08
 # From the lowest.
@@ -79,6 +81,7 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str, lookup: s
         "scale": scale,
         "least": LEAST_SHOWN,
         "turns": TURNS_AT,
+        "left": LEFT_FROM,
         "row": ROW,
         "lookup": lookup,
         "bins": [
@@ -130,12 +133,13 @@ def _top(histogram: Histogram) -> float:
 def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> list[tuple[dict[str, Any], ...]]:
     """Return each line with its words, as the browser places them too when a line is moved.
 
-    Words have a row of their own, where their line ends. They look away from the nearer end of the axis; of those that
-    look to the right the lowest line is the highest, of the others the lowest, so that they pass above its neighbours.
+    Words have a row of their own, where their line ends. They pass above the lines beside it: if they look to the
+    right, the lowest line is the tallest, and if they look to the left, the highest line.
     """
     places = [place_of(thresholds[name], scale=scale) for name, _word, _colour in LINES]
-    left = [place - ends[0] > TURNS_AT * (ends[1] - ends[0]) for place in places]
-    rows = sorted(range(len(LINES)), key=lambda at: (left[at], -at if left[at] else at))
+    shares = [(place - ends[0]) / (ends[1] - ends[0]) for place in places]
+    left = [max(shares) > TURNS_AT and share > LEFT_FROM for share in shares]
+    rows = sorted(range(len(LINES)), key=lambda at: (not left[at], -at if left[at] else at))
     return [
         (
             {
@@ -158,29 +162,28 @@ def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> li
                 "showarrow": False,
                 "bgcolor": "--surface",
                 "borderpad": 1,
-                "font": {"color": "--ink", "size": 12},
+                "font": {"color": colour, "size": 12},
             },
         )
         for at, (name, word, colour) in enumerate(LINES)
     ]
 
 
-def backtest_figure(draft: BacktestReply, present: BacktestReply) -> dict[str, Any]:
-    """Return the figure of how many topics each would have archived by each day, as lines."""
+def backtest_figure(*found: BacktestReply) -> dict[str, Any]:
+    """Return the figure of how many topics each would have archived by each day, as lines: the draft, if there is one,
+    and the policy in force."""
+    lines = (("draft", "--accent", "solid"), ("in force", "--line-strong", "dot"))
     return {
         "data": [
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": name,
-                "x": [day["at"].isoformat() for day in found["days"]],
-                "y": [day["archived"] for day in found["days"]],
+                "x": [day["at"].isoformat() for day in each["days"]],
+                "y": [day["archived"] for day in each["days"]],
                 "line": {"color": colour, "width": 2, "dash": dash},
             }
-            for found, name, colour, dash in (
-                (draft, "draft", "--accent", "solid"),
-                (present, "in force", "--line-strong", "dot"),
-            )
+            for each, (name, colour, dash) in zip(found, lines[-len(found) :], strict=True)
         ],
         "layout": {
             "margin": {"l": 48, "r": 12, "t": 28, "b": 32},

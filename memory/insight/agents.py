@@ -33,6 +33,7 @@ _AGENT = "actor <> 'system' AND NOT starts_with(actor, 'user:')"
 _AGENTS_SQL = f"""
 WITH keys AS (
     SELECT 'key:' || name AS actor, count(*) AS keys, count(*) FILTER (WHERE valid) AS valid,
+           count(revoked_at) AS revoked,
            (array_agg(DISTINCT scope))[:{MOST_SCOPES:d}] AS scopes, bool_or(may_forget AND valid) AS may_forget,
            max(last_used_at) AS last_used_at
     FROM (SELECT *, revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AS valid FROM memory_apikey) k
@@ -48,15 +49,17 @@ WITH keys AS (
            max(e.at) AS last_at
     FROM memory_auditevent e WHERE e.at >= %(since)s AND {_AGENT} AND {{within}} GROUP BY 1
 ), agents AS (
-    SELECT actor, coalesce(keys, 0) AS keys, coalesce(valid, 0) AS valid, coalesce(scopes, '{{{{}}}}') AS scopes,
-           coalesce(may_forget, false) AS may_forget, coalesce(written, 0)::bigint AS written,
+    SELECT actor, coalesce(keys, 0) AS keys, coalesce(valid, 0) AS valid, coalesce(revoked, 0) AS revoked,
+           coalesce(scopes, '{{{{}}}}') AS scopes, coalesce(may_forget, false) AS may_forget,
+           coalesce(written, 0)::bigint AS written,
            coalesce(recalls, 0)::bigint AS recalls, coalesce(forgotten, 0)::bigint AS forgotten,
            greatest(last_used_at, r.last_at, c.last_at) AS last_at, 0::bigint AS name
     FROM keys FULL JOIN recalls r USING (actor) FULL JOIN changes c USING (actor)
 )
 """
 _PAGE_SQL = """
-SELECT actor, keys, valid, scopes, may_forget, written, recalls, forgotten, last_at, {sort} FROM agents WHERE {after}
+SELECT actor, keys, valid, revoked, scopes, may_forget, written, recalls, forgotten, last_at, {sort}
+FROM agents WHERE {after}
 ORDER BY {sort} DESC, actor LIMIT {limit:d}
 """
 _COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM agents LIMIT {most:d}) x"
@@ -73,19 +76,25 @@ WHERE at >= %(since)s AND kind = 'query' AND actor = ANY(%(identities)s) AND {{w
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent with its name in the journals: the number of its keys, how many of these are valid, the first scopes of
-    the keys, and how many topics it wrote and forgot and how many queries it made in the last ``DAYS`` days in
-    UTC."""
+    """An agent with its name in the journals: the number of its keys, how many of these are valid and how many revoked,
+    the first scopes of the keys, and how many topics it wrote and forgot and how many queries it made in the last
+    ``DAYS`` days in UTC."""
 
     name: str
     keys: int
     valid: int
+    revoked: int
     scopes: tuple[str, ...]
     may_forget: bool
     written: int
     recalls: int
     forgotten: int
     last_at: dt.datetime | None
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the name is that of a key."""
+        return self.name.startswith("key:")
 
 
 @dataclass(slots=True)
@@ -115,7 +124,10 @@ def agents_list(
         database.execute(statement + _PAGE_SQL.format(sort=sort, after=after, limit=limit + 1), bound.values)
         rows = database.fetchall()
     following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
-    agents = [Agent(name, keys, valid, tuple(scopes), *rest[:-1]) for name, keys, valid, scopes, *rest in rows[:limit]]
+    agents = [
+        Agent(name, keys, valid, revoked, tuple(scopes), *rest[:-1])
+        for name, keys, valid, revoked, scopes, *rest in rows[:limit]
+    ]
     return agents, following
 
 

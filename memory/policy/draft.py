@@ -111,16 +111,21 @@ def _thresholds_check(policy: SetPolicy) -> None:
 
     Contradictions between several scopes are allowed; ``_thresholds_ordered`` in ``snapshot`` resolves them.
     """
+    if wrong := thresholds_wrong(policy):
+        (upper, above), (lower, below) = wrong
+        raise ValueRefused(
+            f"{upper} must be at least {lower}, but {upper} is {above:g}{_by_preset(policy, upper)} and "
+            f"{lower} is {below:g}{_by_preset(policy, lower)}.",
+            code=ProblemCode.POLICY_VALUES_CONTRADICT,
+        )
+
+
+def thresholds_wrong(policy: SetPolicy) -> tuple[tuple[str, float], tuple[str, float]] | None:
+    """Return the first two thresholds of a policy that contradict each other, the upper one first; None without."""
     preset = PRESETS[policy.preset].values if policy.preset else {}
     values = {**preset, **policy.values}
     here = [(name, float(str(values[name]))) for name in THRESHOLDS if name in values]
-    for (upper, above), (lower, below) in itertools.pairwise(here):
-        if above < below:
-            raise ValueRefused(
-                f"{upper} must be at least {lower}, but {upper} is {above:g}{_by_preset(policy, upper)} and "
-                f"{lower} is {below:g}{_by_preset(policy, lower)}.",
-                code=ProblemCode.POLICY_VALUES_CONTRADICT,
-            )
+    return next((pair for pair in itertools.pairwise(here) if pair[0][1] < pair[1][1]), None)
 
 
 def _by_preset(policy: SetPolicy, name: str) -> str:

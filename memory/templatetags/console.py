@@ -56,8 +56,8 @@ def when(context: RequestContext, moment: dt.datetime | str | None, never: str =
 
 @register.filter
 def number(value: Any) -> str:
-    """Return a whole number with commas, nothing for None."""
-    return "" if value is None else f"{int(value):,}"
+    """Return a number with commas, rounded to a whole one, nothing for None."""
+    return "" if value is None else f"{round(float(value)):,}"
 
 
 @register.filter
@@ -138,6 +138,32 @@ def actor(value: str | None) -> str:
     if not value:
         return "another user"
     return value.removeprefix("user:")
+
+
+_SORTS = {"key:": "agent key", "user:": "person"}
+
+
+@register.filter
+def actor_name(value: str) -> str:
+    """Return the name of a caller alone, for places that say who did something in another way."""
+    return value.removeprefix("user:").removeprefix("key:")
+
+
+@register.simple_tag
+def caller_sort(name: str | None) -> SafeString | str:
+    """Return quietly what kind of caller a name belongs to, such as ` agent key`; nothing if the name says it."""
+    sort = next((word for prefix, word in _SORTS.items() if name and name.startswith(prefix)), None)
+    return format_html(' <span class="small muted">{}</span>', sort) if sort else ""
+
+
+@register.simple_tag
+def caller_cell(name: str | None) -> SafeString | str:
+    """Return a caller as ``caller`` does, by the name alone and with the kind of caller: for columns."""
+    if not name or name == "system":
+        return actor(name)
+    address = f"{reverse('console:caller')}?{urlencode({'name': name})}"
+    link = '<a href="{}" title="Show what they wrote and asked">{}</a>{}'
+    return format_html(link, address, actor_name(name), caller_sort(name))
 
 
 @register.simple_tag

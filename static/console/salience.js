@@ -6,6 +6,7 @@ const draftForm = document.getElementById("salience-form");
 const draftChart = draftForm.querySelector("[data-chart='salience-chart']");
 const draftSource = document.getElementById("salience-chart");
 const effect = document.getElementById("salience-effect");
+const save = draftForm.querySelector("#save button");
 const SETTLED_MS = 120;
 
 let figure = JSON.parse(draftSource.textContent);
@@ -24,6 +25,7 @@ const rounded = (score) => Number(score.toPrecision(3));
 const fieldOf = (line) => draftForm.elements[line.name];
 
 const ask = () => {
+  if (save) save.disabled = false;
   clearTimeout(timer);
   timer = setTimeout(() => { timer = 0; htmx.trigger(draftForm, "draft:settled"); }, SETTLED_MS);
 };
@@ -34,9 +36,10 @@ const lineMove = (at, value) => {
   figure.lines[at].value = value;
   const [low, high] = figure.layout.xaxis.range;
   const places = figure.lines.map((line) => placeOf(line.value));
-  const left = places.map((place) => place - low > figure.turns * (high - low));
+  const shares = places.map((place) => (place - low) / (high - low));
+  const left = shares.map((share) => Math.max(...shares) > figure.turns && share > figure.left);
   const all = [...places.keys()];
-  const rows = [...all.filter((each) => !left[each]), ...all.filter((each) => left[each]).reverse()];
+  const rows = [...all.filter((each) => left[each]).reverse(), ...all.filter((each) => !left[each])];
   const update = {};
   all.forEach((each) => {
     const x = places[each];
@@ -151,6 +154,10 @@ draftForm.addEventListener("submit", (event) => {
 });
 
 // --- Answers ------------------------------------------------------------------------------------------------------
+// A draft that is not valid cannot be saved until it changes.
+const saveShow = () => { if (save) save.disabled = effect.querySelector("[data-refusals]") !== null; };
+saveShow();
+
 const refusalsShow = () => {
   draftForm.querySelectorAll(".field > .errorlist").forEach((list) => list.remove());
   draftForm.querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
@@ -176,6 +183,7 @@ const heldShow = (held) => {
 effect.addEventListener("htmx:afterSwap", (event) => {
   if (event.target !== effect) return;
   refusalsShow();
+  saveShow();
   const next = document.getElementById("salience-figure");
   if (!next || effect.querySelector("[data-refusals]")) return;
   heldShow(JSON.parse(document.getElementById("salience-held").textContent));

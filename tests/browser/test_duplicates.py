@@ -46,7 +46,7 @@ def merged(pair: DuplicatePair) -> int:
 def test_a_pair_is_merged_and_the_notice_takes_it_back(enter: Enter, script: bool) -> None:
     page = enter("operator", java_script_enabled=script)
     pair = open_pair(page)
-    expect(page.locator(".pair-table")).to_be_visible()
+    expect(page.locator(".pair-table").first).to_be_visible()
     page.get_by_label("Reason").fill("said twice")
     page.get_by_role("button", name="Merge", exact=True).click()
     notice = page.locator("#notices .notice.success")
@@ -66,7 +66,7 @@ def test_a_merge_is_taken_back_from_the_list_of_what_was_merged(enter: Enter) ->
     page.get_by_label("Status").select_option("merged")
     expect(page).to_have_url(re.compile(r"state=merged"))
     page.locator(f".pair h2 a[href*='{pair.pk}']").click()
-    page.locator("section[aria-labelledby=decide-title]").get_by_role("button", name="Undo").click()
+    page.get_by_role("form", name="Undo the decision").get_by_role("button", name="Undo").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("Undone")
     assert merged(pair) == 0
 

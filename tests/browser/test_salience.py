@@ -62,6 +62,36 @@ def test_saves_follow_each_other_without_a_conflict(enter: Enter) -> None:
     assert newest().values["forget_salience_threshold"] == 0.12
 
 
+def test_a_draft_that_is_not_valid_is_explained_once_and_cannot_be_saved(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/?preset=balanced")
+    settled(page)
+    save = page.get_by_role("button", name="Save as new version")
+    page.locator(THRESHOLD).fill("0.2")
+    expect(save).to_be_disabled()
+    expect(page.locator("#salience-form .errorlist li:visible")).to_have_count(1)
+    expect(page.locator(".field:has(input[name=forget_salience_threshold]) .errorlist")).to_contain_text("0.12")
+    page.locator(THRESHOLD).fill("0.11")
+    expect(save).to_be_enabled()
+    expect(page.locator("#salience-form .errorlist li:visible")).to_have_count(0)
+    settled(page)
+
+
+@pytest.mark.parametrize("address", ["/salience/", "/policies/at/"])
+def test_save_is_loud_only_while_the_draft_differs(enter: Enter, address: str) -> None:
+    page = enter("operator")
+    page.goto(address)
+    settled(page)
+    save = page.get_by_role("button", name="Save as new version")
+    quiet = save.evaluate("button => getComputedStyle(button).backgroundColor")
+    field = page.locator("input[name=forget_salience_threshold]")
+    field.fill("0.11")
+    expect(save).not_to_have_css("background-color", quiet)
+    field.fill("")
+    expect(save).to_have_css("background-color", quiet)
+    settled(page)
+
+
 def test_the_words_of_a_line_follow_it_while_it_is_dragged(enter: Enter) -> None:
     page = enter("operator")
     page.goto("/salience/")

@@ -25,7 +25,7 @@ def test_all_that_an_agent_wrote_is_two_clicks_away(enter: Enter) -> None:
     page = enter("reader")
     by_recall = begin(page)
     by_recall.click(page.get_by_role("link", name="Recalls", exact=True).first)
-    by_recall.click(page.get_by_role("link", name="key:agent", exact=True).first)
+    by_recall.click(page.get_by_role("link", name="agent", exact=True).first)
     expect(page).to_have_url(re.compile(r"/callers/\?name=key%3Aagent"))
     expect(page.locator("section#wrote")).to_contain_text("The agent wrote this")
     expect(page.locator("section#asked")).to_contain_text("What did the agent write?")

@@ -35,7 +35,7 @@ def test_the_page_tells_who_changed_what_and_why(looker: Client, operator: Calle
 
     assert rows_of(page) == 2
     assert "needed at the border" in page
-    assert "key:operator" in page
+    assert re.search(r'actor=key%3Aoperator">operator</a> <span[^>]*>agent key<', page)
     assert f"/topics/{topic}/" in page
 
 

@@ -96,6 +96,15 @@ def test_thresholds_that_cross_are_refused_at_the_upper_one() -> None:
     assert form.has_error("theta_summary", "policy-values-contradict")
 
 
+def test_thresholds_that_cross_are_refused_at_the_one_that_was_changed() -> None:
+    saved(preset="balanced")
+    form = form_of("forget_salience_threshold=0.2")
+
+    assert not form.is_valid()
+    assert list(form.errors) == ["forget_salience_threshold"]
+    assert form.has_error("forget_salience_threshold", "policy-values-contradict")
+
+
 @pytest.mark.parametrize(
     "rules", ["[", "{}", '["no such set"]', '[{"name": "x"}]', "[" * 40, "[NaN]", '[{"name": "x", "action": "melt"}]']
 )

@@ -52,10 +52,10 @@ def test_the_list_says_who_asked_what_and_what_came_back(looker: Client, agent: 
 
     assert len(said) == 2
     # Newest first.
-    assert "key:alice" in said[0]
+    assert "alice agent key" in said[0]
     assert "Where is the sledge?" in said[0]
     assert "/user/alice nothing" in said[0]
-    assert "key:agent" in said[1]
+    assert "agent agent key" in said[1]
     assert re.search(r"/home 1 .*0\.\d\d \d+ \d+\.\d ms$", said[1])
 
 

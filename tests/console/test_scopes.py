@@ -14,7 +14,7 @@ from memory.core.errors import NotVisible
 from memory.forgetting.manual_actions import topics_release
 from memory.insight.agents import agents_list
 from memory.insight.scope_tree import ScopeFigures, Sort, scope_children, scope_children_count, scope_writers
-from memory.models import ApiKey
+from memory.models import ApiKey, AuditEvent
 from tests.cast import Caller, Clock
 from tests.forgetting.shop import policy_put, topics_make
 
@@ -186,7 +186,8 @@ def test_the_page_of_an_agent_has_its_keys_and_numbers(
 ) -> None:
     alice.remember("Alice plays the oboe")
     alice.query("What does Alice play?")
-    assert "/callers/?name=key%3Aalice" in read(looker, "/agents/")
+    agents = read(looker, "/agents/")
+    assert re.search(r'/callers/\?name=key%3Aalice">alice</a> <span[^>]*>agent key<', agents)
     page = read(looker, "/callers/", name="key:alice")
     assert re.search(r"active.*?/scope/\?scope=%2Fuser%2Falice", section(page, "keys-title"), re.DOTALL)
     assert re.findall(r'stat-number">(\d+)<', page) == ["1", "1", "0"]
@@ -246,3 +247,19 @@ def test_lists_pages_and_home_count_the_same_days(looker: Client, alice: Caller,
         assert "+3 in 30 days" in page
     assert re.findall(r'stat-number">(\d+)<', read(looker, "/callers/", name="key:alice")) == ["3", "3", "0"]
     assert read(looker, "/recalls/count/", actor="key:alice", range="30d").count("3 recalls")
+
+
+def test_an_agent_without_a_valid_key_is_shown_with_the_cause(looker: Client, clock: Clock) -> None:
+    ApiKey.objects.all().delete()
+    gone = key_create(name="gone", role="agent", secret="ms_gone-secret-of-the-test", scope="/")
+    late = key_create(name="late", role="agent", secret="ms_late-secret-of-the-test", scope="/")
+    ApiKey.objects.filter(pk=gone.pk).update(revoked_at=clock.now)
+    ApiKey.objects.filter(pk=late.pk).update(expires_at=clock.now - dt.timedelta(days=1))
+    for actor in ("key:elsewhere", "somebody", "terminal"):
+        AuditEvent.objects.create(at=clock.now, actor=actor, action="noted", scope="/")
+    page = read(looker, "/agents/").partition("<tbody>")[2]
+    rows = {row.partition("?name=")[2].partition('"')[0]: row for row in page.split("<tr>")[1:]}
+    causes = {"gone": "revoked", "late": "expired", "elsewhere": "no key here"}
+    causes = {f"key%3A{name}": cause for name, cause in causes.items()} | {"somebody": "imported", "terminal": "local"}
+    assert set(rows) == set(causes)
+    assert all(f">{cause}<" in rows[name] for name, cause in causes.items())

@@ -494,4 +494,13 @@ def test_uses_name_the_key_that_asked(looker: Client, agent: Caller) -> None:
     agent.query("skis in the attic")
 
     page = looker.get(f"/topics/{topic}/uses/").content.decode()
-    assert "key:agent" in page
+    assert re.search(r'name=key%3Aagent"[^>]*>agent</a> <span[^>]*>agent key<', page)
+
+
+def test_a_topic_marks_the_tab_of_the_list_that_has_it(cast: Cast):
+    topic, operator = cast.operator.remember("The colour of the door"), person("operator")
+    for act, tab in (("", "Live"), ("archive", "Archived"), ("release", "Released")):
+        if act:
+            assert operator.post(f"/topics/{topic}/{act}/", {"reason": "for the test"}).status_code == 302
+        tabs = read(operator, topic).partition('class="tabs"')[2].partition("</nav>")[0]
+        assert re.findall(r'aria-current="page">(\w+)<', tabs) == [tab]

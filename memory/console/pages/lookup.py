@@ -184,7 +184,7 @@ class AgentForm(forms.Form):
 def lookup(request: ConsoleRequest) -> HttpResponse:
     """Show the results of a search. At most ten queries beside those of the session. Errors mark their position."""
     typed, sort, part = request.GET.get("q", ""), request.GET.get("sort", ""), _part(request)
-    context: dict[str, Any] = {"q": typed, "sort": sort, "sort_words": SORT_WORDS, "cheats": CHEATS, "part": part}
+    context: dict[str, Any] = {"q": typed, "sort": sort, "orders": _orders(sort), "cheats": CHEATS, "part": part}
     context |= {"sorts": sort_links(request, SORTS), "box": SearchForm(typed, flaw=False)}
     try:
         search = _search(request)
@@ -203,7 +203,8 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
     found = search_run(
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )
-    return show(request, "lookup.html", {**context, "found": found})
+    orders = _orders(sort, ranks=bool(search.question))
+    return show(request, "lookup.html", {**context, "orders": orders, "found": found})
 
 
 @page(get=READER)
@@ -220,6 +221,8 @@ def lookup_facets(request: ConsoleRequest) -> HttpResponse:
         open_ = name == "scope" or not chosen
         found = sorted(counts[name].items(), key=lambda each: (-each[1], each[0])) if open_ else []
         values = [Facet(value, count, _narrowed(typed, name, value)) for value, count in found if '"' not in value]
+        if not chosen and len(values) < 2:
+            continue
         without = _narrowed(typed, name, "") if chosen else ""
         shown = {"values": values[:FACET_VALUES], "more": len(values[FACET_VALUES:])}
         facets.append({"name": name, "label": label, "chosen": chosen, "without": without, **shown})
@@ -254,6 +257,17 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
         answer = query_answer(form.to_filter(), principal=form.principal, now=now, record=False)
         context |= {"reply": json.loads(json_text(answer.body)), "timings": answer.timings, "seen_by": form.principal}
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
+
+
+def _orders(sort: str, *, ranks: bool = True) -> list[tuple[str, str, bool]]:
+    """Return the orders to choose from: value, words and whether it is in force. The default has an empty value, so
+    that a search without words gets the best match first when words are added."""
+    default = "best" if ranks else "created"
+    return [
+        ("" if name == default else name, words, name == (sort or default))
+        for name, words in SORT_WORDS.items()
+        if ranks or name != "best"
+    ]
 
 
 def _part(request: ConsoleRequest) -> str:

@@ -247,6 +247,10 @@ def _editor(
     if drafted is not None and tried:
         preset, values, rules = draft_of(form)
         effect = policy_effect_of(form.scope, preset=preset, values=values, rules=rules, now=timezone.now())
+    # A rule that is being changed is part of what is saved.
+    changes = rule is not None or (
+        drafted is not None and drafted.set_at(form.scope).as_stored() != form.policies.set_at(form.scope).as_stored()
+    )
     stale = base != form.policies.numbers.get(form.scope, 0) or conflict is not None
     shown = {
         "scope": form.scope,
@@ -257,6 +261,7 @@ def _editor(
         "effect_url": address(f"{tab}_effect", form.scope),
         "tried": tried,
         "effect": effect,
+        "changes": changes,
         "warnings": [] if drafted is None else drafted.warnings(form.scope),
         "overridden": [] if drafted is None else _labels(preset_overridden(drafted.set_at(form.scope))),
         "salience": _salience_address(form),

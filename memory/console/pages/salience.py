@@ -107,11 +107,12 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     }
     if form.is_valid() and not draft.refused and (sent or "since" in request.GET):
         try:
-            found = [backtest(each, draft.scope, now=now, **form.stretch) for each in (draft.drafted, draft.policies)]
+            tried = (draft.drafted, draft.policies) if draft.changes else (draft.policies,)
+            found = [backtest(each, draft.scope, now=now, **form.stretch) for each in tried]
         except ValueRefused as problem:
             form.add_error(None, form_error(problem))
         else:
-            context |= {"found": found[0], "present": found[1], "figure": backtest_figure(*found)}
+            context |= {"found": found[0], "present": found[-1], "figure": backtest_figure(*found)}
     template = "parts/salience_backtest.html" if request.htmx else "salience_backtest.html"
     return show(request, template, context, status=422 if form.errors or draft.refused else 200)
 
