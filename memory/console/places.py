@@ -169,9 +169,12 @@ def places_found(role: str, text: str) -> list[Link]:
     for place in places:
         tabs = _open(place, role)
         for tab in tabs if text else tabs[:1]:
-            label = place.label if tab is tabs[0] else f"{place.label} › {tab.label}"
-            if _fits(text, f"{label} {tab.label}"):
-                found.append(Link(label, reverse(f"console:{tab.name}"), current=False))
+            # The first tab stands for its place, unless only its own name has the text.
+            as_place = tab is tabs[0] and _fits(text, place.label)
+            label = place.label if as_place else f"{place.label} › {tab.label}"
+            if _fits(text, f"{place.label} {tab.label}"):
+                key = place.key if tab is tabs[0] else ""
+                found.append(Link(label, reverse(f"console:{tab.name}"), current=False, key=key))
     return found
 
 

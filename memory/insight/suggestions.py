@@ -71,14 +71,15 @@ WITH found (id) AS (
     (SELECT id FROM (SELECT id, title FROM memory_topic ORDER BY id DESC LIMIT {searched}) newest
      WHERE title ILIKE ALL ({patterns}) LIMIT {most})
 )
-SELECT t.id, t.title, s.path FROM found JOIN memory_topic t USING (id) JOIN memory_scope s ON s.id = t.scope_id
+SELECT t.id, t.title, s.path, left(t.summary, 120)
+FROM found JOIN memory_topic t USING (id) JOIN memory_scope s ON s.id = t.scope_id
 WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, length(t.title), t.id LIMIT {most}
 """
 
 
-def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[uuid.UUID, str, str]]:
-    """Return topics whose id begins with ``text`` or whose title contains its words, each with title and scope. One
-    query, which reads at most ``TOPICS_SEARCHED`` titles."""
+def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[uuid.UUID, str, str, str]]:
+    """Return topics whose id begins with ``text`` or whose title contains its words, each with title, scope and
+    the beginning of its summary. One query, which reads at most ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
     words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
     first, last = _ids(text)
@@ -94,7 +95,7 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, bound.values)
-        return [(topic_id, title, path) for topic_id, title, path in cursor.fetchall()]
+        return [(topic_id, title, path, said) for topic_id, title, path, said in cursor.fetchall()]
 
 
 def runs_suggested(text: str, *, principal: Principal, most: int) -> list[ForgetRun]:

@@ -36,7 +36,7 @@ def span_words(seconds: float) -> str:
         if seconds >= length:
             count = round(seconds / length)
             return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "moments"
+    return "less than a minute"
 
 
 @register.simple_tag(takes_context=True)

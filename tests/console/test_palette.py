@@ -41,6 +41,8 @@ def run_make(scope: str, *, number: int = 5, event: str = "cron") -> ForgetRun:
 
 def test_places_tabs_and_actions_are_found_by_their_words(administrator: Client) -> None:
     assert {"Home", "Memories", "Pause forgetting", "New key"} <= set(found(administrator))
+    assert found(administrator, "forget")["Erasure › Forget"] == "/forget/"
+    assert found(administrator, "erasure")["Erasure"] == "/forget/"
     assert found(administrator, "backtest")["Tuning › Backtest"] == "/salience/backtest/"
     assert found(administrator, "tuning VERS") == {
         "Tuning › Versions": "/policies/versions/",
@@ -90,7 +92,7 @@ def test_who_sees_a_part_of_the_store_finds_only_what_is_there(agent: Caller) ->
     agent.remember("Sourdough secret", scope="/work")
     run_make("/work")
     here = Principal(identity="key:x", actor="key:x", role="reader", scope="/home")
-    assert [title for _id, title, _scope in topics_suggested("sourdough", principal=here, most=5)] == [
+    assert [title for _id, title, _scope, _summary in topics_suggested("sourdough", principal=here, most=5)] == [
         "Sourdough starter"
     ]
     assert runs_suggested("scheduled", principal=here, most=5) == []

@@ -31,17 +31,20 @@ def palette(request: ConsoleRequest) -> HttpResponse:
         runs = runs_suggested(text, principal=request.principal, most=MOST)
         callers = [name for name in actors_suggested(text, most=MOST) if name != "system"]
         groups += [
-            ("Scopes", [(each, "", _about("scope", scope=each)) for each in scopes]),
-            ("Memories", [(title, scope, reverse("console:topic", args=[key])) for key, title, scope in topics]),
-            ("Runs", [(_run_words(run), run.scope, reverse("console:run", args=[run.pk])) for run in runs]),
-            ("Agents and people", [(name, "", _about("caller", name=_identity(name))) for name in callers]),
-            ("Search", [(f"Search memories for “{text}”", "", _about("lookup", q=text))]),
+            ("Scopes", [(each, "", _about("scope", scope=each), "") for each in scopes]),
+            (
+                "Memories",
+                [(title, scope, reverse("console:topic", args=[key]), said) for key, title, scope, said in topics],
+            ),
+            ("Runs", [(_run_words(run), run.scope, reverse("console:run", args=[run.pk]), "") for run in runs]),
+            ("Agents and people", [(name, "", _about("caller", name=_identity(name)), "") for name in callers]),
+            ("Search", [(f"Search memories for “{text}”", "", _about("lookup", q=text), "")]),
         ]
     return show(request, "parts/palette.html", {"groups": [(name, found) for name, found in groups if found]})
 
 
-def _plain(links: list[Link]) -> list[tuple[str, str, str]]:
-    return [(link.label, "", link.address) for link in links]
+def _plain(links: list[Link]) -> list[tuple[str, str, str, str]]:
+    return [(link.label, f"g {link.key}" if link.key else "", link.address, "") for link in links]
 
 
 def _about(page_name: str, /, **members: str) -> str:
