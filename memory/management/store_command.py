@@ -21,12 +21,12 @@ class StoreCommand(BaseCommand):
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
         """Return the parser of the command, with the option for a store."""
         parser = super().create_parser(*args, **options)
-        parser.add_argument("--store", metavar="NAME", help="another store than main")
+        parser.add_argument("--in-store", metavar="NAME", help="another store than main")
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command in its store; raises ``CommandError`` if the database has no tables yet, or no such store."""
-        name = options.get("store")
+        name = options.get("in_store")
         try:
             if name is not None:
                 store_get(name)

@@ -79,7 +79,7 @@ def test_an_invited_person_chooses_a_password_once_and_signs_in(administrator: C
     assert journal() == [("user:administrator", "person_invited", "joins the team"), ("user:mara", "password_set", "")]
     shown = body_of(administrator.get("/audit/"))
     assert "Person invited" in shown
-    assert re.search(r'data-is="Topic">\s*mara\s*<', shown)
+    assert re.search(r'data-is="About">\s*mara\s*<', shown)
     assert "Password set" in shown
 
 

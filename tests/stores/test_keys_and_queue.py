@@ -74,10 +74,10 @@ def test_a_name_that_will_not_do_makes_nothing(name: str, code: str) -> None:
 
 
 def test_commands_work_on_the_store_they_are_given(there: Caller) -> None:
-    call_command("key", "--store", "other", "create", "another")
+    call_command("key", "--in-store", "other", "create", "another")
     call_command("key", "create", "in main")
     with pytest.raises(CommandError, match="store-not-found"):
-        call_command("key", "--store", "nowhere", "list")
+        call_command("key", "--in-store", "nowhere", "list")
     with store_use("other"):
         assert tasks.Topic.objects.count() == 0
 

@@ -18,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
     help = (
         "Make, list and drop stores. A store is a separate memory with keys of its own: make the first one with "
-        "`manage.py key --store NAME create ...`."
+        "`manage.py key --in-store NAME create ...`."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
