@@ -166,9 +166,9 @@ def test_without_a_current_node_the_last_branch_of_the_file_is_kept(tmp_path: Pa
 
 
 def test_a_line_that_is_too_long_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memory.transfer.importers import assistants
+    from memory.transfer.importers import chatgpt_claude
 
-    monkeypatch.setattr(assistants, "MAX_ENTRY_BYTES", 500)
+    monkeypatch.setattr(chatgpt_claude, "MAX_ENTRY_BYTES", 500)
     lines = (EXPORTS / "claude-code.jsonl").read_text().splitlines(keepends=True)
     long = json.dumps({"type": "user", "message": {"content": "x" * 1200}}) + "\n"
     path = tmp_path / "long.jsonl"
