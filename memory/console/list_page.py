@@ -16,6 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.console.fields import KindField, ScopeField
 from memory.console.listing import ROWS, Row, count_words, export, filter_refused
 from memory.console.page import READER, ConsoleRequest, page, refusal, show
 from memory.predicates.search_text import SearchFlaw
@@ -45,6 +46,26 @@ class NoFilter(FilterForm[None]):
 
     def to_filter(self) -> None:
         """Return nothing."""
+
+
+class TopicFields(forms.Form):
+    """The fields by which every list of topics can be filtered."""
+
+    text = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Title or summary",
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
+    )
+    scope = ScopeField(required=False)
+    kind = KindField(required=False, placeholder="finding")
+
+
+def filters_of(request: ConsoleRequest, form: type[FilterForm[Any]]) -> dict[str, Any]:
+    """Return the filter as its members in the address, and whether it leaves anything out."""
+    members, fields = request.GET.lists(), form.base_fields
+    filters = [(name, value) for name, values in members if name in fields for value in values if value]
+    return {"filters": filters, "filtered": any(name != "sort" for name, _value in filters)}
 
 
 @dataclass(frozen=True, slots=True)

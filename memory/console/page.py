@@ -36,7 +36,7 @@ from memory.models.replica import replica_answer, replica_is_set, replica_parts
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
-# The cookie of somebody whose last change may not be on the replica yet.
+# The cookie of a person whose last change may not be on the replica yet.
 WROTE, WROTE_SECONDS = "memstate-wrote", 10
 READER, OPERATOR, ADMINISTRATOR = ROLES
 

@@ -64,7 +64,7 @@ _EVENT_WORDS = {
     "memory_pressure": "memory pressure",
     "manual": "manual runs",
 }
-_ACTION_WORDS = {"compact": "compact near topics", "categorize": "add a category"}
+_ACTION_WORDS = {"compact": "compact similar topics", "categorize": "add a category"}
 _NAMED_RULE = re.compile(r"Rule '.*?': ", re.DOTALL)
 _PLACES = re.compile(r"(A rule needs a name|Two rules are named)|(action)|(categor)|(events)")
 

@@ -23,7 +23,7 @@ _NOTHING = SafeString("")
 def answer(card: WhyReply, *, now: dt.datetime) -> SafeString:
     """Return the one sentence that says why the topic is where it is."""
     standing = card["standing"]
-    last = next((entry for entry in card["history"] if entry_moved(entry)), None)
+    last = _last_move(card)
     if standing["merged_into"]:
         return format_html("Merged into {}.", _topic(standing["merged_into"]))
     if last is not None and (standing["released_at"] or standing["rung"] != "active"):
@@ -54,7 +54,7 @@ def day(moment: dt.datetime, *, now: dt.datetime) -> SafeString:
 
 
 def _lines(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
-    standing, last = card["standing"], next((entry for entry in card["history"] if entry_moved(entry)), None)
+    standing, last = card["standing"], _last_move(card)
     if last is not None and standing["rung"] == "active" and not standing["released_at"]:
         yield _entry(last, now=now)
     if last is not None and last["by"] == "run" and last.get("version"):
@@ -67,6 +67,11 @@ def _lines(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
         yield _rescue(card["rescue"], now)
     for entry in card["regret"][:1]:
         yield _regret(entry, now)
+
+
+def _last_move(card: WhyReply) -> WhyEvent | None:
+    """Return the last event that changed the rung of the topic; the history is newest first."""
+    return next((entry for entry in card["history"] if entry_moved(entry)), None)
 
 
 def _entry(entry: WhyEvent, *, now: dt.datetime) -> SafeString:
@@ -130,7 +135,7 @@ def _next(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
     if ahead["now"] != standing["rung"]:
         verbs.append("release it" if ahead["now"] == "released" else f"make it {ahead['now']}")
     if ahead["may_compact"]:
-        verbs.append("compact it with near topics if there are enough")
+        verbs.append("compact it with similar topics if there are enough")
     if verbs:
         begins = "Otherwise the" if ahead["gate"] else "The"
         yield format_html("{} next run would {}.", begins, ", or ".join(verbs))
@@ -180,8 +185,8 @@ def _regret(entry: RegretTopic, now: dt.datetime) -> SafeString:
     if entry["shadow_hits"]:
         times = f"{entry['shadow_hits']:,} questions" if entry["shadow_hits"] > 1 else "one question"
         parts.append(f"among the best answers to {times} (best rank {entry['shadow_rank']})")
-    told = format_html_join(" and ", "{}", ((part,) for part in parts))
-    return format_html("Missed after it was archived {}: {}.", day(entry["archived_at"], now=now), told)
+    signs = format_html_join(" and ", "{}", ((part,) for part in parts))
+    return format_html("Missed after it was archived {}: {}.", day(entry["archived_at"], now=now), signs)
 
 
 def _caller(name: str | None, lead: str = " by") -> SafeString:

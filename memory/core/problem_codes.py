@@ -269,7 +269,7 @@ class ProblemCode(StrEnum):
     STORE_EXISTS = "store-exists", "A store has this name already."
     INVALID_STORE_NAME = "invalid-store-name", "The name of a store has characters that it must not have."
     STORE_IS_MAIN = "store-is-main", "The store main cannot be dropped."
-    STORE_BEHIND = "store-behind", "The store is being brought to a new release; retry soon."
+    STORE_BEHIND = "store-behind", "The store is being migrated to a new release; retry soon."
 
     # The terminal.
     INVALID_ARGUMENT = "invalid-argument", "An argument of the command is invalid."

@@ -1,4 +1,4 @@
-"""The base class of the commands that use the store, and the error of a refused command."""
+"""The base classes of the commands, and the error of a refused command."""
 
 from typing import Any
 
@@ -44,6 +44,19 @@ class StoreCommand(BaseCommand):
                 "DATABASE_URL to the store that you mean.",
                 returncode=2,
             ) from error
+
+
+class VerbCommand(BaseCommand):
+    """A command with subcommands. The argument ``verb`` names the method that runs: ``list`` runs ``_list``."""
+
+    requires_system_checks = ()
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Run the verb. Raises ``CommandRefused`` for a problem of the store."""
+        try:
+            getattr(self, f"_{options['verb']}")(options)
+        except MemoryProblem as problem:
+            raise command_refused(problem) from problem
 
 
 class CommandRefused(CommandError):

@@ -7,7 +7,7 @@ from django.db.models.signals import post_migrate
 
 
 class StoresConfig(AppConfig):
-    """Registers the shared models, and brings the stores up after the shared tables."""
+    """Registers the shared models, and migrates the stores after the shared tables."""
 
     name = "memory.stores"
     default_auto_field = "django.db.models.BigAutoField"

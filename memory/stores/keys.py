@@ -50,7 +50,7 @@ def key_store(secret_hash: str) -> str | None:
     if found is None:
         return None
     if found.store.version != version_current():
-        raise StoreBehind("This store is being brought to a new release. Try again in a minute.")
+        raise StoreBehind("This store is being migrated to a new release. Try again in a minute.")
     _remember(secret_hash, found.store_id)
     return found.store_id
 

@@ -37,7 +37,7 @@ def stores_behind() -> list[str]:
 
 
 def stores_migrate(*, progress: Callable[[int], object] = lambda _stores: None) -> None:
-    """Make the store ``main`` if there is no store, and bring all stores to this release, ``AT_ONCE`` at a time. One
+    """Make the store ``main`` if there is no store, and migrate all stores to this release, ``AT_ONCE`` at a time. One
     query if there is nothing to do.
 
     What an interrupted call has done is not repeated by the next. A store that fails does not hold up the others; the

@@ -7,9 +7,8 @@ from typing import Any
 from django import forms
 
 from memory.access.principal import Principal
-from memory.console.fields import KindField, ScopeField
-from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
-from memory.console.page import ConsoleRequest
+from memory.console.fields import ScopeField
+from memory.console.list_page import ListPage, SortColumn, TopicFields, filters_of, sort_field
 from memory.console.time_ranges import RangeForm
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
@@ -44,17 +43,9 @@ SORTS = {
 ASIDE = ("run", "policy", "version")
 
 
-class ArchivedForm(RangeForm[ArchiveFilter]):
+class ArchivedForm(TopicFields, RangeForm[ArchiveFilter]):
     """The filter of the list."""
 
-    text = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Title or summary",
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
-    )
-    scope = ScopeField(required=False)
-    kind = KindField(required=False, placeholder="finding")
     because = forms.ChoiceField(
         required=False,
         label="Reason",
@@ -99,13 +90,6 @@ def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most
     what somebody does to all of them must not be done to more than they saw."""
     form = ArchivedForm(members)
     return archived_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
-
-
-def filters_of(request: ConsoleRequest, form: type[FilterForm[Any]]) -> dict[str, Any]:
-    """Return the filter as its members in the address, and whether it leaves anything out."""
-    members, fields = request.GET.lists(), form.base_fields
-    filters = [(name, value) for name, values in members if name in fields for value in values if value]
-    return {"filters": filters, "filtered": any(name != "sort" for name, _value in filters)}
 
 
 # What is archived. Three queries for a page, one to count.

@@ -188,7 +188,7 @@ class NewPassword(PasswordResetConfirmView):
             name = password_choose(self.user.pk, token, password=form.cleaned_data["new_password1"], now=timezone.now())
         except MemoryProblem as problem:
             return refused(self.request, problem)
-        # Also of somebody else who was signed in with this browser.
+        # This also ends the session of another person in the same browser.
         logout(self.request)
         messages.success(self.request, f"Password set. Sign in as {name}.")
         return go(self.request, "console:sign_in")
@@ -204,7 +204,7 @@ _new_password = NewPassword.as_view()
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_password(request: HttpRequest, uidb64: str, token: str) -> HttpResponseBase:
-    """Ask whoever has a link for a new password."""
+    """Ask the person who opens a link for a new password."""
     return _new_password(request, uidb64=uidb64, token=token)
 
 

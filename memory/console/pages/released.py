@@ -4,12 +4,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django import forms
-
 from memory.access.principal import Principal
-from memory.console.fields import KindField, ScopeField
-from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
-from memory.console.pages.archived import filters_of
+from memory.console.list_page import FilterForm, ListPage, SortColumn, TopicFields, filters_of, sort_field
 from memory.insight.released_list import ReleasedFilter, released_count, released_ids, released_list
 
 COLUMNS = (
@@ -31,17 +27,9 @@ COLUMNS = (
 SORTS = {"released": SortColumn("released", "-released"), "title": SortColumn("title", "-title", descending=False)}
 
 
-class ReleasedForm(FilterForm[ReleasedFilter]):
+class ReleasedForm(TopicFields, FilterForm[ReleasedFilter]):
     """The filter of the list."""
 
-    text = forms.CharField(
-        required=False,
-        max_length=200,
-        label="Title or summary",
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
-    )
-    scope = ScopeField(required=False)
-    kind = KindField(required=False, placeholder="finding")
     sort = sort_field(SORTS)
 
     def to_filter(self) -> ReleasedFilter:

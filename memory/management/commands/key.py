@@ -8,13 +8,12 @@ from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke, secret_generate
 from memory.access.principal import ROLES
-from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
-from memory.management.store_command import CommandRefused, StoreCommand, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, VerbCommand
 from memory.models import ApiKey
 
 
-class Command(StoreCommand):
+class Command(VerbCommand, StoreCommand):
     """API keys at the terminal. A secret is shown only once."""
 
     help = "Make, list and revoke API keys."
@@ -32,13 +31,6 @@ class Command(StoreCommand):
         revoke = verbs.add_parser("revoke", help="make a key useless, for good")
         revoke.add_argument("prefix", help="the first characters, as list shows them")
         revoke.add_argument("--reason", default="")
-
-    def handle(self, *_args: Any, **options: Any) -> None:
-        """Run the verb."""
-        try:
-            getattr(self, f"_{options['verb']}")(options)
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
 
     def _create(self, options: dict[str, Any]) -> None:
         days = options["days"]

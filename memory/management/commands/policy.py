@@ -6,12 +6,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.management.store_command import CommandRefused, StoreCommand, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand, VerbCommand
 from memory.models import PolicyVersion
 from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
@@ -24,7 +24,7 @@ from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 AUTHOR = "terminal"
 
 
-class Command(StoreCommand):
+class Command(VerbCommand, StoreCommand):
     """Policies at the terminal. A change takes effect at once, in every process."""
 
     help = "Show and set what is forgotten, how and when."
@@ -55,13 +55,6 @@ class Command(StoreCommand):
         rollback.add_argument("scope", nargs="?", default="/")
         rollback.add_argument("--to", type=int, required=True, metavar="VERSION", help="0 for nothing set")
         _reason_add(rollback)
-
-    def handle(self, *_args: Any, **options: Any) -> None:
-        """Run the verb."""
-        try:
-            getattr(self, f"_{options['verb']}")(options)
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
 
     def _show(self, options: dict[str, Any]) -> None:
         policy = policy_show(options["scope"])

@@ -3,19 +3,17 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
-from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.jobs.stores import store_create, store_drop, store_get, stores_list
-from memory.management.store_command import CommandRefused, command_refused
+from memory.management.store_command import CommandRefused, VerbCommand
 from memory.stores.migrate import version_current
 
 
-class Command(BaseCommand):
+class Command(VerbCommand):
     """Stores at the terminal."""
 
-    requires_system_checks = ()
     help = (
         "Make, list and drop stores. A store is a separate memory with keys of its own: make the first one with "
         "`manage.py key --in-store NAME create ...`."
@@ -32,13 +30,6 @@ class Command(BaseCommand):
         drop.add_argument("--reason", default="")
         verbs.add_parser("list", help="list all stores")
 
-    def handle(self, *_args: Any, **options: Any) -> None:
-        """Run the verb."""
-        try:
-            getattr(self, f"_{options['verb']}")(options)
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
-
     def _create(self, options: dict[str, Any]) -> None:
         store = store_create(options["name"], actor="terminal")
         self.stdout.write(f"Created the store {store.name}.")
@@ -46,7 +37,7 @@ class Command(BaseCommand):
     def _drop(self, options: dict[str, Any]) -> None:
         name = options["name"]
         store_get(name)
-        self.stderr.write(f"This removes the store {name} with all its memories and keys. Nothing brings it back.")
+        self.stderr.write(f"This removes the store {name} with all its memories and keys. This cannot be undone.")
         if (options["confirm"] or input(f"Type {name} to go on: ")) != name:
             raise CommandRefused("The name was not typed; nothing was done.", ProblemCode.INVALID_ARGUMENT)
         receipt = store_drop(name, actor="terminal", reason=options["reason"])

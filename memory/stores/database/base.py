@@ -38,7 +38,7 @@ class StoreConnection(psycopg.Connection[Any]):
 
     # What was set in the running transaction.
     _path: bytes | None = None
-    # True while a statement outside a transaction brings its path along.
+    # True while a statement outside a transaction is sent with its path.
     _covered = False
 
     def path_forget(self) -> None:
@@ -86,7 +86,7 @@ class StoreConnection(psycopg.Connection[Any]):
 
     @contextmanager
     def covered(self) -> Iterator[None]:
-        """Send a statement that brings its path along."""
+        """Allow a statement outside a transaction, because it is sent with its path."""
         self._covered, self._path = True, b""
         try:
             yield

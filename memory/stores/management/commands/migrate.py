@@ -1,4 +1,4 @@
-"""Django's command `migrate`, which makes the shared tables in ``public`` and then brings the stores up."""
+"""Django's command `migrate`, which makes the shared tables in ``public`` and then migrates the stores."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from memory.stores.current import store_use
 
 
 class Command(migrate.Command):
-    help = "Brings the database to the tables of this release: those that all stores share, then those of each store."
+    help = "Migrates the tables that all stores share, then the tables of each store."
 
     def handle(self, *args: Any, **options: Any) -> None:
         with store_use(None):
