@@ -15,7 +15,7 @@ CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 TEMPLATES = $(shell find templates -name '*.html')
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo doctor test test-all lint format lock bench load pictures clean
+.PHONY: help run demo doctor test test-all files lint format lock bench load pictures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,16 +29,26 @@ demo: $(VENV)/.installed ## Fill the store with half a year of an assistant's me
 doctor: $(VENV)/.installed ## Run the health checks.
 	@exec $(PY) manage.py doctor
 
-# The quick checks come first.
-test: lint ## Run the checks and the tests of all behaviour: some minutes.
-	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
-		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone and not thorough"
+# The tests start hundreds of processes, which would each compile all files if Python may not keep the result.
+test test-all: export PYTHONDONTWRITEBYTECODE =
 
-test-all: lint ## Run everything: also kills, races at full number and generated requests.
+# The quick checks come first.
+test: lint ## Run the checks and the tests of all behaviour.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
-		export MEMSTATE_TEST_WRITES=200 MEMSTATE_TEST_KILLS=20 MEMSTATE_TEST_EXAMPLES=1 && \
+		exec $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not bench and not alone and not thorough"
+
+test-all: lint ## Run everything: also kills, races at full number, generated requests and all browser variants.
+	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
+		export MEMSTATE_TEST_WRITES=200 MEMSTATE_TEST_KILLS=20 MEMSTATE_TEST_EXAMPLES=1 \
+			MEMSTATE_TEST_VIEWS=1 MEMSTATE_TEST_CITUS_RULES=1 && \
 		$(PY) -m pytest -m alone && \
 		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone"
+
+# The first sentence of the docstring of each file.
+files: ## List the files with what each contains.
+	@find memory memstate_site -name '*.py' -not -path '*/migrations/*' -not -empty | sort | while read -r file; do \
+		awk -v file="$$file" 'NR == 1 && !/^"""/ {exit} {text = text " " $$0} \
+			/[.!]( |"|$$)/ {gsub(/"""/, "", text); sub(/\. .*/, ".", text); print file ":" text; exit}' "$$file"; done
 
 lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/ruff check

@@ -1,4 +1,4 @@
-"""Read-only tables for administrators. Changes need operations that journal them."""
+"""Read-only tables for administrators. Rows must be changed by operations that write a journal entry."""
 
 from typing import Any
 
@@ -12,14 +12,15 @@ from django.urls import reverse
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from memory import models
-from memory.stores.models import WorkerHeartbeat
+from memory.stores.models import StoreRole, WorkerHeartbeat
 
 admin.site.site_header = admin.site.site_title = "MemState"
 admin.site.index_title = "Raw rows"
 
 
 def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """Redirect to the sign-in page of the console, which locks after failed attempts."""
+    """Redirect to the index, or to the sign-in page of the console, which limits failed attempts. Raises
+    ``PermissionDenied`` for people without access."""
     if admin.site.has_permission(request):
         return redirect("admin:index")
     if request.user.is_authenticated:
@@ -43,7 +44,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_per_page = 50
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
-        """Return False: rows are created by ingest."""
+        """Return False: rows are created by operations such as ingest."""
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
@@ -51,7 +52,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Return False: only purge removes rows."""
+        """Return False: rows are removed by operations such as purge."""
         return False
 
 
@@ -85,7 +86,7 @@ _register(
     search=("username",),
     exclude=("password",),
 )
-_register(Group, "name")
+_register(StoreRole, "user", "store", "role")
 _register(models.Scope, "path", search=("path",))
 _register(models.Topic, "title", "scope", "kind", "rung", "created_at", filters=("rung",), search=("=id", "title"))
 _register(models.TopicEdit, "topic", "at", "actor")

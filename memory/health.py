@@ -14,8 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.models import Min, Q
-from django_q.models import Failure, OrmQ
+from django.db.models import Exists, Min, OuterRef, QuerySet
+from django.db.models.fields.json import KT
+from django_q.models import Failure
 
 from memory.core.errors import MemoryProblem
 from memory.core.scopes import ROOT
@@ -23,28 +24,30 @@ from memory.embedding import embedder_get
 from memory.embedding.status import embedder_summary
 from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
-from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp
+from memory.models import AccessLog, AuditEvent, ForgetRun, Topic, TopicVector, WakeUp
 from memory.models.identities import ids_doubled
-from memory.models.replica import replica_is_set, replica_lag
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
-from memory.stores.current import store_current
-from memory.stores.migrate import stores_behind
-from memory.stores.models import WorkerHeartbeat
+from memory.stores.citus import cluster_faults
+from memory.stores.current import MAIN, store_current
+from memory.stores.models import Store, WorkerHeartbeat
+from memory.stores.queue import failures_by_store, queued_by_store, queued_here, tasks_here
+from memory.stores.replica import replica_is_set, replica_lag
+from memory.stores.versions import stores_behind
 
 # In earlier versions, an index scan with a filter could silently return too few rows.
 PGVECTOR_AT_LEAST = (0, 8, 4)
 # The worker reports every minute, but a busy queue may delay the report.
 HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
-# After its own start, a web process waits this long for the first report.
+# After its own start, a web process waits this long for the first report of the worker.
 STARTING_SECONDS = 60.0
 _LOADED = time.monotonic()
 # The check of a backlog fails if its oldest entry waits longer than this.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
-# ``health_watch`` repeats checks that read a whole table after the first of these times, and checks of other machines
-# after the second.
+# How long ``health_watch`` caches the success of a check that reads a whole table.
 LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
+# How long ``health_watch`` caches the result of a check of an embedder on another machine.
 ELSEWHERE_WITHIN = dt.timedelta(minutes=2)
 
 
@@ -59,7 +62,7 @@ Check = Callable[[dt.datetime], Finding]
 
 
 def settings_check(_now: dt.datetime) -> Finding:
-    """Check that every ``MEMSTATE_`` variable of this process is a setting. No query."""
+    """Check that every ``MEMSTATE_`` variable of this process is a known setting. No query."""
     unknown = settings.MEMSTATE_UNKNOWN_VARIABLES
     return Finding(not unknown, " ".join(unknown) or "Every variable that begins with MEMSTATE_ is a setting.")
 
@@ -90,14 +93,11 @@ def pgvector_check(_now: dt.datetime) -> Finding:
 
 
 def migrations_check(_now: dt.datetime) -> Finding:
-    """Check that all migrations of this release are applied, in every store. Three queries."""
+    """Check that all migrations of this release are applied to the shared tables and to ``main``. Two queries."""
     applied = MigrationRecorder(connection).applied_migrations()
     missing = [f"{app}.{name}" for app, name in sorted(_migrations() - applied.keys())]
-    if not missing and (behind := stores_behind()):
-        return Finding(
-            False,
-            f"The tables of {_number(len(behind), 'store')} are of an older release; run `python manage.py migrate`.",
-        )
+    if not missing and MAIN in stores_behind():
+        return Finding(False, "The tables of main are of another release; run `python manage.py migrate`.")
     if missing:
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         return Finding(
@@ -106,16 +106,51 @@ def migrations_check(_now: dt.datetime) -> Finding:
     return Finding(True, "All migrations are applied.")
 
 
+def stores_check(now: dt.datetime) -> Finding:
+    """Check that every store other than ``main`` has the tables of this release, and that its jobs neither failed
+    recently nor wait too long. Runs only in ``main``, because only ``main`` may see other stores. At most four
+    queries."""
+    if store_current() != MAIN:
+        return Finding(True, "The other stores are checked in main.")
+    others = Store.objects.filter(cluster="").exclude(pk=MAIN).count()
+    if not others:
+        return Finding(True, "There is no other store than main.")
+    behind = stores_behind()
+    late = [name for name, queued in queued_by_store(now=now).items() if now - queued.oldest > BACKLOG_WITHIN]
+    # Retried jobs count too, because each store records retries in a journal of its own.
+    failed = failures_by_store(since=now - FAILURES_WITHIN)
+    problems = [
+        f"{what} {', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''}."
+        for what, found in (
+            ("Run `python manage.py migrate` for the tables of", behind),
+            ("Jobs wait for more than ten minutes in", [] if _starting() else late),
+            ("Jobs failed in the last 24 hours in", failed),
+        )
+        # The other checks are about main.
+        if (names := set(found) - {MAIN})
+    ]
+    return Finding(not problems, " ".join(problems) or f"All is well in {_number(others, 'other store')}.")
+
+
 def replica_check(_now: dt.datetime) -> Finding:
     """Check that the replica answers and follows the primary. One query on the replica."""
     lag, most = replica_lag(), settings.MEMSTATE_REPLICA_MAX_LAG
-    return Finding(lag <= most, f"The replica is {lag:.1f} s behind; up to {most:g} s, it answers reads.")
+    return Finding(
+        lag <= most, f"The replica is {lag:.1f} s behind. It answers reads while it is at most {most:g} s behind."
+    )
+
+
+def cluster_check(_now: dt.datetime) -> Finding:
+    """Check the nodes of a Citus cluster. About six queries, three of which run on every node."""
+    faults = cluster_faults()
+    return Finding(not faults, " ".join(faults) or "The nodes of the cluster agree, and moves have left nothing.")
 
 
 def worker_check(now: dt.datetime) -> Finding:
     """Check that a worker has run a scheduled job recently. One query.
 
-    A web process starts together with the worker. So for a minute, it reports a worker without a heartbeat as starting.
+    A web process starts together with the worker. Therefore a worker without a recent heartbeat counts as starting for
+    the first ``STARTING_SECONDS``.
     """
     heartbeat = WorkerHeartbeat.objects.order_by("-seen_at").first()
     if _starting() and (heartbeat is None or now - heartbeat.seen_at > HEARTBEAT_WITHIN):
@@ -133,7 +168,8 @@ def worker_check(now: dt.datetime) -> Finding:
 
 
 def worker_problem(now: dt.datetime, *, waits: bool) -> str | None:
-    """If a job ``waits`` for the worker, return the problem of the worker, if any. One query, none if no job waits."""
+    """Return what is wrong with the worker as a sentence, or None. If ``waits`` is false, no job needs the worker and
+    the result is None. At most one query."""
     worker = worker_check(now) if waits else None
     return None if worker is None or worker.ok else worker.sentence
 
@@ -179,7 +215,8 @@ def vectors_check(_now: dt.datetime) -> Finding:
 
 
 def ids_check(_now: dt.datetime) -> Finding:
-    """Check that ids are unique and that the journal has the ids of runs. Reads all topics and the whole journal."""
+    """Check that ids are unique, and that no purge has masked the id of a run in the journal. Reads all topics and the
+    whole journal."""
     with connection.cursor() as cursor:
         topics, entries = ids_doubled(cursor)
     if topics:
@@ -223,7 +260,7 @@ def reasoner_check(now: dt.datetime) -> Finding:
 
 
 def runs_check(now: dt.datetime) -> Finding:
-    """Check that no forget run failed, and mention held runs. Two queries."""
+    """Check that no forget run failed recently, and mention held runs. Two queries."""
     since = now - FAILURES_WITHIN
     failed = ForgetRun.objects.filter(status=ForgetRun.Status.FAILED, finished_at__gte=since, applied__gt=0).count()
     held = ForgetRun.objects.filter(status=ForgetRun.Status.HELD).count()
@@ -238,14 +275,14 @@ def runs_check(now: dt.datetime) -> Finding:
 
 
 def policies_check(_now: dt.datetime) -> Finding:
-    """Check that policies and environment do not contradict each other. The environment may change after a save."""
+    """Check that the policies do not contradict the environment, which may have changed since a policy was saved."""
     policies = policies_current()
     try:
         draft_check(policies, ROOT)
     except MemoryProblem as problem:
         return Finding(False, problem.sentence)
     if policies.rekeying:
-        # A scope is named once, also if its policy has several changes.
+        # A scope is named once, even if its policy has several changes.
         scopes = ", ".join(list(dict.fromkeys(policies.rekeying))[:3])
         return Finding(True, f"A new half-life or clock is being applied to the topics of {scopes}.")
     count = len(policies.policies)
@@ -255,19 +292,16 @@ def policies_check(_now: dt.datetime) -> Finding:
 
 
 def queue_check(now: dt.datetime) -> Finding:
-    """Check that jobs are taken from the queue. Two queries on a small table."""
+    """Check that jobs of the store are taken from the queue. Two queries on a small table."""
     # The lock of a running job is in the future. The lock of a due job is the time at which it became due.
-    due = OrmQ.objects.filter(lock__lte=now)
+    due = queued_here().filter(lock__lte=now)
     return _backlog(now, due.count(), due.aggregate(oldest=Min("lock"))["oldest"], "job", "in the queue")
 
 
 def failure_check(now: dt.datetime) -> Finding:
-    """Check that no job failed recently. One query."""
-    failures = list(
-        Failure.objects.filter(Q(stopped__gte=now - FAILURES_WITHIN))
-        .order_by("-stopped")
-        .values_list("func", flat=True)
-    )
+    """Check that no job of the store failed recently without a retry. One query."""
+    failed = failures_open(since=now - FAILURES_WITHIN)
+    failures = list(failed.order_by("-stopped").values_list("func", flat=True))
     if failures:
         names = ", ".join(sorted(set(map(str, failures)))[:3])
         return Finding(
@@ -275,7 +309,7 @@ def failure_check(now: dt.datetime) -> Finding:
             f"{_number(len(failures), 'job')} failed in the last 24 hours ({names}). See the page Jobs in "
             "the console for the reason.",
         )
-    return Finding(True, "No job failed in the last 24 hours.")
+    return Finding(True, "No job failed in the last 24 hours without a retry.")
 
 
 def model_check(_now: dt.datetime) -> Finding:
@@ -303,13 +337,15 @@ ALL_CHECKS: dict[str, Check] = {
     "runs": runs_check,
     "embeddings": embedding_backlog_check,
     "failures": failure_check,
+    "stores": stores_check,
     "settings": settings_check,
     **({"replica": replica_check} if replica_is_set() else {}),
 }
 
 
 def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, Finding]:
-    """Run the checks in order and return their findings. A check that fails becomes a finding, not an exception."""
+    """Run the checks in order and return their findings by name. If a check raises an error, its finding says so. After
+    an error of the check ``database``, no further check runs."""
     findings: dict[str, Finding] = {}
     for name, check in checks.items():
         try:
@@ -318,7 +354,7 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
             reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
             findings[name] = Finding(False, f"The {name} could not be checked: {reason}")
             if name == "database":
-                # If the database check fails, the others are not run, because they need the database.
+                # All other checks need the database.
                 break
     return findings
 
@@ -427,3 +463,10 @@ def _span(age: dt.timedelta) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}s"
     return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def failures_open(*, since: dt.datetime) -> QuerySet[Failure]:
+    """Return the jobs of the current store that failed at ``since`` or later and were not retried."""
+    retried = AuditEvent.objects.annotate(task=KT("before__task"))
+    retried = retried.filter(action="job_retried", at__gte=since, task=OuterRef("id"))
+    return tasks_here(Failure).filter(~Exists(retried), stopped__gte=since)

@@ -14,13 +14,13 @@ from memstate_site.processes import dies_with_parent, process_group_kill
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-# After a process has run this long, its next failure counts as the first one again.
+# The failure of a process that ran for at least this many seconds counts as its first failure.
 PROVEN_SECONDS = 60.0
 
 
 @dataclass
 class Patience:
-    """The backoff before the next attempt, which grows with every failure in a row."""
+    """The pause before the next attempt, which doubles with each consecutive failure."""
 
     pause: float = FIRST_PAUSE
     not_before: float = 0.0
@@ -51,7 +51,8 @@ class Child:
     environment: dict[str, str]
     show: Callable[[str], None]
     pass_fds: tuple[int, ...] = ()
-    # Some output, such as the secrets of a first start, is shown without a prefix.
+    # If true, the output is shown as it comes, without a prefix. The preparation needs this for its progress bar and
+    # the first secrets.
     plain: bool = False
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
@@ -80,7 +81,7 @@ class Child:
             pass_fds=self.pass_fds,
             # Ctrl-C at the terminal must reach only the supervisor, which stops its children in order.
             start_new_session=True,
-            preexec_fn=dies_with_parent(signal.SIGKILL),  # noqa: PLW1509 - one thread, and it only makes a system call
+            preexec_fn=dies_with_parent(signal.SIGKILL),  # noqa: PLW1509 - one thread, and one system call
         )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -93,7 +94,7 @@ class Child:
         return self.process.stdout.fileno()
 
     def pump(self) -> None:
-        """Show the available lines without waiting."""
+        """Show the available output without waiting. Unless ``plain`` is true, show only complete lines."""
         output = self.output
         while output is not None:
             try:
@@ -102,14 +103,16 @@ class Child:
                 return
             if not piece:
                 return
+            if self.plain:
+                self.show(piece.decode("utf-8", "replace"))
+                continue
             *lines, self._unread = (self._unread + piece).split(b"\n")
             for line in lines:
-                text = line.decode("utf-8", "replace")
-                self.show(text if self.plain else f"{self.mark:<8} | {text}")
+                self.show(f"{self.mark:<8} | {line.decode('utf-8', 'replace')}")
 
     def ended(self) -> int | None:
-        """Return the exit status once, and end the rest of the group. None while the process runs or if it never
-        ran."""
+        """Return the exit status of a process that has ended, and kill the rest of its group. Return None while the
+        process runs, before it is started, and after the status was returned once."""
         if self.process is None or self.process.poll() is None:
             return None
         status = self.process.returncode
@@ -123,7 +126,7 @@ class Child:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """End the whole group at once."""
+        """Kill the whole process group."""
         if self.process is not None:
             process_group_kill(self.process.pid, signal.SIGKILL)
             self.process.wait()

@@ -23,12 +23,9 @@ def database_settings(
     idle_in_transaction_timeout_ms: int,
     connect_timeout: int = 10,
 ) -> dict[str, Any]:
-    """Return one entry of DATABASES for a `postgresql://` address.
-
-    The address may have all parts that libpq supports: sockets, several hosts, TLS. With `pool`, the threads of the
-    process share connections; otherwise each thread keeps one for a minute. Only web processes have a pool, because the
-    job cluster forks, and a pool cannot be used after a fork.
-    """
+    """Return the entry of DATABASES for a `postgresql://` address with any parts that libpq supports. With `pool`, the
+    threads of the process share connections; a process that forks cannot use a pool. Raises ``SettingError`` if the
+    address is invalid."""
     if not address.startswith(("postgresql://", "postgres://")):
         raise SettingError(f"{variable} must be an address that starts with postgresql://.")
     try:

@@ -1,8 +1,5 @@
-"""Settings come from the environment only, through these helpers.
-
-Each helper reads one variable and converts it to a type. An invalid value stops the program with a sentence that names
-the variable, because a silently ignored setting would be worse than a failed start.
-"""
+"""Settings come from the environment only, through these helpers. An invalid value raises ``SettingError`` with a
+sentence that names the variable."""
 
 from __future__ import annotations
 
@@ -12,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from memory.core.nearest import nearest_hint
+from memory.core.policy_values import FALSE_WORDS, TRUE_WORDS
 
 PREFIX = "MEMSTATE_"
-# Variables that not every process reads.
+# Settings that only some processes read.
 _READ_ELSEWHERE = {
     "MEMSTATE_ADMIN_KEY",
     "MEMSTATE_ADMIN_KEY_FILE",
@@ -34,12 +32,9 @@ _known = set(_READ_ELSEWHERE)
 
 Number = TypeVar("Number", int, float)
 
-TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
-FALSE_WORDS = frozenset({"0", "false", "no", "off"})
-
 
 class SettingError(Exception):
-    """A setting is invalid. The message is for people."""
+    """A setting is invalid. The message is shown to the user."""
 
 
 def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> str:
@@ -52,7 +47,7 @@ def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> st
 
 
 def envbool(name: str, default: bool) -> bool:
-    """Return the variable as true or false, from the usual spellings."""
+    """Return the variable as a boolean. ``TRUE_WORDS`` and ``FALSE_WORDS`` are the valid words, in any case."""
     value = envstr(name).lower()
     if not value:
         return default
@@ -74,7 +69,7 @@ def envfloat(name: str, default: float, *, minimum: float | None = None, maximum
 
 
 def envlist(name: str, default: Collection[str] = ()) -> list[str]:
-    """Return the variable as a list, separated by commas. Blanks around the parts and empty parts are removed."""
+    """Return the parts of the variable between commas. Blanks around the parts and empty parts are removed."""
     value = envstr(name)
     if not value:
         return list(default)
@@ -88,10 +83,8 @@ def envpath(name: str, default: Path) -> Path:
 
 
 def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
-    """Return the secret from the variable, or from the file in `<name>_FILE`, or None if neither is set.
-
-    Container platforms provide such files. They keep the secret out of the environment of every process.
-    """
+    """Return the secret from the variable, or from the file that `<name>_FILE` names, or None if neither is set. A file
+    keeps the secret out of the environment."""
     path = envstr(f"{name}_FILE")
     if path and envstr(name):
         raise SettingError(f"Both {name} and {name}_FILE are set. Set only one of them.")
@@ -107,7 +100,7 @@ def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
     if not value:
         return None
     if len(value) < minimum_length:
-        # The sentence does not contain the value, because it is logged.
+        # The message is logged, so it does not contain the secret.
         raise SettingError(f"{name} has {len(value)} characters, but it needs at least {minimum_length}.")
     return value
 

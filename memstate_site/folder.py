@@ -20,11 +20,8 @@ def data_folder() -> Path:
 
 
 def data_folder_ensure() -> Path:
-    """Return the data folder, created if it is missing. The mode of an existing folder is never changed.
-
-    Other accounts cannot enter a new folder. If root creates it, others can enter but not list it, because the database
-    in it runs under another account. Other accounts can read no file in the folder.
-    """
+    """Return the data folder, and create it if it is missing. Other accounts cannot enter a new folder. If root creates
+    it, other accounts can enter it but not list it, because its database runs under another account."""
     folder = data_folder()
     try:
         folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True)
@@ -40,10 +37,8 @@ def data_folder_ensure() -> Path:
 
 
 def secret_ensure(path: Path) -> str:
-    """Return the secret from its own file, generated on first use.
-
-    If several processes generate it at once, the first one wins: the complete file is created by one hard link.
-    """
+    """Return the secret in the file, and generate it if the file does not exist. If several processes generate it at
+    once, all return the one that was written first."""
     existing = private_file_read(path)
     if existing is not None:
         return existing
@@ -88,7 +83,7 @@ def private_file_replace(path: Path, text: str) -> None:
 def _private_temporary(path: Path, text: str) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        # The mode is set at creation, so that others can never open the file.
+        # The mode is set at creation, so that other accounts can never open the file.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text + "\n")

@@ -13,8 +13,8 @@ from memstate_site.env import envint, envstr
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.processes import dies_with_parent
 
-# The supervisor opens the address and passes the socket to gunicorn. So requests wait during a restart instead of being
-# refused, and no other process can take the address.
+# The supervisor opens the address and passes the socket to gunicorn. During a restart, requests therefore wait instead
+# of being refused, and no other process can take the address.
 _listening = envint("MEMSTATE_LISTEN_FD", -1)
 _host = envstr("MEMSTATE_API_HOST", "127.0.0.1")
 bind = (
@@ -23,11 +23,11 @@ bind = (
     else f"{f'[{_host}]' if ':' in _host else _host}:{envint('MEMSTATE_API_PORT', 8765)}"
 )
 
-# One process with threads: the embedding model is in memory once, and the threads share a pool of connections.
+# One process with threads, so that the embedding model is in memory once and the threads share database connections.
 worker_class = "memstate_site.web_worker.PatientWorker"
 workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
 threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
-# The address of a draft of a policy contains the whole draft with its rules, so that it can be shared.
+# The URL of a policy draft contains the whole draft with its rules, so that it can be shared.
 limit_request_line = 8190
 # Connections are kept open for a while, because agents send many small requests.
 keepalive = 75
@@ -35,7 +35,7 @@ timeout = 60
 graceful_timeout = 5
 # The heartbeat file is written often, so it is in memory where possible.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes a private file in it
-# Disabled, because nothing uses it, and its path is the same for all installations of a user.
+# The control socket is disabled, because nothing uses it and its path is the same for all installations of a user.
 control_socket_disable = True
 logconfig_dict = logging_settings(
     style=envstr("MEMSTATE_LOG_FORMAT", "console", choices=LOG_FORMATS),
@@ -45,14 +45,15 @@ accesslog = None
 
 
 def post_fork(_server: Any, worker: Any) -> None:
-    """End a worker when its master ends; otherwise it would keep the port and answer with old code."""
+    """Make the worker end when its master ends. Otherwise, the worker would keep the port and answer with old code."""
     ask = dies_with_parent(signal.SIGKILL, parent=worker.ppid)
     if ask is not None:
         ask()
 
 
 def post_worker_init(_worker: Any) -> None:
-    """Load the embedding model after the fork, so that the first request need not wait for it, and watch the worker."""
+    """Load the embedding model, so that the first request need not wait for it, and start to watch the worker. Called
+    after the fork."""
     from memory.embedding import embedder_get
     from memory.jobs.watch import web_watch_start
 

@@ -1,4 +1,5 @@
-"""Ends processes that a killed supervisor has left running. The supervisor writes their groups to a file of notes."""
+"""Ends processes that a killed supervisor has left running. The supervisor writes their process groups to a file, which
+is called the notes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from memstate_site.folder import private_file_read, private_file_replace
 from memstate_site.processes import wait_until
 
 NOTES_FILE = "processes.json"
-# Every process of one run has the name of the run in its environment, because process numbers are reused.
+# This variable names the run in the environment of each of its processes. Process numbers alone do not identify the
+# processes, because numbers are reused.
 RUN_VARIABLE = "MEMSTATE_RUN"
 
 
@@ -29,10 +31,8 @@ def notes_remove(folder: Path) -> None:
 
 
 def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
-    """End the processes that the last run left behind. Return whether there were notes of such a run.
-
-    The caller must have the lock of the folder, which proves that the supervisor of the notes has ended.
-    """
+    """End the processes that the last run left behind, and return whether it left notes. The caller must hold the lock
+    of the folder, which proves that the supervisor that wrote the notes has ended."""
     text = private_file_read(folder / NOTES_FILE)
     if text is None:
         return False
@@ -41,7 +41,7 @@ def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
         run, groups = str(notes["run"]), {int(group) for group in notes["groups"]}
     except (ValueError, KeyError, TypeError):
         return True
-    # On Linux, they end shortly after the supervisor. On other systems, they are still running.
+    # On Linux, the processes end shortly after their supervisor. On other systems, they continue.
     if not wait_until(lambda: not _members(run, groups), 1):
         say("Processes of the last run are still running; stopping them first.")
         for number, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):

@@ -12,15 +12,13 @@ import psutil
 from memstate_site.env import SettingError
 
 BACKLOG = 1024
-# The loopback address for a server that listens on all addresses, for requests from the same machine.
+# Maps the address of a server that listens on all addresses to one at which this machine can reach it.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.socket:
-    """Return a socket that listens on the address. Raises ``SettingError`` with the reason if that is not possible.
-
-    Tries for `patience` seconds, because right after a kill, a process of the last run may still use the address.
-    """
+    """Return a socket that listens on the address. Retries for `patience` seconds, because a process that was killed
+    may still use the address. Raises ``SettingError``."""
     try:
         family, kind, protocol, _name, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -52,8 +50,8 @@ def shown_address(host: str, port: int) -> str:
 
 
 def status_of(host: str, port: int, path: str, *, asks_as: str) -> int | None:
-    """Return the status of a page, requested with the host name `asks_as`. None if there is no answer within a
-    second."""
+    """Return the HTTP status of a page, or None if no answer comes within a second. ``asks_as`` is the host name in the
+    request."""
     connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), port, timeout=1)
     try:
         connection.request("GET", path, headers={"Host": asks_as, "Connection": "close"})

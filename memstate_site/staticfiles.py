@@ -1,9 +1,5 @@
-"""Static files: those inside Python packages, which are not copied into this project, and the addresses of a release.
-
-``release_make`` copies the files of the console into a folder of the data folder that is named after their contents,
-with a compressed copy beside each. Browsers keep them for a year, because another content has another address. Without
-that folder, as in tests, the files are served from where they are, under their plain addresses.
-"""
+"""Static files. ``release_make`` copies the files of the console into a folder that is named after their contents, so
+that browsers can keep them for a year. Without this folder, as in tests, files have their plain addresses."""
 
 from __future__ import annotations
 
@@ -22,8 +18,8 @@ from django.contrib.staticfiles.finders import BaseFinder, get_finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.files.storage import FileSystemStorage, Storage
 
-# Addresses below /static/, each with the package and the file in it. Packages that are Django apps, like django-htmx,
-# bring their files by themselves and are not listed.
+# Maps an address below /static/ to a package and a file in the package. Packages that are Django apps, like
+# django-htmx, are not listed, because Django finds their files.
 PACKAGE_FILES = {
     "fonts/figtree.ttf": ("fontpkg_figtree", "files/Figtree[wght].ttf"),
     "plotly/plotly.min.js": ("plotly", "package_data/plotly.min.js"),
@@ -42,8 +38,7 @@ class PackageFileStorage(FileSystemStorage):
         return str(Path(spec.submodule_search_locations[0]) / inside)
 
     def exists(self, name: str) -> bool:
-        """Return whether the package is installed. Without the package of the font, pages use the font of the
-        system."""
+        """Return whether the package is installed. Without the package of the font, pages use a font of the system."""
         return name in PACKAGE_FILES and find_spec(PACKAGE_FILES[name][0]) is not None
 
 
@@ -74,7 +69,7 @@ COMPRESSION = 5
 
 def release_make() -> Path:
     """Write the files of this release to ``MEMSTATE_RELEASE_DIR`` unless they exist, remove other releases, and return
-    the folder. Takes half a second after an installation or an upgrade, otherwise a hundredth."""
+    the folder. Takes half a second after an installation or an upgrade, otherwise 0.01 seconds."""
     root, name = settings.MEMSTATE_RELEASE_DIR, release_name()
     if not (root / name).is_dir():
         making = root / f"{name}.{os.getpid()}"
@@ -94,7 +89,8 @@ def release_make() -> Path:
 
 @functools.cache
 def release_name() -> str:
-    """Return the name of the folder of this release, a hash of its files. Cached, because they do not change."""
+    """Return the name of the folder of this release, which is a hash of its files. The name is cached, because the
+    files do not change."""
     found = hashlib.sha256()
     for path, file in _released():
         found.update(f"{path}\0".encode())
@@ -103,7 +99,7 @@ def release_name() -> str:
 
 
 def _released() -> list[tuple[str, Path]]:
-    """Return the files of a release by their address below /static/."""
+    """Return pairs of an address below /static/ and a file, for all files of a release."""
     found: dict[str, Path] = {}
     for finder in get_finders():
         for path, storage in finder.list([]):
@@ -113,10 +109,9 @@ def _released() -> list[tuple[str, Path]]:
 
 
 class ReleaseStorage(StaticFilesStorage):
-    """Addresses of static files: those of the release, if its folder exists."""
+    """Returns the addresses of static files in the folder of the release, if this folder exists."""
 
     def url(self, name: str | None) -> str:
-        """Return the address of a file."""
         if name and name.startswith(RELEASED) and self.released:
             name = f"{release_name()}/{name}"
         return super().url(name)

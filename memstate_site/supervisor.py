@@ -1,9 +1,5 @@
-"""`manage.py up`: starts the database, the web server and the job cluster, and watches over them.
-
-One process, one thread. The output of each child is shown with its name. A child that ends is restarted with backoff,
-and this is reported. Ctrl-C or SIGTERM stops the web server, then the job cluster, then the database. If this process
-is killed, its children end with it.
-"""
+"""`manage.py up`: starts the database, the web server and the job cluster, and stops the database last. A child that
+ends is restarted after a pause. If this process is killed, its children end with it."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -41,13 +38,13 @@ class StopRequest(BaseException):
 
 
 class StartError(Exception):
-    """A first step failed and has already reported the reason."""
+    """The preparation failed and has already reported the reason."""
 
 
-def show(line: str) -> None:
+def show(line: str, *, end: str = "\n") -> None:
     """Write a line; a closed output is ignored."""
     with contextlib.suppress(BrokenPipeError, OSError):
-        print(line, flush=True)
+        print(line, end=end, flush=True)
 
 
 def run() -> int:
@@ -62,7 +59,7 @@ def run() -> int:
             f"MemState already runs on the data folder {folder} ({lock.holder()}). Stop it first, "
             "or set MEMSTATE_DATA_DIR and MEMSTATE_API_PORT for a second one beside it."
         )
-    # A wildcard or an entry with a leading dot means many hosts, so it cannot be requested.
+    # A wildcard or an entry with a leading dot matches many hosts, so it cannot be the host of a request.
     hosts = [host for host in settings.ALLOWED_HOSTS if host.strip("*.") == host] or ["localhost"]
     supervisor = Supervisor(folder, settings.MEMSTATE_API_HOST, settings.MEMSTATE_API_PORT, asks_as=hosts[0])
     try:
@@ -120,7 +117,7 @@ class Supervisor:
 
     def _start(self) -> socket.socket:
         unclean = leftovers.leftovers_end(self.folder, show)
-        # The address is opened before the database is started, because it may be in use.
+        # The socket is opened before the database is started, because the address may be in use.
         listening = listening_socket(self.host, self.port, patience=5.0 if unclean else 0.0)
         environment = self._environment()
         if not envstr("DATABASE_URL"):
@@ -177,9 +174,9 @@ class Supervisor:
             title="The preparation",
             mark="",
             command=[sys.executable, "-m", "memstate_site.prepare"],
-            # The step cannot find out whether the output is a terminal, the only place where secrets may be shown.
+            # Secrets may be shown only on a terminal, and the preparation writes to a pipe.
             environment={"MEMSTATE_SHOW_SECRETS": "yes" if sys.stdout.isatty() else "no", **environment},
-            show=show,
+            show=partial(show, end=""),
             plain=True,
         )
         step.start()
@@ -285,7 +282,7 @@ class Supervisor:
             show(str(problem))
 
     def _wait(self, seconds: float, *others: Child) -> None:
-        """Wait for output or a signal, and show the output."""
+        """Wait for output or a signal for at most ``seconds``, and show the output."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._wakeup, selectors.EVENT_READ)
             sources = [child for child in (*self._children(), *others) if child.output is not None]
@@ -305,13 +302,12 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Handle the stop signals within this context."""
         self._wakeup, writer = socket.socketpair()
         self._wakeup.setblocking(False)
         writer.setblocking(False)
         numbers = [signal.SIGINT, signal.SIGTERM]
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-            # The end of the terminal means stop, except under nohup.
+            # Closing the terminal stops MemState, except under nohup.
             numbers.append(signal.SIGHUP)
         before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
         for number in numbers:
@@ -334,7 +330,8 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Within this context, a signal interrupts at once. Elsewhere, it is handled at the next check."""
+        """Within this context, a signal raises ``StopRequest`` immediately. Elsewhere, it is handled at the next
+        check."""
         self.interruptible = True
         try:
             if self.stop_requests:

@@ -1,10 +1,6 @@
-"""A gunicorn worker whose threads are never blocked by a client that sends slowly or not at all.
-
-The threads of gunicorn wait for requests without a limit, so a few idle connections can stop the server. In this
-worker, the main loop waits for all connections at once. It reads the head of a request and a short body, and then
-passes the request to a thread. The thread reads a longer body at a minimum rate. Clients that are too slow are
-disconnected. `/livez` has its own thread.
-"""
+"""A gunicorn worker that limits how long a slow client can occupy a thread. The main loop waits for all connections,
+and reads the head and a short body of each request. A thread reads a longer body, which must arrive at a minimum
+rate."""
 
 from __future__ import annotations
 
@@ -19,13 +15,13 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-# Seconds for a request to arrive after its first byte, without a body longer than SHORT_BODY_BYTES. A new connection
-# without a request is closed after the same time.
+# Seconds for a request to arrive after its first byte. A body longer than SHORT_BODY_BYTES has more time. A new
+# connection without a request is closed after the same time.
 REQUEST_SECONDS = 15.0
 SHORT_BODY_BYTES = 64 * 1024
-# The limit of a head before gunicorn checks it for lines that are too long or too many.
+# The most bytes of a head that the main loop reads. gunicorn then checks the number and the length of its lines.
 HEAD_BYTES = 64 * 1024
-# A longer body has REQUEST_SECONDS, and one second more for each of these many bytes.
+# A longer body must arrive within REQUEST_SECONDS plus its length divided by this rate.
 BODY_BYTES_PER_SECOND = 16 * 1024
 # Seconds for which a client may stop reading its reply.
 SEND_SECONDS = 30.0
@@ -34,13 +30,14 @@ LINGER_SECONDS = 2.0
 LINGER_BYTES = 64 * 1024
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*\r\n", re.IGNORECASE)
-# Headers of a body of unknown length, or of a body after an interim reply. A thread reads such bodies.
+# Headers that announce a body of unknown length, or a body that follows an interim reply. A thread reads these bodies.
 _UNKNOWN = re.compile(rb"\r\n(?:transfer-encoding|expect)[ \t]*:", re.IGNORECASE)
 _LIVENESS = re.compile(rb"(?:GET|HEAD) /livez[ ?]")
 
 
 class Arrival:
-    """The received part of a request. After ``closing``, the number of discarded bytes."""
+    """The received part of a request. If ``closing`` is true, received bytes are discarded and counted in
+    ``dropped``."""
 
     def __init__(self, seconds: float, *, closing: bool = False) -> None:
         self.deadline = time.monotonic() + seconds
@@ -59,7 +56,7 @@ class Arrival:
         return len(self.received) - len(head) >= int(length[1])
 
     def asks_for_liveness(self) -> bool:
-        """Return whether the request is for `/livez`, without a body for which its thread would have to wait."""
+        """Return whether the request is for `/livez` and has no body for which its thread would have to wait."""
         head = self._head()
         return bool(_LIVENESS.match(head)) and not _LENGTH.search(head) and not _UNKNOWN.search(head)
 
@@ -70,8 +67,7 @@ class Arrival:
 
 
 class PacedSocket:
-    """The socket from which a thread reads a request. Reading fails with "connection reset" if the client is too
-    slow."""
+    """The socket from which a thread reads a request. If the client is too slow, reads fail with "connection reset"."""
 
     def __init__(self, opened: socket.socket) -> None:
         self._socket = opened
@@ -90,7 +86,7 @@ class PacedSocket:
     def recv(self, size: int) -> bytes:
         """Return the available bytes. Raises ``ConnectionResetError`` when the client is too slow."""
         now = time.monotonic()
-        # The time starts with the first wait, because the application may be busy before it reads.
+        # The time starts with the first read, because the application may be busy before it.
         self._began = now if self._began is None else self._began
         left = self._began + REQUEST_SECONDS + self._received / BODY_BYTES_PER_SECOND - now
         limits = [min(left, REQUEST_SECONDS), *([] if self._limit is None else [self._limit])]
@@ -115,8 +111,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Read the available bytes and pass a complete request to a thread. Called in the main loop when data may be
-        available."""
+        """Read the available bytes and pass a complete request to a thread. Called in the main loop when the connection
+        may have data."""
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
             return

@@ -1,4 +1,4 @@
-"""Safeguards for django-q2's cluster: its processes end with it, stuck workers are replaced, and only registered jobs
+"""Safeguards for django-q2's cluster: its processes end with it, stuck workers are replaced, and only known jobs
 run."""
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ RECYCLED = -2
 
 
 class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has no types
-    """A sentinel that restarts the cluster when one of its processes was killed.
-
-    An idle worker has the lock of the queue while it waits. If the worker is killed, the lock stays locked, and all
-    other workers wait forever. So this sentinel creates new queues; django-q2 would replace only the killed process.
-    """
+    """A sentinel that restarts the cluster when one of its processes was killed. An idle worker holds the lock of the
+    queue. If this worker is killed, the queue stays locked, and all other workers would wait forever."""
 
     def reincarnate(self, process: Any) -> None:
         timer = getattr(process, "timer", None)
@@ -38,22 +35,21 @@ class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has n
             super().reincarnate(process)
             return
         log.error("A process of the job cluster was killed; the cluster starts afresh.", pid=process.pid)
-        # The other processes end with this one. Their jobs are enqueued again, because a job may run twice.
+        # The other processes end with this one. Their jobs stay in the queue and run again later; every job may run
+        # twice.
         os._exit(1)
 
 
 def task_locate(name: str) -> Callable[..., object] | None:
-    """Return the function of a registered job, or None for any other name, which the queue reports as a failed job."""
+    """Return the function of a registered job, or None for any other name. The queue then reports a failed job."""
     from memory.jobs.tasks import TASKS
 
     return import_string(name) if name in TASKS else None
 
 
 def tasks_only() -> None:
-    """Let this process and its children run only registered jobs, and no hooks of rows in the queue.
-
-    Otherwise, a row in the table of schedules could run any function of any module.
-    """
+    """Let this process and its children run only registered jobs. Otherwise, a row in the table of schedules could run
+    any function of any module."""
     worker.pydoc = SimpleNamespace(locate=task_locate)
     post_save.disconnect(call_hook, sender=Task)
 

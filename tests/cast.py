@@ -126,13 +126,20 @@ def over_http(host: str, port: int) -> Send:
     def send(method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         connection = http.client.HTTPConnection(host, port, timeout=60)
         try:
-            connection.request(method, path, body=body, headers={"Content-Type": "application/json", **headers})
-            reply = connection.getresponse()
-            return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
+            return over_connection(connection, method, path, body, headers)
         finally:
             connection.close()
 
     return send
+
+
+def over_connection(
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+) -> Answer:
+    """Send a request over a connection, which stays open."""
+    connection.request(method, path, body=body, headers={"Content-Type": "application/json", **headers})
+    reply = connection.getresponse()
+    return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read())
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,6 @@ class Cast:
 
 def cast_make(send: Send) -> Cast:
     """Store a key for every part and return the callers."""
-    callers = {name: Caller(send, secret_of(name)) for name in PARTS}
     now = timezone.now()
     # As `key_create` does, for all at once: most tests begin with this.
     ApiKey.objects.bulk_create(
@@ -241,7 +247,12 @@ def cast_make(send: Send) -> Cast:
         )
         for name, (role, scope) in PARTS.items()
     )
-    return Cast(**callers, nobody=Caller(send))
+    return cast_over(send)
+
+
+def cast_over(send: Send) -> Cast:
+    """Return the callers, whose keys are stored already, over another way of sending."""
+    return Cast(**{name: Caller(send, secret_of(name)) for name in PARTS}, nobody=Caller(send))
 
 
 def secret_of(name: str) -> str:

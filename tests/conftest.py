@@ -9,20 +9,24 @@ that answers by a script (``tests/llm/server.py``).
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as site_settings
 from django.core.cache import cache
 from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
 from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from memory.embedding import choice, embedder_reset
 from memory.jobs import tasks
+from memory.stores import versions
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
 from tests.llm.fixtures import model  # noqa: F401
+from tests.stores.citus_rules import Watch
 
 _embedder_in_use = ""
 
@@ -30,6 +34,8 @@ _embedder_in_use = ""
 def pytest_configure(config: pytest.Config) -> None:
     # Most tests let months pass in which nobody asks, and want that topics fade meanwhile. Processes inherit it.
     site_settings.MEMSTATE_KNOBS["clock"] = os.environ.setdefault("MEMSTATE_CLOCK", "wall")
+    # Requests are counted by their statements, to which the next look at the list of stores does not belong.
+    versions._known, versions.KNOWN_SECONDS = (0.0, versions.Stores(False, frozenset())), float("inf")
     config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 
@@ -54,6 +60,7 @@ LONGEST = (
     "tests/crash/test_killed.py",
     "tests/crash/test_killed_studies.py",
     "tests/concurrency/test_writers.py",
+    "tests/crash/test_several_web_processes.py",
     "tests/forgetting/test_faithfulness.py",
     "tests/properties/test_condition_equality.py",
     "tests/properties/test_as_of_replay.py",
@@ -66,58 +73,108 @@ LONGEST = (
 )
 
 
-# What `make test` leaves to `make test-all`: kills, races, whole installations, generated requests and addresses, large
-# tables of cases. Each looks for what is rare; what is common shows in the other tests too.
+# What `make test` leaves to `make test-all`: kills, races, whole installations, generated cases and requests, large
+# tables of cases, and what people do in a browser. `QUICK` lists the exceptions.
 THOROUGH = (
-    "tests/agents/study/test_hardships.py::test_a_model_that_stays_away",
-    "tests/agents/study/test_hardships.py::test_a_rate_limit_beyond",
-    "tests/agents/study/test_hardships.py::test_cancelled_at_a_moment",
-    "tests/agents/study/test_hardships.py::test_of_two_workers",
+    "tests/agents/chat/test_undo_properties.py",
+    "tests/agents/study/test_hardships.py",
+    "tests/agents/study/test_study.py::test_the_text_may_be_a_million",
     "tests/api/test_chat.py::test_under_gunicorn",
+    "tests/api/test_relevance.py::test_a_purge_erases_in_the_log_too",
     "tests/api/test_schema_conformance.py",
-    "tests/browser/test_habits.py",
+    "tests/api/test_service_addresses.py::test_checking_fails",
+    "tests/api/test_service_addresses.py::test_the_documentation_page_works",
+    "tests/browser/",
+    "tests/client/test_chat.py::test_a_reply_may_take_longer",
     "tests/client/test_sent_again.py::test_reading_is_tried_again_for_longer",
     "tests/commands/test_ingest_command.py::test_a_process_that_was_killed",
+    "tests/commands/test_reembed_command.py",
+    "tests/commands/test_store_command.py::test_a_reader_that_ends_early",
     "tests/concurrency/",
+    "tests/console/test_cost.py",
     "tests/console/test_hostile_addresses.py",
+    "tests/console/test_lists.py::test_each_order",
+    "tests/console/test_palette.py::test_nobody_is_offered",
+    "tests/console/test_permissions.py::test_nobody_without_the_role",
+    "tests/console/test_receipts.py",
     "tests/console/test_sign_in.py::test_django_has_nothing_to_say",
+    "tests/console/test_weight.py",
     "tests/crash/",
-    "tests/demo/test_load.py::test_a_load_that_is_stopped",
-    "tests/demo/test_load.py::test_the_smallest_stories",
-    "tests/demo/test_relevance.py",
-    "tests/demo/test_story.py::test_a_story_of_another_size",
-    "tests/demo/test_story.py::test_it_can_be_told_on_any_day",
+    "tests/demo/",
     "tests/duplicates/test_planted.py",
     "tests/duplicates/test_together.py",
     "tests/embedding/test_local.py::test_no_text_costs_more",
     "tests/erasure/test_cases.py",
     "tests/erasure/test_collateral.py",
     "tests/erasure/test_matching.py::test_everything_about_a_name_with_letters_beyond_ascii",
+    "tests/erasure/test_mention_index.py::test_the_demo",
+    "tests/erasure/test_purge.py::test_the_command_says",
     "tests/erasure/test_purge_collateral.py",
     "tests/erasure/test_purge_dump.py",
+    "tests/extraction/test_extract.py::test_the_longest_text",
+    "tests/forgetting/test_faithfulness.py",
     "tests/forgetting/test_safety.py",
+    "tests/forgetting/test_undo.py::test_undo_is_identity_on_each_rung",
     "tests/insight/test_backtest_agrees.py",
+    "tests/insight/test_salience_history.py",
     "tests/llm/test_dialogue.py::test_what_another_model_does",
-    "tests/llm/test_runs_with_a_model.py::test_a_run_ends_as_without_a_model_however_that_misbehaves[limiting]",
+    "tests/llm/test_runs_with_a_model.py::test_a_run_ends_as_without_a_model_however_that_misbehaves",
     "tests/mcp/test_cancelling.py",
     "tests/mcp/test_keys_and_restarts.py",
+    "tests/properties/",
     "tests/site/test_backup.py",
+    "tests/site/test_embedded_server.py",
+    "tests/site/test_prepare.py",
     "tests/site/test_replica.py",
     "tests/site/test_slow_clients.py",
     "tests/site/test_up.py",
-    "tests/text/test_patterns_are_linear.py::test_a_quadratic_expression_would_be_noticed",
+    "tests/stores/test_citus.py::test_a_node_that_cannot_be_searched",
+    "tests/stores/test_console.py",
+    "tests/stores/test_door.py::test_stores_are_migrated_side_by_side",
+    "tests/text/test_hostile_texts.py",
+    "tests/text/test_patterns_are_linear.py",
+    "tests/transfer/test_commands.py",
     "tests/transfer/test_damaged.py::test_a_damaged_file_gets_a_sentence",
+    "tests/transfer/test_importers.py::test_no_file_is_half_read",
     "tests/transfer/test_killed.py",
+    "tests/transfer/test_round_trip.py::test_the_demo",
+    "tests/transfer/test_values.py",
 )
-# The other protocol and transport of MCP: each test has one variant that `make test` runs.
-THOROUGH_VARIANTS = ("[http-legacy]", "[stdio-auto]")
+# What `make test` runs all the same: the main pages and one way through the console in a browser, the state machines,
+# and the command that fills a store.
+_MAIN_PAGES = (
+    *("home", "lookup", "topic", "recalls", "recall", "archived", "assistant", "salience", "policies", "policy"),
+    *("runs", "run", "duplicates", "pause", "keys"),
+)
+QUICK = (
+    *(f"tests/browser/test_pages.py::test_a_page_is_sound[{page}]" for page in _MAIN_PAGES),
+    "tests/browser/test_tour.py",
+    "tests/demo/test_load.py::test_the_command_fills_an_empty_store",
+    "tests/properties/test_forgetting_machine.py",
+    "tests/properties/test_store_invariants.py",
+)
+# Other protocols and transports of MCP: each test has one variant that `make test` runs.
+THOROUGH_VARIANTS = ("[http-legacy]", "[stdio-auto]", "[stdio-legacy]")
+
+
+def thorough_is(nodeid: str) -> bool:
+    """Return whether `make test` leaves a test to `make test-all`."""
+    return nodeid.endswith(THOROUGH_VARIANTS) or (nodeid.startswith(THOROUGH) and not nodeid.startswith(QUICK))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip files of which `make test` runs nothing: importing them takes a third of the time for collection."""
+    if "not thorough" not in str(config.option.markexpr) or collection_path.suffix != ".py":
+        return None
+    file = collection_path.relative_to(config.rootpath).as_posix()
+    return True if thorough_is(file) and not any(quick.startswith(file) for quick in QUICK) else None
 
 
 # Last, since Django's plugin puts tests without a database after all others.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
-        if item.nodeid.startswith(THOROUGH) or item.nodeid.endswith(THOROUGH_VARIANTS):
+        if thorough_is(item.nodeid):
             item.add_marker(pytest.mark.thorough)
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
@@ -133,6 +190,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(database_server: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Start the server before pytest-django makes the database: this fixture is there to be replaced."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def statements() -> Iterator[Watch]:
+    """Checks the statements of the product for Citus, each once in a process. ``make test-all`` asks for it, and
+    ``tests/stores`` always does."""
+    watch = Watch()
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get("MEMSTATE_TEST_CITUS_RULES"):
+            watch.install(patch)
+        yield watch
+
+
+@pytest.fixture(autouse=True)
+def _citus_could_run_it(statements: Watch) -> Iterator[None]:
+    yield
+    found = statements.found_since()
+    assert not found, "Citus refuses: " + "; ".join(found)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -180,6 +255,33 @@ def _only_what_is_full_is_emptied() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _commits_of_the_product_are_commits() -> Iterator[None]:
+    """Most tests are a transaction of their own, which never commits. What the product does after a commit is done when
+    its outermost transaction within that of the test ends."""
+    leave, register = transaction.Atomic.__exit__, BaseDatabaseWrapper.on_commit
+
+    def committed() -> None:
+        within = connection.in_atomic_block and not connection.needs_rollback
+        if within and all(block._from_testcase for block in connection.atomic_blocks):
+            hooks, connection.run_on_commit = connection.run_on_commit, []
+            for _savepoints, work, _robust in hooks:
+                work()
+
+    def exit_(self: Any, *problem: Any) -> None:
+        leave(self, *problem)
+        committed()
+
+    def on_commit(self: Any, *hook: Any, **more: Any) -> None:
+        register(self, *hook, **more)
+        committed()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction.Atomic, "__exit__", exit_)
+        patch.setattr(BaseDatabaseWrapper, "on_commit", on_commit)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _texts_are_embedded_once() -> Iterator[None]:
     """The model is a third of what a request costs, and the tests that need it tell the same texts again and again."""
     with pytest.MonkeyPatch.context() as patch:
@@ -214,11 +316,13 @@ def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """A transaction around all tests of a file. What fixtures of the file store in it is there for each test, and what
     a test does is taken back. Not for files in which a test empties the tables, or is about commits."""
+    around = transaction.atomic()
+    around._from_testcase = True
     with (
         django_db_blocker.unblock(),
         override_settings(MEMSTATE_EMBEDDER="instant"),
         pytest.MonkeyPatch.context() as patch,
-        transaction.atomic(),
+        around,
     ):
         patch.setattr(tasks, "upkeep_nudge", lambda: None)
         _embedder_take("instant")

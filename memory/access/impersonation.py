@@ -12,6 +12,8 @@ from memory.access.accounts import account_role
 from memory.access.principal import ROLES, Principal
 from memory.core.scopes import ROOT, scope_within
 from memory.models import ApiKey, Job
+from memory.stores.current import MAIN, store_current, store_use
+from memory.stores.keys import keys_of_installation
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,18 @@ def keys_to_impersonate(now: dt.datetime) -> list[ImpersonatedKey]:
 
 
 def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | None:
-    """Return ``principal``, which was stored earlier, with its permissions at ``now``.
+    """Return a ``principal`` that was stored earlier, with the permissions that it has at ``now``.
 
-    The role is lowered to the present role of the key or account. Return None if the key was revoked, has expired or no
-    longer covers the scope, or if the account was deactivated. Runs one query, two for some accounts. A caller that is
-    neither a key nor an account is returned unchanged, without a query.
+    If the key or account now has a lower role, the principal gets the lower role. Return None if the key was revoked,
+    has expired or no longer covers the scope, or if the account was deactivated. Runs one query; two for an account
+    that is not an administrator of the installation; three for a key of the installation. A caller that is neither a
+    key nor an account is returned unchanged, without a query.
     """
     kind, _colon, number = principal.identity.partition(":")
     role: str | None = None
     scope = ROOT
     if kind == "key":
-        if (key := ApiKey.objects.filter(_valid(now), pk=number).first()) is not None:
+        if (key := _key_valid(number, now)) is not None:
             role, scope = key.role, key.scope
     elif kind == "user":
         if (account := User.objects.filter(pk=number).first()) is not None:
@@ -61,11 +64,19 @@ def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | 
     return replace(principal, role=ROLES[min(found, ROLES.index(principal.role))])
 
 
+def _key_valid(number: str, now: dt.datetime) -> ApiKey | None:
+    key = ApiKey.objects.filter(_valid(now), pk=number).first()
+    if key is None and store_current() != MAIN:
+        with store_use(MAIN):
+            key = ApiKey.objects.filter(_valid(now), pk=number, secret_hash__in=keys_of_installation()).first()
+    return key
+
+
 def job_writer(job: Job, *, now: dt.datetime) -> Principal | None:
-    """Return the principal in whose name a job writes, with its present permissions; None if it may no longer write. At
-    most two queries."""
-    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.writer_scope)
-    found = principal_recheck(asked, now=now)
+    """Return the principal in whose name a job writes, with its present permissions; None if the principal may no
+    longer write. At most three queries."""
+    stored = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.writer_scope)
+    found = principal_recheck(stored, now=now)
     return found if found is not None and found.covers(job.least_role) else None
 
 

@@ -16,14 +16,15 @@ from psycopg.errors import UndefinedTable
 from memory.access.accounts import account_identities, account_labels
 from memory.access.principal import ROLES, Principal
 from memory.core.callers import caller_names
-from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
+from memory.core.cursors import cursor_time
+from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
 from memory.models import ApiKey, AuditEvent
-from memory.models.newest_first import newest_page
-from memory.stores.current import store_choose
-from memory.stores.keys import key_forget, key_note, key_store
+from memory.models.newest_first import Order, sorted_page
+from memory.stores.current import MAIN, store_current
+from memory.stores.keys import STORE_HEADER, key_enter, key_forget, key_note, store_enter
 
 PREFIX_LENGTH = 8
 # The journals have 200 characters for "key:" and the name.
@@ -32,6 +33,14 @@ _FIND_SQL = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
 
 # last_used_at is written at most once a minute, to avoid an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
+
+# The orders of the list of keys.
+ORDERS = {
+    "created": Order("created_at", cursor_time),
+    "name": Order("name", str, descending=False),
+    "used": Order("last_used_at", cursor_time),
+    "expires": Order("expires_at", cursor_time, descending=False),
+}
 
 
 class KeyRefused(MemoryProblem):
@@ -61,12 +70,22 @@ def key_create(
     reason: str = "",
     key_id: uuid.UUID | None = None,
     may_forget: bool = False,
+    installation: bool = False,
 ) -> ApiKey:
     """Create a new key of the current store and journal it. Three queries.
 
-    ``key_id`` makes a form idempotent: a second key with this id raises ``Conflict``. Raises ``ValueRefused`` for an
-    unknown role, a malformed scope, a name that is empty or too long, and ``may_forget`` for another role than agent.
+    With ``installation``, the key is stored in ``main``, and each of its requests may name another store. ``key_id``
+    makes a form idempotent: a second key with this id raises ``Conflict``. Raises ``ValueRefused`` for an unknown role,
+    a malformed scope, a name that is empty or too long, ``may_forget`` with a role other than agent, and
+    ``installation`` together with ``may_forget`` or in a store other than ``main``.
     """
+    if installation and (store_current() != MAIN or may_forget):
+        # A key of the installation cannot have may_forget, because the limit on releases by agents counts only the
+        # releases of a store's own keys.
+        raise ValueRefused(
+            "A key of the installation can only be created in main, and without may_forget.",
+            code=ProblemCode.STORE_NOT_ALLOWED,
+        )
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueRefused(
             f"The name of a key must have 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.",
@@ -78,7 +97,7 @@ def key_create(
         )
     if may_forget and role != "agent":
         raise ValueRefused(
-            "Only a key of role agent can be one that may forget: operators may anyway, readers never.",
+            "Only a key with the role agent can have may_forget: operators may always forget, readers never.",
             code=ProblemCode.MAY_FORGET_NEEDS_AGENT,
         )
     now = timezone.now()
@@ -96,7 +115,7 @@ def key_create(
         )
         try:
             key.save(force_insert=True)
-            key_note(key.secret_hash)
+            key_note(key.secret_hash, installation=installation)
         except IntegrityError as problem:
             if key_id is None:
                 raise
@@ -110,7 +129,9 @@ def key_create(
             action="key_created",
             scope=key.scope,
             reason=reason,
-            after={"name": name, "role": role, "prefix": key.prefix} | ({"may_forget": True} if may_forget else {}),
+            after={"name": name, "role": role, "prefix": key.prefix}
+            | ({"may_forget": True} if may_forget else {})
+            | ({"installation": True} if installation else {}),
         )
     return key
 
@@ -124,19 +145,22 @@ def key_ensure(*, name: str, role: str, secret: str, scope: str = ROOT) -> None:
         key_create(name=name, role=role, secret=secret, scope=scope, reason="start-up")
 
 
-def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
-    """Choose the store of the key ``secret``, and return the caller. One query; a second one at most once a minute, and
-    one for a key that this process does not know yet.
+def key_authenticate(secret: str, *, now: dt.datetime, store: str | None = None) -> Principal:
+    """Return the caller whose key is ``secret``. ``store`` is the store that the request names, and becomes the current
+    store; if it is None, the store of the key does. One query, and one more in each of these cases: the time of the
+    last use is written (at most once a minute), this process does not know the key yet, or the request names another
+    store than that of the key.
 
-    Raises ``KeyRefused`` for a missing, unknown, revoked or expired key, ``StoreBehind``.
+    Raises ``KeyRefused`` for a missing, unknown, revoked or expired key, and ``NotAllowed`` for a key that may not name
+    this store. Raises ``NotVisible`` for a store that does not exist, ``StoreBehind`` for a store of another release,
+    and ``StoreElsewhere`` for a store of another cluster.
     """
     if not secret:
         raise KeyRefused("Send a key as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING)
     hashed = secret_hash(secret)
-    store = key_store(hashed)
-    if store is None:
+    door = key_enter(hashed)
+    if door is None:
         raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
-    store_choose(store)
     # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
     try:
         key = next(iter(ApiKey.objects.raw(_FIND_SQL, [hashed])), None)
@@ -154,6 +178,13 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
         raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_EXPIRED)
     if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+    if store is not None and store != door.store:
+        if not door.installation:
+            raise NotAllowed(
+                f"This key belongs to another store than {STORE_HEADER} names. Omit the header.",
+                code=ProblemCode.STORE_NOT_ALLOWED,
+            )
+        store_enter(store)
     return Principal(
         identity=f"key:{key.pk}",
         actor=f"key:{key.name}",
@@ -163,10 +194,13 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     )
 
 
-def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
-    """Return keys, newest first, and the cursor of the next page. ``valid_at`` excludes keys that are revoked or
-    expired at that time. One query. Raises ``ValueRefused`` for an invalid cursor."""
-    return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
+def keys_list(
+    *, valid_at: dt.datetime | None, sort: str = "created", cursor: str | None, limit: int
+) -> tuple[list[ApiKey], str | None]:
+    """Return keys and the cursor of the next page. ``valid_at`` excludes keys that are revoked or expired at that time.
+    ``sort`` is a name in ``ORDERS``; a leading ``-`` reverses the order. One query. Raises ``ValueRefused`` for an
+    invalid cursor."""
+    return sorted_page(_keys(valid_at), ORDERS, sort, cursor=cursor, limit=limit)
 
 
 def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
@@ -175,15 +209,15 @@ def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
 
 
 def keys_reaching(scope: str, *, now: dt.datetime, most: int) -> tuple[list[ApiKey], int]:
-    """Return (keys, number below). The keys are valid and cover ``scope``, those of the nearest scope first, at most
-    ``most``. The number counts valid keys that are bound to a scope below ``scope``. Two queries."""
+    """Return (keys, number below). The keys are at most ``most`` valid keys that cover ``scope``, those bound to the
+    nearest scope first. The number counts the valid keys that are bound to a scope below ``scope``. Two queries."""
     reaching = _keys(now).filter(scope__in=scope_ancestors(scope)).order_by(Length("scope").desc(), "name", "id")
     below = _keys(now).filter(scope__startswith=f"{scope.rstrip('/')}/").exclude(scope=scope)
     return list(reaching[:most]), below.count()
 
 
 def key_as_json(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
-    """Return a key as JSON, without its secret and the hash. No query."""
+    """Return a key as JSON, without its secret and its hash. No query."""
     state = "revoked" if key.revoked_at else "expired" if key.is_expired(now) else "valid"
     return {
         "key_id": key.pk,
@@ -210,7 +244,8 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
 
 
 def caller_labels(identities: Iterable[str]) -> dict[str, str]:
-    """Return the label (such as ``key:<name>``) of each key and account among ``identities`` of the access log.
+    """Return a mapping from identities in the access log to labels (such as ``key:<name>``), for the keys and accounts
+    that exist.
 
     One query for keys, one for accounts.
     """
@@ -221,8 +256,8 @@ def caller_labels(identities: Iterable[str]) -> dict[str, str]:
 
 
 def caller_identities(name: str) -> list[str]:
-    """Return the identities in the access log of callers with this name, which may lack ``user:`` or ``key:``. At most
-    two queries."""
+    """Return the identities that callers with this name have in the access log. The name may omit ``user:`` or
+    ``key:``. At most two queries."""
     found = caller_names(name)
     for label in tuple(found):
         if label.startswith("user:"):
@@ -260,7 +295,7 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
 def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
     """Revoke the key whose secret begins with ``prefix``, and journal the revocation. Three queries.
 
-    Raises ``NotVisible`` if no valid key has this prefix, ``RequestRefused`` if several keys have.
+    Raises ``NotVisible`` if no valid key has this prefix, ``RequestRefused`` if several keys have it.
     """
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])

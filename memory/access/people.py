@@ -1,9 +1,13 @@
-"""People: invite, change the role, disable, enable, and the links with which they choose a password.
+"""Functions that invite, change, remove, disable and enable the people of the current store, and create the links with
+which people choose a password.
+
+An administrator of a store may change roles in this store, and accounts that have no role in another store. All other
+changes need an administrator of the installation or the terminal.
 
 Every change is journaled in its transaction. A lock serializes the changes, so that one enabled administrator always
-remains. A link contains Django's token for a new password: single-use, valid for ``PASSWORD_RESET_TIMEOUT``, and not
-stored. A new link removes the password, and so does disabling. This ends the sessions and the earlier links of the
-person at once.
+remains. A link contains Django's token for a new password. The token can be used once, is valid for
+``PASSWORD_RESET_TIMEOUT``, and is not stored. A new link removes the password. Disabling an account removes it too.
+When the password is removed, the sessions and the earlier links of the person end at once.
 """
 
 import datetime as dt
@@ -13,31 +17,47 @@ from dataclasses import dataclass
 
 from axes.utils import reset
 from django.conf import settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from memory.access.accounts import OPERATORS, ROLES, account_role, accounts_with_roles, role_given
-from memory.access.principal import SYSTEM, Principal
-from memory.core.cursors import cursor_make, cursor_parse
+from memory.access.accounts import (
+    ADMINISTRATOR,
+    ROLES,
+    account_role,
+    accounts_here,
+    accounts_with_roles,
+    role_given,
+    roles_given,
+    store_first,
+)
+from memory.access.principal import SYSTEM, TERMINAL, Principal
+from memory.core.cursors import cursor_time
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.models import AuditEvent
 from memory.models.locks import Lock, lock_wait
+from memory.models.newest_first import Order, sorted_page
+from memory.stores.current import MAIN, store_current, store_use
+from memory.stores.models import StoreRole
 
-ADMINISTRATOR = ROLES[-1]
 # Pages, journals and filters use these names for actors that are not people.
-_RESERVED = (SYSTEM.actor, "terminal")
+_RESERVED = (SYSTEM.actor, TERMINAL.actor)
+# The orders of the list of people.
+ORDERS = {"name": Order("username", str, descending=False), "sign_in": Order("last_login", cursor_time)}
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account as pages show it. A disabled account has the ``role`` that it had; None means no access.
-    ``state`` is active, invited (never had a password), waiting (for a new password), or disabled."""
+    """An account as pages show it. ``role`` is None if the account has no role in the store. A disabled account keeps
+    its role. ``state`` is disabled, active (has a password), waiting (has no password, but has signed in before), or
+    invited (has no password and has never signed in). ``everywhere`` is true for administrators of the installation.
+    ``elsewhere`` is true if the account has a role in another store."""
 
     id: int
     name: str
@@ -46,6 +66,8 @@ class Person:
     mail: str
     last_sign_in: dt.datetime | None
     since: dt.datetime
+    everywhere: bool
+    elsewhere: bool
 
     @property
     def actor(self) -> str:
@@ -63,19 +85,16 @@ class SignInLink:
     until: dt.datetime
 
 
-def people_list(*, cursor: str | None, limit: int) -> tuple[list[Person], str | None]:
-    """Return people by name and the cursor of the next page. One query. Raises ``ValueRefused`` for an invalid
-    cursor."""
-    rows = accounts_with_roles().order_by("username")
-    if cursor is not None:
-        rows = rows.filter(username__gt=cursor_parse(cursor, str)[0])
-    found = [_person(account) for account in rows[: limit + 1]]
-    return found[:limit], cursor_make(found[limit - 1].name) if len(found) > limit else None
+def people_list(*, sort: str = "name", cursor: str | None, limit: int) -> tuple[list[Person], str | None]:
+    """Return people and the cursor of the next page. ``sort`` is a name in ``ORDERS``; a leading ``-`` reverses the
+    order. One query. Raises ``ValueRefused`` for an invalid cursor."""
+    found, following = sorted_page(accounts_here(), ORDERS, sort, cursor=cursor, limit=limit)
+    return [_person(account) for account in found], following
 
 
 def people_count(*, at_most: int) -> int:
     """Return the number of people, but at most ``at_most`` + 1. One query."""
-    return User.objects.all()[: at_most + 1].count()
+    return accounts_here()[: at_most + 1].count()
 
 
 def person_get(person_id: int) -> Person:
@@ -83,13 +102,20 @@ def person_get(person_id: int) -> Person:
     return _person(_account(person_id))
 
 
+def person_find(name: str) -> Person:
+    """Return the person with this name. One query. Raises ``NotVisible``."""
+    return _person(_existing(accounts_here().filter(username=name)))
+
+
 def person_invite(
     *, name: str, role: str, mail: str = "", reason: str, principal: Principal, now: dt.datetime
-) -> SignInLink:
-    """Store an account without a password and return the link with which the person chooses one. Nine queries.
+) -> SignInLink | Person:
+    """Create an account without a password, and return the link with which the person chooses a password. An
+    administrator of the installation or the terminal may also name a person of another store. This person gets the
+    role, needs no link and is returned. Ten queries.
 
-    Raises ``ValueRefused`` for an unusable name or an unknown role, ``Conflict`` if the name is taken, in any case of
-    its letters, and ``NotAllowed``.
+    Raises ``ValueRefused`` for an unusable name or an unknown role, ``Conflict`` if the name is taken (ignoring upper
+    and lower case), and ``NotAllowed``.
     """
     name = User.normalize_username(name)
     _role_refuse(role)
@@ -99,8 +125,10 @@ def person_invite(
         User._meta.get_field("username").clean(name, None)
     except ValidationError as problem:
         raise _name_refused(" ".join(problem.messages)) from None
-    with _administering(principal):
-        if User.objects.filter(username__iexact=name).exists():
+    with _administering(principal) as actor:
+        if (found := accounts_with_roles().filter(username__iexact=name).first()) is not None:
+            if (actor is None or actor.is_superuser) and role_given(found) is None:
+                return _role_change(found, role, reason=reason, principal=principal, now=now)
             raise Conflict(f"The name {name!r} is taken.", code=ProblemCode.PERSON_EXISTS)
         account = User(username=name, email=mail, date_joined=now)
         account.set_unusable_password()
@@ -111,40 +139,53 @@ def person_invite(
 
 
 def person_role_change(person_id: int, *, role: str, reason: str, principal: Principal, now: dt.datetime) -> Person:
-    """Give a person another role, in force from their next request on. Nine queries.
+    """Give a person another role, which applies from the person's next request on. Eight queries.
 
-    Raises ``NotVisible``, ``ValueRefused`` for an unknown role, ``Conflict`` for the role that the person has and for
-    the last administrator, and ``NotAllowed``, also for one's own account.
+    Raises ``NotVisible``, ``ValueRefused`` for an unknown role, ``Conflict`` if the person already has the role or is
+    the last administrator of the installation, and ``NotAllowed``, also for the caller's own account.
     """
     _role_refuse(role)
     with _administering(principal):
-        account = _account(person_id)
-        _loss_refuse(person_id, principal)
-        before = role_given(account)
-        if before == role:
-            raise Conflict(f"{account.username} already has the role {role}.", code=ProblemCode.WRONG_STATUS)
-        _role_set(account, role)
-        _audit(
-            "person_role_changed",
-            account,
-            before={"role": before},
-            after={"role": role},
-            reason=reason,
-            principal=principal,
-            now=now,
-        )
-        return person_get(person_id)
+        return _role_change(_account(person_id), role, reason=reason, principal=principal, now=now)
 
 
-def person_disable(person_id: int, *, reason: str, principal: Principal, now: dt.datetime) -> Person:
-    """Disable an account and end its sessions, links and password. Seven queries.
+def person_grant(name: str, *, role: str, reason: str, principal: Principal, now: dt.datetime) -> Person:
+    """Give the person with this name a role in the store, also if the person had none there. Only administrators of the
+    installation and the terminal may do this. Queries and errors as in ``person_role_change``."""
+    _role_refuse(role)
+    with _administering(principal) as actor:
+        if actor is not None and not actor.is_superuser:
+            raise _installation_only()
+        account = _existing(accounts_with_roles().filter(username__iexact=name))
+        return _role_change(account, role, reason=reason, principal=principal, now=now)
 
-    Raises ``NotVisible``, ``Conflict`` if it is disabled already and for the last administrator, and ``NotAllowed``,
-    also for one's own account.
+
+def person_remove(person_id: int, *, reason: str, principal: Principal, now: dt.datetime) -> Person:
+    """Remove a person's role in the store, but keep the account. Return the person with the former role. Eight queries.
+
+    Raises ``NotVisible``, ``Conflict`` if the person has no role here or is the last administrator of the installation,
+    and ``NotAllowed``, also for the caller's own account.
     """
     with _administering(principal):
         account = _account(person_id)
-        _loss_refuse(person_id, principal)
+        _loss_refuse(account, principal)
+        before = role_given(account)
+        if before is None:
+            raise Conflict(f"{account.username} has no role here.", code=ProblemCode.WRONG_STATUS)
+        _role_set(account, None)
+        _audit("person_removed", account, before={"role": before}, reason=reason, principal=principal, now=now)
+        return _person(account)
+
+
+def person_disable(person_id: int, *, reason: str, principal: Principal, now: dt.datetime) -> Person:
+    """Disable an account, remove its password, and end its sessions and links. Seven queries.
+
+    Raises ``NotVisible``, ``Conflict`` if the account is already disabled or is the last administrator of the
+    installation, and ``NotAllowed``, also for the caller's own account.
+    """
+    with _administering(principal) as actor:
+        account = _account(person_id, changed_by=actor)
+        _loss_refuse(account, principal)
         if not account.is_active:
             raise Conflict(f"{account.username} is already disabled.", code=ProblemCode.WRONG_STATUS)
         account.is_active = False
@@ -156,10 +197,10 @@ def person_disable(person_id: int, *, reason: str, principal: Principal, now: dt
 def person_enable(person_id: int, *, reason: str, principal: Principal, now: dt.datetime) -> SignInLink:
     """Enable an account and return the link for its new password. Six queries.
 
-    Raises ``NotVisible``, ``Conflict`` if it is enabled already, and ``NotAllowed``.
+    Raises ``NotVisible``, ``Conflict`` if the account is already enabled, and ``NotAllowed``.
     """
-    with _administering(principal):
-        account = _account(person_id)
+    with _administering(principal) as actor:
+        account = _account(person_id, changed_by=actor)
         if account.is_active:
             raise Conflict(f"{account.username} is already enabled.", code=ProblemCode.WRONG_STATUS)
         account.is_active = True
@@ -171,11 +212,11 @@ def person_enable(person_id: int, *, reason: str, principal: Principal, now: dt.
 def person_link_renew(
     person_id: int, *, mail: str | None = None, reason: str, principal: Principal, now: dt.datetime
 ) -> SignInLink:
-    """Return a new link, and end the password, the sessions and the earlier links of the person. ``mail`` replaces the
-    mail address. Six queries. Raises ``NotVisible``, ``Conflict`` if the account is disabled, and ``NotAllowed``, also
-    for one's own account."""
-    with _administering(principal):
-        account = _account(person_id)
+    """Remove the password of a person, end the person's sessions and earlier links, and return a new link. ``mail``
+    replaces the mail address. Six queries. Raises ``NotVisible``, ``Conflict`` if the account is disabled, and
+    ``NotAllowed``, also for the caller's own account."""
+    with _administering(principal) as actor:
+        account = _account(person_id, changed_by=actor)
         _own_refuse(person_id, principal)
         if not account.is_active:
             raise Conflict(f"{account.username} is disabled. Enable the account.", code=ProblemCode.WRONG_STATUS)
@@ -187,10 +228,10 @@ def person_link_renew(
 
 
 def password_choose(person_id: int, token: str, *, password: str, now: dt.datetime) -> str:
-    """Set the password that a person chose with the token of a link, forget the failed attempts to sign in, and return
+    """Set the password that a person chose with the token of a link, delete the record of failed sign-ins, and return
     the name. At most five queries.
 
-    Raises ``Conflict`` if the token was used meanwhile, or is not valid for another reason.
+    Raises ``Conflict`` if the token has been used or replaced, has expired, or belongs to a disabled account.
     """
     with transaction.atomic():
         account = User.objects.select_for_update().filter(pk=person_id, is_active=True).first()
@@ -202,39 +243,67 @@ def password_choose(person_id: int, token: str, *, password: str, now: dt.dateti
         account.set_password(password)
         account.save(update_fields=["password"])
         password_journal(account, now=now)
-        # Who forgot a password has usually been locked out by then.
+        # A person who forgot the password has usually been locked out by failed sign-ins.
         reset(username=account.username)
     return account.username
 
 
 def password_journal(account: User, *, now: dt.datetime) -> None:
-    """Journal that a person chose a password. One query."""
+    """Journal that a person chose a password, in the store that the person opens first. Two queries."""
     own = Principal(identity=f"user:{account.pk}", actor=f"user:{account.username}", role="reader")
-    _audit("password_set", account, reason="", principal=own, now=now)
+    with store_use(store_first(account)):
+        _audit("password_set", account, reason="", principal=own, now=now)
 
 
 @contextmanager
-def _administering(principal: Principal) -> Iterator[None]:
-    """Begin a change by an administrator, after all concurrent changes have ended. Three queries."""
+def _administering(principal: Principal) -> Iterator[User | None]:
+    """Begin a change by an administrator, after all concurrent changes in all stores have ended. Yields the account of
+    the administrator, or None for the terminal. Three queries."""
     with transaction.atomic():
-        lock_wait(Lock.PEOPLE)
-        # The page checked the role before the wait; another change may have taken it away.
+        with store_use(MAIN):
+            lock_wait(Lock.PEOPLE)
+        if principal == TERMINAL:
+            yield None
+            return
+        # The page checked the role before the wait; another change may have removed the role since.
         number = principal.identity.removeprefix("user:")
         actor = accounts_with_roles().filter(pk=int(number)).first() if number.isdecimal() else None
         if actor is None or account_role(actor) != ADMINISTRATOR:
             raise NotAllowed("This requires the role administrator.", code=ProblemCode.ROLE_TOO_LOW)
-        yield
+        yield actor
 
 
-def _loss_refuse(person_id: int, principal: Principal) -> None:
-    """Raise a problem if this is the last enabled administrator, or the person's own account. One query."""
-    administrators = User.objects.filter(is_superuser=True, is_staff=True, is_active=True)
-    if not administrators.exclude(pk=person_id).exists():
+def _role_change(account: User, role: str, *, reason: str, principal: Principal, now: dt.datetime) -> Person:
+    _loss_refuse(account, principal)
+    before = role_given(account)
+    if before == role:
+        raise Conflict(f"{account.username} already has the role {role}.", code=ProblemCode.WRONG_STATUS)
+    _role_set(account, role)
+    _audit(
+        "person_role_changed",
+        account,
+        before={"role": before},
+        after={"role": role},
+        reason=reason,
+        principal=principal,
+        now=now,
+    )
+    return person_get(account.pk)
+
+
+def _loss_refuse(account: User, principal: Principal) -> None:
+    """Raise a problem if the account is the last enabled administrator of the installation, if it is the caller's own
+    account, or if it is an administrator of the installation and the current store is not ``main``. At most one
+    query."""
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=account.pk)
+    if account.is_superuser and not others.exists():
         raise Conflict(
             "This is the last enabled administrator. Make another person administrator first.",
             code=ProblemCode.LAST_ADMINISTRATOR,
         )
-    _own_refuse(person_id, principal)
+    _own_refuse(account.pk, principal)
+    if account.is_superuser and store_current() != MAIN:
+        raise _installation_only()
 
 
 def _own_refuse(person_id: int, principal: Principal) -> None:
@@ -242,11 +311,31 @@ def _own_refuse(person_id: int, principal: Principal) -> None:
         raise NotAllowed("This is your own account. Another administrator can change it.", code=ProblemCode.OWN_ACCOUNT)
 
 
-def _account(person_id: int) -> User:
-    account = accounts_with_roles().filter(pk=person_id).first()
+def _account(person_id: int, *, changed_by: User | None = None) -> User:
+    """Return an account. ``changed_by`` is the caller, if the account itself is going to be changed; None if only its
+    role in this store changes."""
+    account = _existing(accounts_here().filter(pk=person_id))
+    if changed_by is not None and not changed_by.is_superuser and (account.is_superuser or _elsewhere(account)):
+        raise _installation_only()
+    return account
+
+
+def _existing(found: QuerySet[User]) -> User:
+    account = found.first()
     if account is None:
         raise NotVisible("This person does not exist.", code=ProblemCode.PERSON_NOT_FOUND)
     return account
+
+
+def _elsewhere(account: User) -> bool:
+    return bool(roles_given(account).keys() - {store_current()})
+
+
+def _installation_only() -> NotAllowed:
+    return NotAllowed(
+        "Only an administrator of the installation can do this, in the store main.",
+        code=ProblemCode.INSTALLATION_ADMINISTRATOR_NEEDED,
+    )
 
 
 def _person(account: User) -> Person:
@@ -267,6 +356,8 @@ def _person(account: User) -> Person:
         mail=account.email,
         last_sign_in=account.last_login,
         since=account.date_joined,
+        everywhere=account.is_superuser,
+        elsewhere=_elsewhere(account),
     )
 
 
@@ -281,18 +372,22 @@ def _name_refused(sentence: str) -> ValueRefused:
     return ValueRefused(sentence, code=ProblemCode.INVALID_PERSON_NAME)
 
 
-def _role_set(account: User, role: str) -> None:
-    account.is_staff, account.is_superuser = True, role == ADMINISTRATOR
-    account.save(update_fields=["is_staff", "is_superuser"])
-    operators, _made = Group.objects.get_or_create(name=OPERATORS)
-    if role == "operator":
-        account.groups.add(operators)
+def _role_set(account: User, role: str | None) -> None:
+    """Set the role in the current store; None removes the role. An administrator of ``main`` is an administrator of the
+    installation."""
+    here = store_current()
+    if here == MAIN:
+        account.is_staff = account.is_superuser = role == ADMINISTRATOR
+        account.save(update_fields=["is_staff", "is_superuser"])
+    if role is None:
+        StoreRole.objects.filter(user=account, store=here).delete()
     else:
-        account.groups.remove(operators)
+        StoreRole.objects.update_or_create(user=account, store_id=here, defaults={"role": role})
 
 
 def _password_end(account: User) -> None:
-    """Remove the password. This ends the sessions and the links, whose hashes include the password."""
+    """Remove the password, and save ``is_active`` and the mail address. This ends the sessions and the links, because
+    their hashes include the password."""
     account.set_unusable_password()
     account.save(update_fields=["password", "is_active", "email"])
 

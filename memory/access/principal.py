@@ -1,4 +1,4 @@
-"""Principal: the caller of one request, and all checks of permissions."""
+"""The principal, which is the caller of one request, and all checks of permissions."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Principal:
             )
 
     def scope_chosen(self, path: str | None) -> str:
-        """Return the canonical form of the given scope, or the scope of the caller if none is given.
+        """Return the canonical form of the scope ``path``, or the scope of the caller if ``path`` is None.
 
         Raises ``NotVisible`` if the scope is outside that of the caller, ``ValueRefused`` if it is malformed.
         """
@@ -55,3 +55,5 @@ def _with_article(role: str) -> str:
 
 
 SYSTEM = Principal(identity="system", actor="system", role="operator")
+# The caller of commands.
+TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")

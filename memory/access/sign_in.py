@@ -1,4 +1,4 @@
-"""Limits of signing in, in addition to django-axes, which locks a name at an address."""
+"""Limits on sign-ins, in addition to those of django-axes, which locks a combination of name and address."""
 
 import math
 import threading
@@ -16,10 +16,11 @@ from django.http import HttpRequest
 from memory.access.limits import TooManyRequests
 from memory.core.problem_codes import ProblemCode
 
-# The comparison of a password takes most of a second of one core. More than this number of sign-ins wait.
+# Comparing a password occupies one core for most of a second. At most this number of sign-ins compare passwords at
+# once; further ones wait.
 _HASHING = threading.BoundedSemaphore(2)
-# Limited, because a waiting sign-in occupies a thread of the server.
-MOST_WAIT_SECONDS = 5.0
+# The wait is limited, because a waiting sign-in occupies a thread of the server.
+MAX_WAIT_SECONDS = 5.0
 
 
 class SignInBusy(TooManyRequests):
@@ -32,10 +33,10 @@ class SignInBusy(TooManyRequests):
 def hashing_turn() -> Iterator[None]:
     """Wait until fewer than two threads of this process compare passwords.
 
-    Raises ``SignInBusy`` after ``MOST_WAIT_SECONDS``.
+    Raises ``SignInBusy`` after ``MAX_WAIT_SECONDS``.
     """
-    if not _HASHING.acquire(timeout=MOST_WAIT_SECONDS):
-        raise SignInBusy("Many sign-ins are being checked. Try again in a few seconds.", math.ceil(MOST_WAIT_SECONDS))
+    if not _HASHING.acquire(timeout=MAX_WAIT_SECONDS):
+        raise SignInBusy("Many sign-ins are being checked. Try again in a few seconds.", math.ceil(MAX_WAIT_SECONDS))
     try:
         yield
     finally:
@@ -52,7 +53,7 @@ class SignInHandler(AxesDatabaseHandler):  # type: ignore[misc] # django-axes ha
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **more: Any
     ) -> None:
-        """Count a failure. For a locked address, no rows for further names are written."""
+        """Count a failure. While the address is locked, write no rows."""
         if request is not None and _address_locked(request):
             request.axes_locked_out = True  # type: ignore[attr-defined]
             request.axes_credentials = credentials  # type: ignore[attr-defined]

@@ -1,1 +1,1 @@
-"""The JSON API: routes, schemas, authentication, errors. No logic: every route calls one function of another room."""
+"""The JSON API: routes, schemas, authentication, errors. Functions of other packages do the work."""

@@ -15,7 +15,6 @@ from ninja.operation import Operation
 
 from memory.api import (
     chat,
-    client_file,
     conversations,
     duplicates,
     erasure,
@@ -45,6 +44,7 @@ A description names the role that its route needs; a route without one is open t
 Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Members of a request and parameters of a
 URL that do not exist are refused with 422 (`unknown-member`) and the nearest that does, so that no mistyped `scope`
 forgets in the whole store. Replies may gain members.
+A key of the installation names the store of a request by `X-MemState-Store`; without the header, it works on `main`.
 With a database replica, `X-MemState-Consistency: eventual` lets a query read there and `strong` keeps a list from it;
 such a reply has `X-MemState-Replica-Lag` in seconds.
 """
@@ -69,11 +69,8 @@ TAGS = [
 
 
 def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return ``view`` with errors that Ninja sends as plain text replaced by problem documents.
-
-    CSRF checks are off: a key is sent as a header, which a forged request cannot contain, and a wrong URL or method
-    should get its own error.
-    """
+    """Return a view that answers with a problem document where Ninja would send plain text. The view is exempt from
+    CSRF checks, because a forged request cannot contain the key in a header."""
 
     @csrf_exempt
     @wraps(view)
@@ -99,7 +96,7 @@ class MemoryAPI(NinjaAPI):
     """NinjaAPI with problem documents for all errors, also in the OpenAPI document."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the view, which client generators use as function name."""
+        """Return the name of the view, which client generators use as the name of a function."""
         return operation.view_func.__name__
 
     @property
@@ -112,7 +109,7 @@ class MemoryAPI(NinjaAPI):
         return [*patterns, re_path("", csrf_exempt(_nothing_here))], app_name, namespace
 
     def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
-        """Return the OpenAPI document, in which errors have the content type of RFC 9457."""
+        """Return the OpenAPI document. Its errors have the content type of RFC 9457."""
         schema = super().get_openapi_schema(*args, **kwargs)
         for path in schema["paths"].values():
             for operation in path.values():
@@ -137,7 +134,7 @@ api = MemoryAPI(
 )
 problems_register(api)
 api.add_decorator(query_checked)
-# Evidence before policies, whose last route matches every URL below it.
+# Evidence precedes policies, because the last route of policies matches every URL below /v1/policies/.
 for module in (
     ingest,
     extract,
@@ -154,6 +151,5 @@ for module in (
     evidence,
     policies,
     service,
-    client_file,
 ):
     api.add_router("", module.router)

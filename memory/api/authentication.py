@@ -14,11 +14,12 @@ from memory.api.parsing import body_length_check
 from memory.core.problem_codes import ProblemCode
 from memory.embedding.allowance import allowance_identify
 from memory.stores.current import store_current
+from memory.stores.keys import STORE_HEADER
 
 
 def _principal(request: HttpRequest, secret: str) -> Principal:
     now = timezone.now()
-    principal = key_authenticate(secret, now=now)
+    principal = key_authenticate(secret, now=now, store=request.headers.get(STORE_HEADER))
     request_count(principal, now=now)
     # The length is checked here, because Ninja reads the whole body before it calls the parser.
     batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
@@ -35,7 +36,7 @@ class ApiKeyAuth(APIKeyHeader):
     openapi_name = "ApiKey"
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
-        """Return the caller, or None if the header is missing. Raises like ``request_authenticate``."""
+        """Return the caller, or None if the header is missing. Raises the errors of ``request_authenticate``."""
         return None if key is None else _principal(request, key)
 
 
@@ -45,7 +46,8 @@ class BearerAuth(HttpBearer):
     openapi_name = "Bearer"
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Return the caller. Raises ``KeyRefused``, also if there is no token, because this is the last method."""
+        """Return the caller. Raises ``KeyRefused`` if there is no token, because Ninja tries no other method after this
+        one."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
@@ -55,17 +57,16 @@ class BearerAuth(HttpBearer):
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
-    """Return the caller of a request to a view outside the API, and count the request.
-
-    Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before the body is read.
-    """
+    """Return the caller of a request to a view outside the API, and count the request. Raises the errors of
+    ``key_authenticate``, ``TooManyRequests``, and ``BodyTooLarge``. The body is not read."""
     caller = ApiKeyAuth().authenticate(request, request.headers.get(ApiKeyAuth.param_name))
     principal: Principal = BearerAuth()(request) if caller is None else caller
     return principal
 
 
 def principal_of(request: HttpRequest, role: str) -> Principal:
-    """Return the caller of ``request``. Raises ``NotAllowed`` unless the role of the caller covers ``role``."""
+    """Return the caller of ``request``. Raises ``KeyRefused`` if the request was not authenticated, ``NotAllowed``
+    unless the role of the caller covers ``role``."""
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
         raise KeyRefused(

@@ -21,7 +21,7 @@ from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_of, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, problems
 from memory.core.errors import MemoryProblem
 from memory.jobs import tasks
 from memory.models import Conversation
@@ -43,12 +43,12 @@ _STREAM = {
 @router.post(
     "/chat",
     summary="Talk with the assistant",
-    response={200: ChatReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    response={200: ChatReply, **CHANGE},
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
 def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None) -> HttpResponseBase:
-    """Answer the last message from the memory, and store what the message asks to remember. Reader keys; agent keys to
-    store.
+    """Use the memory to answer the last message, and store what the message asks to remember. Reader keys; agent keys
+    to store.
 
     The language model reads and writes with the permissions and the scope of the key; it cannot forget anything.
     Nothing is written for the intent `query` or with a reader's key. A long text to remember becomes a study job.
@@ -64,13 +64,13 @@ def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: Idempotenc
         again = reply_again(payload, key=idempotency_key, principal=principal, now=now)
         if again is not None:
             return _stream(map(_event, reply_events(again))) if streams else json_reply(again)
-    with ExitStack() as place:
-        place.enter_context(turn_slot())
+    with ExitStack() as slot:
+        slot.enter_context(turn_slot())
         begun = chat_begin(
             payload, channel=Conversation.Channel.API, principal=principal, now=now, idempotency_key=idempotency_key
         )
         if streams:
-            leave = place.pop_all().close
+            leave = slot.pop_all().close
             running = Running(lambda emit, go_on: _answer(begun, emit, go_on), at_end=leave)
             connection_lend()
             return _stream(_events(running))
@@ -87,7 +87,7 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
 
 
 def _answer(begun: Chat, *callbacks: Any) -> ChatReply:
-    """Run a turn that has begun and return its reply. A stream passes the callbacks ``emit`` and ``go_on``."""
+    """Run the turn ``begun`` and return its reply. A stream passes two callbacks: ``emit`` and ``go_on``."""
     more = dict(zip(("emit", "go_on"), callbacks, strict=False))
     try:
         return chat_run(begun, clock=timezone.now, enqueue=tasks.study_enqueue, **more)
@@ -96,7 +96,7 @@ def _answer(begun: Chat, *callbacks: Any) -> ChatReply:
         tasks.upkeep_nudge()
 
 
-# Some clients also end lines at these characters, so they are escaped.
+# Some clients end a line at these characters too, so they are escaped.
 _LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
 
 

@@ -8,26 +8,23 @@ from django.http import HttpRequest, HttpResponse
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.models.replica import replica_answer
+from memory.stores.replica import LAG, replica_answer
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 CONSISTENCY = "X-MemState-Consistency"
-LAG = "X-MemState-Replica-Lag"
 
 
-def consistency(unasked: Literal["strong", "eventual"]) -> Callable[[View[P]], View[P]]:
-    """Let the replica answer a route that only reads, if the request has ``X-MemState-Consistency: eventual``.
-
-    ``unasked`` applies to requests without this header. A reply of the replica has its lag in seconds. Raises
-    ``ValueRefused`` for another value of the header.
-    """
+def consistency(default: Literal["strong", "eventual"]) -> Callable[[View[P]], View[P]]:
+    """Return a decorator for a route that does not write. If the header ``X-MemState-Consistency`` is ``eventual``, the
+    replica answers. ``default`` is used if the request has no such header. The route raises ``ValueRefused`` for an
+    unknown value of the header."""
 
     def declare(view: View[P]) -> View[P]:
         @functools.wraps(view)
         def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-            wanted = request.headers.get(CONSISTENCY, unasked)
+            wanted = request.headers.get(CONSISTENCY, default)
             if wanted not in ("strong", "eventual"):
                 raise ValueRefused(f"{CONSISTENCY} must be strong or eventual.", code=ProblemCode.UNKNOWN_CHOICE)
             if wanted == "strong":

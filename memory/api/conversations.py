@@ -15,7 +15,6 @@ from memory.agents.chat.replies import (
     UndoneItem,
     conversation_as_json,
     turn_as_json,
-    writes_as_json,
 )
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.chat.undo_preview import UndoItem, undo_summary
@@ -23,14 +22,14 @@ from memory.agents.chat.write_summary import conversation_writes
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, READ
 from memory.core.requests import RequestModel
 from memory.jobs import tasks
 
 router = Router(tags=["chat"])
 
-# The longest list of items; the counts include all items.
-MOST_LISTED = 1000
+# The reply lists at most this number of items. Its counts include all items.
+MAX_LISTED = 1000
 
 
 class ConversationUndoRequest(RequestModel):
@@ -44,9 +43,7 @@ class ConversationUndoRequest(RequestModel):
 
 
 @router.get(
-    "/chat/{topicid:conversation_id}",
-    summary="Read a conversation",
-    response={200: ConversationDetail, **problems(401, 404, 422, 429, 503)},
+    "/chat/{topicid:conversation_id}", summary="Read a conversation", response={200: ConversationDetail, **READ}
 )
 def conversation_read(
     request: HttpRequest,
@@ -61,7 +58,7 @@ def conversation_read(
     turns, next_cursor = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
     detail: ConversationDetail = {
         **conversation_as_json(found),
-        "wrote": writes_as_json(conversation_writes(found, most=MOST_LISTED)),
+        "wrote": conversation_writes(found, most=MAX_LISTED),
         "items": [turn_as_json(turn) for turn in turns],
         "next": next_cursor,
     }
@@ -71,29 +68,29 @@ def conversation_read(
 @router.post(
     "/chat/{topicid:conversation_id}/undo",
     summary="Undo what a conversation wrote",
-    response={200: ConversationUndoReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    response={200: ConversationUndoReply, **CHANGE},
 )
 def conversation_take_back(
     request: HttpRequest, conversation_id: uuid.UUID, payload: ConversationUndoRequest | None = None
 ) -> HttpResponse:
     """Undo everything that a conversation and its studies wrote, unless later changes depend on it. Its topics are
-    released, its values are replaced by the former ones in new revisions, its links are removed. What others have
-    changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of the
-    conversation. Operator keys."""
+    released, new revisions restore the former values, and its links are removed. Content that others have changed since
+    is kept and listed in `left`, with the reason. 409 while the assistant answers a message of the conversation.
+    Operator keys."""
     principal = principal_of(request, "operator")
-    asked, now = payload or ConversationUndoRequest(), timezone.now()
-    if asked.dry_run:
+    wanted, now = payload or ConversationUndoRequest(), timezone.now()
+    if wanted.dry_run:
         undone = conversation_undo_preview(conversation_id, principal=principal, now=now)
     else:
         undone = conversation_undo(
-            conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
+            conversation_id, principal=principal, reason=wanted.reason, now=now, digest=wanted.digest
         )
         tasks.upkeep_nudge()
     counts = undone.counts
     reply: ConversationUndoReply = {
         "conversation_id": conversation_id,
-        "dry_run": asked.dry_run,
-        "sentence": undo_summary(undone, done=not asked.dry_run),
+        "dry_run": wanted.dry_run,
+        "sentence": undo_summary(undone, done=not wanted.dry_run),
         "taken_back": {
             "topics": counts["topic"],
             "values": counts["value"],
@@ -101,12 +98,12 @@ def conversation_take_back(
             "links": counts["link"],
             "merges": counts["merge"],
         },
-        "items": [_item(part) for part in undone.taken_back[:MOST_LISTED]],
-        "left": [{**_item(part), "why": part.why} for part in undone.left[:MOST_LISTED]],
+        "items": [_item(part) for part in undone.taken_back[:MAX_LISTED]],
+        "left": [{**_item(part), "why": part.why} for part in undone.left[:MAX_LISTED]],
         "left_count": len(undone.left),
         "studies_cancelled": undone.cancelled,
         "run_id": undone.run_id,
-        "digest": undone.digest if asked.dry_run else None,
+        "digest": undone.digest if wanted.dry_run else None,
     }
     return json_reply(reply)
 

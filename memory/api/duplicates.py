@@ -14,10 +14,10 @@ from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
-from memory.api.responses import problems
-from memory.api.schemas import Reason
+from memory.api.responses import CHANGE, READ_BY_ROLE
+from memory.api.schemas import Reason, reason_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
+from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import PairFilter, pair_detail, pair_summary, pairs_list
 from memory.duplicates.replies import PairConflict, PairDecided, PairDetail, PairPage
 from memory.forgetting.runs import run_results
@@ -28,11 +28,8 @@ router = Router(tags=["duplicates"])
 PairState = Literal["open", "merged", "kept", "superseded", "undone", "lapsed"]
 PairVerdict = Literal["duplicate", "supersedes"]
 
-_READ = problems(401, 403, 404, 422, 429, 503)
-_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
-
-@router.get("/duplicates", summary="List possible duplicates", response={200: PairPage, **_READ})
+@router.get("/duplicates", summary="List possible duplicates", response={200: PairPage, **READ_BY_ROLE})
 @consistency("eventual")
 def duplicate_list(
     request: HttpRequest,
@@ -43,14 +40,14 @@ def duplicate_list(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List the pairs of a scope and below, newest first; without `state`, the open ones."""
+    """List the pairs of a scope and below, newest first. Without `state`, only open pairs are listed."""
     principal = principal_of(request, "reader")
     wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
     pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))
     return json_reply(PairPage(items=pairs, next=following))
 
 
-@router.get("/duplicates/{topicid:pair_id}", summary="Show one pair", response={200: PairDetail, **_READ})
+@router.get("/duplicates/{topicid:pair_id}", summary="Show one pair", response={200: PairDetail, **READ_BY_ROLE})
 def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
     """Return the differences that matter between two topics, and the effect of a merge."""
     detail = pair_detail(pair_id, principal=principal_of(request, "reader"), now=timezone.now())
@@ -59,51 +56,45 @@ def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
     )
 
 
-@router.post("/duplicates/{topicid:pair_id}/merge", summary="Merge a pair", response={200: PairDecided, **_CHANGE})
+@router.post("/duplicates/{topicid:pair_id}/merge", summary="Merge a pair", response={200: PairDecided, **CHANGE})
 def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Merge two topics. The one written to last survives and takes over the fields and history of the other. Operator
-    keys."""
+    """Merge two topics. The topic that was written to last survives and takes over the fields and history of the other
+    topic. Operator keys."""
     principal = principal_of(request, "operator")
-    run = pair_merge(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    return _decided(pair_id, principal, run)
+    run = pair_merge(pair_id, principal=principal, reason=reason_of(payload), now=timezone.now())
+    return _decision_reply(pair_id, principal, run)
 
 
-@router.post(
-    "/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **_CHANGE}
-)
+@router.post("/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **CHANGE})
 def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Record that both topics stay. The pair is not offered again unless one of the texts changes. Operator keys."""
     principal = principal_of(request, "operator")
-    pair_keep_both(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    return _decided(pair_id, principal, None)
+    pair_keep_both(pair_id, principal=principal, reason=reason_of(payload), now=timezone.now())
+    return _decision_reply(pair_id, principal, None)
 
 
 @router.post(
     "/duplicates/{topicid:pair_id}/supersede",
     summary="Supersede the older topic",
-    response={200: PairDecided, **_CHANGE},
+    response={200: PairDecided, **CHANGE},
 )
 def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Release the older topic and link the newer to it as `supersedes`. Operator keys."""
+    """Release the older topic, and link the newer topic to it as `supersedes`. Operator keys."""
     principal = principal_of(request, "operator")
-    run = pair_supersede(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    return _decided(pair_id, principal, run)
+    run = pair_supersede(pair_id, principal=principal, reason=reason_of(payload), now=timezone.now())
+    return _decision_reply(pair_id, principal, run)
 
 
-@router.post("/duplicates/{topicid:pair_id}/undo", summary="Undo a decision", response={200: PairDecided, **_CHANGE})
+@router.post("/duplicates/{topicid:pair_id}/undo", summary="Undo a decision", response={200: PairDecided, **CHANGE})
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why. Operator keys."""
     principal = principal_of(request, "operator")
-    left = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    left = pair_undo(pair_id, principal=principal, reason=reason_of(payload), now=timezone.now())
     conflicts: list[PairConflict] = [{"topic_id": topic_id, "why": why} for topic_id, why in left]
-    return _decided(pair_id, principal, None, restored=not left, conflicts=conflicts)
+    return _decision_reply(pair_id, principal, None, restored=not left, conflicts=conflicts)
 
 
-def _reason(payload: Reason | None) -> str:
-    return payload.reason if payload else ""
-
-
-def _decided(
+def _decision_reply(
     pair_id: uuid.UUID,
     principal: Principal,
     run: ForgetRun | None,

@@ -1,22 +1,17 @@
-"""Request and reply schemas of forgetting on request."""
+"""Request schemas of forgetting on request."""
 
-import datetime as dt
 import uuid
-from typing import Annotated, Literal, NotRequired, get_args
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from memory.api.run_schemas import ScopeText
 from memory.api.schemas import Problem
-from memory.core.replies import TypedDict, doc, one_of
 from memory.core.requests import RequestModel
+from memory.erasure.replies import CandidateOut, Verb
 from memory.ingest.items import Category, LongText, ShortText
 
-Verb = Literal["release", "purge"]
-_FOUND_BY = ("identifier", "name", "meaning")
 Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
-
-
 Age = Annotated[str, StringConstraints(max_length=50), Field(description="Age since creation: 30d, 2w, 6m, 1y, 24h.")]
 Categories = Annotated[list[Category], Field(max_length=50, description="Any of them.")]
 
@@ -42,42 +37,12 @@ class ForgetRequest(RequestModel):
     older_than: Age | None = None
     categories: Categories | None = None
     reason: LongText = ""
-    dry_run: bool = Field(default=True, description="False lists and executes at once.")
+    dry_run: bool = Field(
+        default=True, description="With false, the topics are listed and the list is executed at once."
+    )
     token: Annotated[str, StringConstraints(max_length=100)] | None = Field(
         default=None, description="Of a list: executes exactly that list."
     )
-
-
-class ForgetMatch(TypedDict):
-    """A topic of the list."""
-
-    topic_id: str
-    title: str
-    summary: str
-    scope: str
-    topic_kind: str
-    standing: str
-    pinned: bool
-    why: str
-    confidence: Annotated[float, doc("0 to 1.")]
-    by: Annotated[str, one_of((*_FOUND_BY, "filter")), doc("By what it was found.")]
-    excerpt: str
-    keeps: Annotated[str, doc("The remaining content of the topic; it is kept as a separate topic.")]
-
-
-class ForgetReply(TypedDict):
-    """A list and its outcome. ``token`` is null if there is nothing to execute."""
-
-    token: str | None
-    expires_at: dt.datetime
-    verb: Annotated[str, one_of(get_args(Verb))]
-    count: int
-    ambiguous: bool
-    question: Annotated[str, doc("The question to the caller, or why nothing was found.")]
-    matches: Annotated[list[ForgetMatch], doc("At most 200 topics.")]
-    executed: bool
-    run_id: NotRequired[str | None]
-    receipt_id: NotRequired[str | None]
 
 
 class SupersedeRequest(RequestModel):
@@ -90,38 +55,6 @@ class SupersedeRequest(RequestModel):
     token: Annotated[str, StringConstraints(max_length=500)] | None = Field(
         default=None, description="The token of a candidate from a 409, which chooses that fact."
     )
-
-
-class SupersededOut(TypedDict):
-    """The change of one topic."""
-
-    topic_id: str
-    mode: Annotated[str, one_of(("whole", "part"))]
-    before: str
-    after: str
-    confidence: Annotated[float, doc("0 to 1.")]
-    by: Annotated[str, one_of(_FOUND_BY), doc("By what it was found.")]
-
-
-class SupersedeReply(TypedDict):
-    """The topic with the new text, and what was replaced."""
-
-    topic_id: str
-    superseded: list[SupersededOut]
-
-
-class CandidateOut(TypedDict):
-    """A fact that may be meant."""
-
-    topic_id: str
-    text: str
-    confidence: NotRequired[Annotated[float, Field(default=0.0, description="0 to 1.")]]
-    by: NotRequired[Annotated[str, one_of(_FOUND_BY), Field(default="meaning")]]
-    token: NotRequired[
-        Annotated[
-            str, Field(default="", description="Send it with the same request to choose this fact. Valid for an hour.")
-        ]
-    ]
 
 
 class AmbiguousProblem(Problem):

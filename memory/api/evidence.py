@@ -14,7 +14,7 @@ from memory.api.consistency import consistency
 from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import READ, problems
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.insight.backtest import backtest
@@ -44,11 +44,7 @@ class BacktestRequest(RequestModel):
     seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of the random draws.")
 
 
-@router.get(
-    "/topics/{topicid:topic_id}/why",
-    summary="Explain the state of a topic",
-    response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
-)
+@router.get("/topics/{topicid:topic_id}/why", summary="Explain the state of a topic", response={200: WhyReply, **READ})
 def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Return the state of a topic, its next step, its history with reasons, and what would have prevented the
     archiving."""
@@ -82,9 +78,7 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
     return json_reply(replayed)
 
 
-@router.get(
-    "/regret", summary="Report regretted archivings", response={200: RegretReply, **problems(401, 404, 422, 429, 503)}
-)
+@router.get("/regret", summary="Report regretted archivings", response={200: RegretReply, **READ})
 @consistency("eventual")
 def regret(
     request: HttpRequest, scope: Scope = None, since: Moment = None, until: Moment = None, limit: Limit = 50

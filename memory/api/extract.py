@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, READ_BY_ROLE, problems
 from memory.api.run_schemas import ScopeText
 from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
@@ -27,7 +27,7 @@ from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
-# An upper bound. The configured limit is checked in the code, so that the error message can name it.
+# An upper bound for every configuration. The code checks the configured limit, so that the error message can name it.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
@@ -44,9 +44,7 @@ Background = Annotated[bool, Query(description="Answer at once with 202 and the 
 
 
 @router.post(
-    "/extract",
-    summary="Extract facts from a text",
-    response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    "/extract", summary="Extract facts from a text", response={200: ExtractReply, 202: ExtractAccepted, **CHANGE}
 )
 def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
     """Extract atomic facts from a text, and with `store: true` store the new ones. Reader keys; agent keys to store.
@@ -78,29 +76,14 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
     done = extract(
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )
-    if done.stored:
+    if done["stored"]:
         tasks.upkeep_nudge()
-    warning = done.warning
-    if warning and payload.store and len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS:
-        warning += " For a text of this length, use `background=1`: it has no time limit."
-    reply: ExtractReply = {
-        "extracted": done.extracted,
-        "stored": [str(topic_id) for topic_id in done.stored],
-        "skipped_duplicates": [{"text": each.text, "topic_id": str(each.topic_id)} for each in done.skipped_duplicates],
-        "method": done.method,
-        "methods": done.methods,
-        "note": done.note,
-        "warning": warning or None,
-        "source_topic_id": str(done.source_topic_id) if done.source_topic_id else None,
-        "dropped": done.dropped,
-    }
-    return json_reply(reply)
+    if done["warning"] and payload.store and len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS:
+        done["warning"] += " For a text of this length, use `background=1`: it has no time limit."
+    return json_reply(done)
 
 
-_JOB = problems(401, 403, 404, 422, 429, 503)
-
-
-@router.get("/extract/{topicid:job_id}", summary="Read an extraction", response={200: ExtractionOut, **_JOB})
+@router.get("/extract/{topicid:job_id}", summary="Read an extraction", response={200: ExtractionOut, **READ_BY_ROLE})
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")

@@ -20,10 +20,8 @@ def livez(_request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """Answer 200 if requests can be served, else 503 with the names of the checks that failed.
-
-    The reply omits the sentences of the checks, because the caller has no key and they may name hosts and accounts.
-    """
+    """Answer 200 if requests can be served, else 503 with the names of the checks that failed. The reply omits the
+    sentences of the checks, because these sentences may name hosts and accounts."""
     findings = health_findings(READY_CHECKS, now=timezone.now())
     failed = [name for name, finding in findings.items() if not finding.ok]
     ready = not failed

@@ -10,7 +10,7 @@ from memory.api.authentication import principal_of
 from memory.api.parsing import IdempotencyKey, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, problems
 from memory.core.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
 from memory.ingest.items import IngestItem
@@ -27,11 +27,7 @@ Defer = Annotated[
 ]
 
 
-@router.post(
-    "/ingest",
-    summary="Ingest one item",
-    response={200: IngestReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
-)
+@router.post("/ingest", summary="Ingest one item", response={200: IngestReply, **CHANGE})
 def ingest(
     request: HttpRequest, payload: IngestItem, defer: Defer = False, idempotency_key: IdempotencyKey = None
 ) -> HttpResponse:

@@ -27,7 +27,7 @@ def _without_nul(text: str) -> str:
     return text
 
 
-# Text from a URL or a header, which the checks of request bodies do not cover.
+# Text from a URL or a header. The checks of request bodies do not cover it.
 AddressText = Annotated[str, AfterValidator(_without_nul)]
 IdempotencyKey = Annotated[
     AddressText | None,
@@ -44,10 +44,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def query_checked(view: View) -> View:
-    """Return ``view``, the function of a Ninja route, with a check that refuses unknown parameters of the URL.
-
-    The check runs after authentication and after the known parameters were read.
-    """
+    """Wrap ``view``, the function of a Ninja route, so that an unknown parameter of the URL raises ``ValueRefused``."""
     models = view._ninja_operation.models  # type: ignore[attr-defined]
     queries = [model for model in models if model.__ninja_param_source__ == "query"]
     known = [name for model in queries for name in model.__ninja_flatten_map__]
@@ -80,12 +77,13 @@ class BodyInChunks(RequestRefused):
 
 
 def body_in_chunks(request: HttpRequest) -> bool:
-    """Return whether the request has no Content-Length."""
+    """Return whether the body is sent in chunks, without a Content-Length."""
     return not request.META.get("CONTENT_LENGTH") and "Transfer-Encoding" in request.headers
 
 
 def body_read(request: HttpRequest, *, limit: int) -> bytes:
-    """Return the body. Raises ``BodyTooLarge`` before it reads more than ``limit``."""
+    """Return the body. Raises ``BodyInChunks``, or ``BodyTooLarge`` for more than ``limit`` bytes; in both cases,
+    nothing is read."""
     if body_in_chunks(request):
         raise BodyInChunks
     body_length_check(request, limit=limit)
@@ -93,7 +91,7 @@ def body_read(request: HttpRequest, *, limit: int) -> bytes:
 
 
 def body_length_check(request: HttpRequest, *, limit: int) -> None:
-    """Raise ``BodyTooLarge`` if the request says that its body is longer than ``limit``. Nothing is read."""
+    """Raise ``BodyTooLarge`` if the Content-Length exceeds ``limit`` bytes. Nothing is read."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > limit:
         raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
@@ -110,11 +108,9 @@ class GuardedParser(Parser):
 
 
 def batch_parse(request: HttpRequest) -> list[Any]:
-    """Return the items of a batch: a JSON list, or JSON Lines if the content type says so.
-
-    For an invalid line, the list has a problem instead of an item, so that the other lines are still accepted. Raises
-    like ``GuardedParser``, with the larger limit of batches.
-    """
+    """Return the items of a batch: a JSON list, or JSON Lines if the content type says so. An invalid line becomes a
+    ``MemoryProblem`` in the list. The body may have at most ``MEMSTATE_MAX_BATCH_BYTES`` bytes. Raises the errors of
+    ``GuardedParser``."""
     raw = body_read(request, limit=settings.MEMSTATE_MAX_BATCH_BYTES)
     depth = settings.MEMSTATE_MAX_JSON_DEPTH
     if (request.content_type or "").lower() in JSON_LINES_TYPES:

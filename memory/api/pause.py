@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, READ_BY_ROLE, problems
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_within
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
@@ -24,7 +24,7 @@ class PauseRequest(RequestModel):
 
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
     reason: str = Field(max_length=500)
-    until: AwareDatetime | None = Field(default=None, description="Without it, until it is lifted.")
+    until: AwareDatetime | None = Field(default=None, description="If left out, the pause lasts until it is lifted.")
 
 
 class ResumeRequest(RequestModel):
@@ -62,9 +62,7 @@ def _pause(pause: ForgetPause, *, seen: bool = True) -> dict[str, Any]:
     }
 
 
-@router.get(
-    "/pause", summary="List the pauses in force", response={200: PauseList, **problems(401, 403, 404, 422, 429, 503)}
-)
+@router.get("/pause", summary="List the pauses in force", response={200: PauseList, **READ_BY_ROLE})
 def pause_list(request: HttpRequest) -> HttpResponse:
     """List where forgetting is paused: at, above and below the scope of the key."""
     principal = principal_of(request, "reader")
@@ -72,11 +70,7 @@ def pause_list(request: HttpRequest) -> HttpResponse:
     return json_reply({"items": [_pause(each, seen=scope_within(each.scope, principal.scope)) for each in found]})
 
 
-@router.post(
-    "/pause",
-    summary="Pause forgetting",
-    response={200: PauseOut, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
-)
+@router.post("/pause", summary="Pause forgetting", response={200: PauseOut, **CHANGE})
 def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     """Stop automatic forgetting in a scope and below it: no run, event or rule forgets there until the pause is lifted.
     Operator keys.
@@ -98,8 +92,8 @@ def pause_make(request: HttpRequest, payload: PauseRequest) -> HttpResponse:
     "/pause/lift", summary="Lift a pause", response={200: PauseOut, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
 )
 def pause_end(request: HttpRequest, payload: ResumeRequest) -> HttpResponse:
-    """Lift the pause of a scope. Events during the pause are not made up for; a missed scheduled run is. Operator
-    keys."""
+    """Lift the pause of a scope. Events during the pause have no later effect; a missed scheduled run is made up for.
+    Operator keys."""
     principal = principal_of(request, "operator")
     scope = principal.scope_chosen(payload.scope)
     return json_reply(_pause(pause_lift(scope, reason=payload.reason, principal=principal, now=timezone.now())))

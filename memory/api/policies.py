@@ -1,13 +1,12 @@
-"""Policies: /v1/policies/ is the policy of the root; other scopes append their path.
-
-A final segment ``versions`` or ``rollback`` reads the history or rolls back. A URL that ends in a slash always names a
-scope, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
-"""
+"""/v1/policies: the policies of scopes. ``/v1/policies/`` is the policy of the root. The path of another scope is
+appended to this URL. A URL that ends in ``versions`` or ``rollback`` belongs to another route; a URL that ends in a
+slash always names a scope."""
 
 from typing import Annotated, Any, Self
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
+from django.urls.converters import StringConverter
 from django.utils import timezone
 from ninja import Path, Query, Router
 from pydantic import Field, model_validator
@@ -17,7 +16,7 @@ from memory.api.consistency import consistency
 from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, READ
 from memory.core.requests import RequestModel
 from memory.core.scopes import ROOT
 from memory.policy.read import policy_show, policy_versions
@@ -27,22 +26,14 @@ from memory.policy.save import policy_rollback, policy_save
 router = Router(tags=["policies"])
 
 
-class ScopePathConverter:
-    """A scope in a URL, followed by another segment: any text."""
+class ScopePathConverter(StringConverter):
+    """A scope in the middle of a URL, before another segment. Any text matches."""
 
     regex = r"[\s\S]+"
 
-    def to_python(self, value: str) -> str:
-        """Return the path unchanged."""
-        return value
 
-    def to_url(self, value: str) -> str:
-        """Return the path; Django quotes it."""
-        return value
-
-
-class PolicyPathConverter(ScopePathConverter):
-    """A scope at the end of a URL: any text except the names of other routes."""
+class PolicyPathConverter(StringConverter):
+    """A scope at the end of a URL. Any text matches except the names of other routes."""
 
     regex = r"(?!(?:[\s\S]*/)?(?:versions|rollback)\Z)(?!(?:preview|backtest)\Z)[\s\S]+"
 
@@ -53,11 +44,9 @@ register_converter(PolicyPathConverter, "policypath")
 ScopePath = Annotated[AddressText, Path(description="The path of the scope without its first slash.")]
 Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="`next` of the previous page.")]
 
-_READ = problems(401, 404, 422, 429, 503)
-_WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
-
-# Requests are plain models: Ninja's schemas read members as attributes, and a dict has the attribute ``values``.
+# The following schemas are plain pydantic models, because Ninja's schemas read members as attributes, and a dict has an
+# attribute ``values``.
 
 
 class PolicyDraft(RequestModel):
@@ -88,12 +77,68 @@ class PolicyRollback(RequestModel):
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
 
 
-def _shown(request: HttpRequest, scope: str) -> HttpResponse:
+@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **READ})
+def root_policy(request: HttpRequest) -> HttpResponse:
+    """Return the policy of the whole store, which applies unless a policy below overrides it."""
+    return scope_policy(request, ROOT)
+
+
+@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **CHANGE})
+def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
+    """Make a new version. Operator keys for the whole store."""
+    return scope_policy_set(request, ROOT, payload)
+
+
+@router.get(
+    "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **READ}
+)
+def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
+    """Return all versions, newest first, each with its changes, author and reason."""
+    return scope_policy_versions(request, ROOT, cursor, limit)
+
+
+@router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **CHANGE})
+def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
+    """Make a new version with the content of an older one. Operator keys."""
+    return scope_policy_rollback(request, ROOT, payload)
+
+
+@router.get(
+    "/policies/{scopepath:scope}/versions",
+    summary="Read the history of a policy",
+    response={200: PolicyVersionPage, **READ},
+)
+@consistency("eventual")
+def scope_policy_versions(
+    request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
+) -> HttpResponse:
+    """Return all versions, newest first, each with its changes, author and reason."""
+    chosen = principal_of(request, "reader").scope_chosen(scope)
+    versions, following = policy_versions(chosen, before=cursor, limit=limit_checked(limit))
+    return json_reply(PolicyVersionPage(items=versions, next=None if following is None else str(following)))
+
+
+@router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **CHANGE})
+def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
+    """Make a new version with the content of an older one. Operator keys."""
+    principal = principal_of(request, "operator")
+    policy_rollback(
+        principal.scope_chosen(scope), to=payload.to, author=principal.actor, reason=payload.reason, now=timezone.now()
+    )
+    return scope_policy(request, scope)
+
+
+@router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **READ})
+def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
+    """Return the policy of a scope, and every value in force there with its source."""
     principal = principal_of(request, "reader")
     return json_reply(policy_show(principal.scope_chosen(scope), caller=principal.scope))
 
 
-def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:
+@router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **CHANGE})
+def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
+    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited. Operator
+    keys."""
     principal = principal_of(request, "operator")
     policy_save(
         principal.scope_chosen(scope),
@@ -105,77 +150,4 @@ def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpRespon
         now=timezone.now(),
         base_version=payload.base_version,
     )
-    return _shown(request, scope)
-
-
-def _rolled_back(request: HttpRequest, scope: str, payload: PolicyRollback) -> HttpResponse:
-    principal = principal_of(request, "operator")
-    policy_rollback(
-        principal.scope_chosen(scope), to=payload.to, author=principal.actor, reason=payload.reason, now=timezone.now()
-    )
-    return _shown(request, scope)
-
-
-def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) -> HttpResponse:
-    chosen = principal_of(request, "reader").scope_chosen(scope)
-    page = policy_versions(chosen, before=cursor, limit=limit_checked(limit))
-    return json_reply(PolicyVersionPage(items=list(page.items), next=None if page.next is None else str(page.next)))
-
-
-@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ})
-def root_policy(request: HttpRequest) -> HttpResponse:
-    """Return the policy of the whole store, which applies unless a policy below overrides it."""
-    return _shown(request, ROOT)
-
-
-@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
-def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version. Operator keys for the whole store."""
-    return _saved(request, ROOT, payload)
-
-
-@router.get(
-    "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
-)
-@consistency("eventual")
-def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """Return all versions, newest first, each with its changes, author and reason."""
-    return _versions(request, ROOT, cursor, limit)
-
-
-@router.post("/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE})
-def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one. Operator keys."""
-    return _rolled_back(request, ROOT, payload)
-
-
-@router.get(
-    "/policies/{scopepath:scope}/versions",
-    summary="Read the history of a policy",
-    response={200: PolicyVersionPage, **_READ},
-)
-@consistency("eventual")
-def scope_policy_versions(
-    request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
-) -> HttpResponse:
-    """Return all versions, newest first, each with its changes, author and reason."""
-    return _versions(request, scope, cursor, limit)
-
-
-@router.post("/policies/{scopepath:scope}/rollback", summary="Roll back a policy", response={200: PolicyOut, **_WRITE})
-def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
-    """Make a new version with the content of an older one. Operator keys."""
-    return _rolled_back(request, scope, payload)
-
-
-@router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
-def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
-    """Return the policy of a scope, and every value in force there with its source."""
-    return _shown(request, scope)
-
-
-@router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
-def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited. Operator
-    keys."""
-    return _saved(request, scope, payload)
+    return scope_policy(request, scope)

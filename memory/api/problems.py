@@ -33,9 +33,8 @@ from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, 
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
-from memory.llm.client import ModelProblem
-from memory.llm.wire import RateLimited
-from memory.stores.keys import StoreBehind
+from memory.llm.wire import ModelProblem, RateLimited
+from memory.stores.keys import StoreBehind, StoreElsewhere
 
 logger = structlog.get_logger(__name__)
 
@@ -48,23 +47,24 @@ STATUSES: dict[type[MemoryProblem], int] = {
     NotVisible: 404,
     Conflict: 409,
     BodyTooLarge: 413,
+    StoreElsewhere: 421,
     ValueRefused: 422,
     TooManyRequests: 429,
     EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
     StoreBehind: 503,
-    # Most callers of a model handle its failure; this is for the others.
+    # Most callers of a model handle its failure themselves. This status is for the other callers.
     ModelProblem: 503,
 }
 
-# PostgreSQL writes its journal in files of 16 MB and stops if there is less room.
+# PostgreSQL writes its WAL in files of 16 MB and stops if the disk has less free space.
 FULL_BYTES = 16 * 1024 * 1024
 
-# Seconds for Retry-After if a model is rate limited and does not say for how long.
+# Retry-After in seconds, if a rate-limited model does not state how long to wait.
 RATE_LIMITED_SECONDS = 30
 
-# Phrases that differ between versions of Python.
+# Status phrases that differ between versions of Python.
 TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
@@ -95,27 +95,24 @@ def problem_response(
 
 
 def not_stored(response: Reply) -> Reply:
-    """Forbid caches to store ``response``, unless it has a Cache-Control of its own.
-
-    A cache knows that replies to ``Authorization`` are private, but not that replies to ``X-API-Key`` are.
-    """
+    """Forbid caches to store ``response``, unless it already has a Cache-Control. Caches do not know that replies to
+    ``X-API-Key`` are private."""
     response.setdefault("Cache-Control", "no-store")
     return response
 
 
 def refusal_response(problem: MemoryProblem) -> HttpResponse:
-    """Return the problem document of a refusal, with the headers that belong to it."""
+    """Return the problem document of a refusal, with its headers."""
     headers = {}
     if isinstance(problem, KeyRefused):
         headers["WWW-Authenticate"] = 'Bearer realm="memstate"'
-    wait = _wait(problem)
+    wait = _retry_after(problem)
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait))
     return problem_response(problem_status(problem), problem.sentence, problem.code, headers)
 
 
-def _wait(problem: MemoryProblem) -> float | None:
-    """Return the seconds after which to retry, None if unknown."""
+def _retry_after(problem: MemoryProblem) -> float | None:
     if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
@@ -124,7 +121,7 @@ def _wait(problem: MemoryProblem) -> float | None:
 
 
 class Failure(NamedTuple):
-    """The reply to an error that is not a refusal."""
+    """The reply to an exception that is not a ``MemoryProblem``."""
 
     status: int
     sentence: str
@@ -144,36 +141,33 @@ _DATABASE_FAILURES = {
 _DISK_FULL = Failure(
     503, "The disk that holds the database is full. Nothing was written. Make room there.", ProblemCode.DISK_FULL
 )
-_DATABASE_AWAY = Failure(503, "The database is not reachable. Retry shortly.", ProblemCode.DATABASE_UNAVAILABLE)
+_DATABASE_UNREACHABLE = Failure(503, "The database is not reachable. Retry shortly.", ProblemCode.DATABASE_UNAVAILABLE)
 _PURGED_MEANWHILE = Failure(
     503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
 )
 _BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive completely.", ProblemCode.BODY_INCOMPLETE)
-_MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
+_INTERNAL_ERROR = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
 def failure_of(problem: Exception) -> Failure:
-    """Return the reply to an unexpected error: a database failure or a bug.
-
-    The sentence contains no internals; the log has the details.
-    """
+    """Return the reply to an unexpected error: a database failure or a bug. The log has the details."""
     cause = problem.__cause__
     if isinstance(problem, UnreadablePostError):
         # The client closed the connection or is too slow.
         return _BODY_INCOMPLETE
     if isinstance(problem, OperationalError):
         failure = next(
-            (found for causes, found in _DATABASE_FAILURES.items() if isinstance(cause, causes)), _DATABASE_AWAY
+            (found for causes, found in _DATABASE_FAILURES.items() if isinstance(cause, causes)), _DATABASE_UNREACHABLE
         )
-        if isinstance(cause, DiskFull) or (failure is _DATABASE_AWAY and _disk_full()):
+        if isinstance(cause, DiskFull) or (failure is _DATABASE_UNREACHABLE and _disk_full()):
             failure = _DISK_FULL
         logger.warning(failure.code.replace("-", "_"), problem=str(problem))
         return failure
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
-        # Only a purge deletes rows.
+        # The referenced row no longer exists, and only a purge deletes rows.
         return _PURGED_MEANWHILE
     logger.error("request_failed", exc_info=problem)
-    return _MISTAKE
+    return _INTERNAL_ERROR
 
 
 def _disk_full() -> bool:
@@ -200,7 +194,7 @@ def problems_register(api: NinjaAPI) -> None:
         return on_problem(request, validation_problem(problem.errors))
 
     def on_http(request: HttpRequest, problem: HttpError) -> HttpResponse:
-        # Ninja wraps the body parser's exception; the error message is in the wrapped one.
+        # Ninja wraps the exception of the body parser. The error message is in the wrapped exception.
         if isinstance(problem.__cause__, MemoryProblem):
             return on_problem(request, problem.__cause__)
         if isinstance(problem.__cause__, RequestDataTooBig):

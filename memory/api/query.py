@@ -24,8 +24,8 @@ router = Router(tags=["query"])
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """Return the topics that answer a question, best first, each with its fields and neighbours.
 
-    Returned topics gain salience shortly afterwards. Without the semantic stage, there is no search, and ``topic_ids``
-    selects the topics.
+    Returned topics gain salience shortly afterwards. If the semantic stage is omitted, nothing is searched:
+    ``topic_ids`` selects the topics.
     """
     principal = principal_of(request, "reader")
     answer = query_answer(payload, principal=principal, now=timezone.now())

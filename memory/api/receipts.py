@@ -11,14 +11,12 @@ from memory.api.authentication import principal_of
 from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import READ
 from memory.core.replies import TypedDict, doc
 from memory.erasure.receipts import receipt_get, receipts_list
 from memory.models import ErasureReceipt
 
 router = Router(tags=["command"])
-
-_READ = problems(401, 404, 422, 429, 503)
 
 
 class ReceiptOut(TypedDict):
@@ -46,7 +44,7 @@ class ReceiptPage(TypedDict):
     next: str | None
 
 
-@router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
+@router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **READ})
 @consistency("eventual")
 def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """List receipts within the scope of the key, newest first."""
@@ -55,7 +53,7 @@ def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50)
     return json_reply(ReceiptPage(items=[_receipt_as_dict(receipt) for receipt in found], next=following))
 
 
-@router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **_READ})
+@router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **READ})
 def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
     """Read the receipt of one purge."""
     return json_reply(_receipt_as_dict(receipt_get(receipt_id, principal=principal_of(request, "reader"))))

@@ -1,4 +1,5 @@
-"""The routes as Markdown for docs/api.md, from the OpenAPI document: a section for each tag, a paragraph per route."""
+"""Describes the routes of the OpenAPI document in Markdown, for docs/api.md. Each tag has a section, and each route a
+part of it."""
 
 import re
 import textwrap
@@ -8,18 +9,19 @@ from typing import Any
 WIDTH = 120
 _ROLE = re.compile(r" ?\b((?:Reader|Agent|Operator) keys(?:;[^.]*| for the whole store)?\.)")
 _SENTENCE = re.compile(r"(?<=[.])\s")
-# A body with fewer members than this is described in full each time.
+# A body with fewer members than this is described in full for each route.
 _SHORT = 3
-# A reply that contains at least this many members of an earlier one is described as that one and the other members.
-_LIKE = 5
-_MOST_INT = 2**31 - 1
-# Formats in place of the types of JSON.
+# If a reply contains all members of an earlier reply, the text refers to the earlier reply and lists only the other
+# members. The earlier reply must have at least this number of members.
+_LEAST_SHARED = 5
+_MAX_INT = 2**31 - 1
+# The names that the text uses for JSON types and formats.
 _TYPES = {"integer": "int", "boolean": "bool", "string": "text", "date-time": "time", "uuid": "uuid"}
 
 
 def reference(document: Mapping[str, Any]) -> str:
     """Return the Markdown for an OpenAPI document. No query."""
-    written = _Written(document["components"]["schemas"])
+    written = _RouteWriter(document["components"]["schemas"])
     parts = []
     for tag in document["tags"]:
         parts.append(f"## {tag['name'].capitalize()}\n\n{tag['description']}\n")
@@ -30,23 +32,24 @@ def reference(document: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-class _Written:
-    """The schemas that have been described, and where, so that each is described once."""
+class _RouteWriter:
+    """Describes routes. It remembers where each schema was described, so that no schema is described twice."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
-        self._at: dict[str, str] = {}
+        self._places: dict[str, str] = {}
         self._explained: set[str] = set()
 
     def route(self, name: str, operation: Mapping[str, Any]) -> str:
-        """Return the heading, the first sentence and the list of one route."""
+        """Return the heading of a route, the first sentence of its description, and a list of its parameters, body and
+        replies."""
         description = " ".join(operation["description"].split()).replace("``", "`")
         role = _ROLE.search(description)
         sentence = _SENTENCE.split(_ROLE.sub("", description))[0]
         parts = [f"### {name}\n", _wrapped(f"{sentence} {role[1]}" if role else sentence), ""]
-        asked = [each for each in operation.get("parameters", ()) if each["in"] != "path"]
-        if asked:
-            parts.append(_item("Parameters", ", ".join(map(self._parameter, asked))))
+        parameters = [each for each in operation.get("parameters", ()) if each["in"] != "path"]
+        if parameters:
+            parts.append(_item("Parameters", ", ".join(map(self._parameter, parameters))))
         body = operation.get("requestBody")
         if body:
             parts.append(_item("Body", self._body(name, next(iter(body["content"].values()))["schema"])))
@@ -62,7 +65,7 @@ class _Written:
     def _body(self, name: str, schema: Mapping[str, Any]) -> str:
         found = self._resolved(schema)
         if found.get("type") == "array":
-            return f"a list of at most {found['maxItems']:,} items, each as for {self._at['IngestItem']}"
+            return f"a list of at most {found['maxItems']:,} items, each as for {self._places['IngestItem']}"
         short = len(found["properties"]) < _SHORT
         return (not short and self._earlier(f"`{name}`", schema)) or self._members(found, described=True)
 
@@ -72,22 +75,25 @@ class _Written:
         return self._earlier(f"`{name}`", schema) or self._shape(name, self._resolved(schema))
 
     def _earlier(self, place: str, schema: Mapping[str, Any]) -> str:
-        """Return a reference to the earlier description of a schema, or remember ``place`` and return an empty text."""
+        """Return a reference to the place where a schema was described. If it was not described yet, remember ``place``
+        and return an empty text."""
         key = _ref(schema)
-        if key in self._at:
-            return f"as for {self._at[key]}"
+        if key in self._places:
+            return f"as for {self._places[key]}"
         if key:
-            self._at[key] = place
+            self._places[key] = place
         return ""
 
     def _shape(self, name: str, schema: Mapping[str, Any]) -> str:
         """Return the members of a reply, and of the objects in its lists."""
         members = dict(schema.get("properties", {}))
         found = []
-        known = [key for key in self._at if len(self._names(key)) >= _LIKE and self._names(key) < set(members)]
+        known = [
+            key for key in self._places if len(self._names(key)) >= _LEAST_SHARED and self._names(key) < set(members)
+        ]
         if known:
             most = max(known, key=lambda key: len(self._names(key)))
-            found.append(f"as for {self._at[most]}, and")
+            found.append(f"as for {self._places[most]}, and")
             members = {name: member for name, member in members.items() if name not in self._names(most)}
         for key, member in members.items():
             rows = _inner(member).get("items", {})
@@ -103,7 +109,7 @@ class _Written:
         return set(self._schemas[schema].get("properties", ()))
 
     def _parameter(self, parameter: Mapping[str, Any]) -> str:
-        # Pages are described once, at the beginning.
+        # ``cursor`` and ``limit`` are explained once, at the beginning of docs/api.md.
         if parameter["name"] in ("cursor", "limit"):
             return f"`{parameter['name']}`"
         text = self._member(parameter, bool(parameter.get("required")))
@@ -111,14 +117,14 @@ class _Written:
         if text in self._explained:
             return text
         self._explained.add(text)
-        return text + _hint(parameter)
+        return text + _first_sentence(parameter)
 
     def _members(self, schema: Mapping[str, Any], *, described: bool = False) -> str:
         required = schema.get("required", ())
         found = []
         for name, member in schema["properties"].items():
             text = self._member({"name": name, "schema": member}, name in required)
-            found.append(text + _hint(member) if described else text)
+            found.append(text + _first_sentence(member) if described else text)
         return ", ".join(found)
 
     def _member(self, member: Mapping[str, Any], required: bool) -> str:
@@ -141,7 +147,7 @@ class _Written:
             return "{" + self._members(found).replace("`", "") + "}"
         kind = _TYPES.get(found.get("format", ""), _TYPES.get(found.get("type", ""), found.get("type", "any")))
         low, high = found.get("minimum"), found.get("maximum")
-        return kind if low is None or high is None or high == _MOST_INT else f"{_number(low)}–{_number(high)}"
+        return kind if low is None or high is None or high == _MAX_INT else f"{_number(low)}–{_number(high)}"
 
     def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         key = _ref(schema)
@@ -149,7 +155,7 @@ class _Written:
 
 
 def _inner(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema without the alternative null."""
+    """Return a nullable schema without null, and any other schema unchanged."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     return kinds[0] if kinds else schema
 
@@ -159,7 +165,7 @@ def _ref(schema: Mapping[str, Any]) -> str:
     return str(_inner(schema).get("$ref", "")).rpartition("/")[2]
 
 
-def _hint(described: Mapping[str, Any]) -> str:
+def _first_sentence(described: Mapping[str, Any]) -> str:
     """Return the first sentence of a description, in brackets; the others are in /v1/docs."""
     description = described.get("description") or _inner(described).get("description", "")
     text = _SENTENCE.split(" ".join(description.split()))[0].rstrip(".")

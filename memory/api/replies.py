@@ -1,5 +1,4 @@
-"""Replies as JSON. Routes return TypedDicts (``memory.core.replies``), which are encoded directly, without schema
-objects."""
+"""Replies as JSON. Routes return TypedDicts (``memory.core.replies``), which are encoded without pydantic models."""
 
 import datetime as dt
 import json
@@ -19,7 +18,7 @@ def _encode(value: object) -> str:
 
 
 def json_text(body: Any) -> str:
-    """Return ``body`` as JSON; times in ISO 8601, identifiers as text."""
+    """Return ``body`` as JSON, with times in ISO 8601 and UUIDs as text."""
     return json.dumps(body, default=_encode, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -18,5 +18,11 @@ REFUSALS = {
 
 
 def problems(*statuses: int) -> dict[int, type[Problem]]:
-    """Return the entries of ``response=`` for refusals; every route may also fail with 500."""
+    """Return the replies of a route for these error ``statuses``, and for 500, with which every route can fail."""
     return dict.fromkeys((*statuses, 500), Problem)
+
+
+READ = problems(401, 404, 422, 429, 503)
+# For reads that need a role.
+READ_BY_ROLE = problems(401, 403, 404, 422, 429, 503)
+CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)

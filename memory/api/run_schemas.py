@@ -11,13 +11,13 @@ from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import ActionOut
 from memory.models import ForgetRun
 
-# Policies subtract up to a hundred years from a time; years outside this range are mistakes.
+# Policies subtract up to a hundred years from a time. The limits leave room for this.
 Moment = Annotated[
     AwareDatetime, Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), le=dt.datetime(9999, 1, 1, tzinfo=dt.UTC))
 ]
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
-# The events of runs, including manual changes and merges of duplicates.
+# The events of all runs. Manual changes (``by_hand``) and merges of duplicates (``revise``) are runs too.
 RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
@@ -40,7 +40,7 @@ class EventRequest(RequestModel):
 
 
 class EventReply(TypedDict):
-    """The event is stored; the worker answers it within about a second."""
+    """A stored event. The worker handles it within about a second."""
 
     event: str
     scope: str
@@ -88,7 +88,7 @@ class RunPage(TypedDict):
 
 
 class ActionPage(TypedDict):
-    """Actions in their order: lowest score first."""
+    """Actions, lowest score first."""
 
     items: list[ActionOut]
     next: str | None

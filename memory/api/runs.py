@@ -1,7 +1,7 @@
 """Runs, events and previews: /v1/runs, /v1/events, /v1/policies/preview. Reading runs needs no operator key."""
 
 import uuid
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -12,7 +12,7 @@ from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import CHANGE, READ_BY_ROLE
 from memory.api.run_schemas import (
     ActionPage,
     AffectedOut,
@@ -28,22 +28,18 @@ from memory.api.run_schemas import (
     StatusName,
     UndoReply,
 )
-from memory.api.schemas import Reason
+from memory.api.schemas import Reason, reason_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_undo
+from memory.forgetting.runs import run_begin, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
-from memory.insight.whatif import Affected, affected_page, whatif
+from memory.insight.whatif import STEPS, Trial, affected_page, whatif
 from memory.jobs import tasks
-from memory.models import ForgetRun, Rung
+from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 
 router = Router(tags=["runs"])
-
-
-_READ = problems(401, 403, 404, 422, 429, 503)
-_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
 def _run(run: ForgetRun, *, results: bool = True) -> RunOut:
@@ -79,7 +75,7 @@ def _run(run: ForgetRun, *, results: bool = True) -> RunOut:
     return body
 
 
-@router.get("/runs", summary="List runs", response={200: RunPage, **_READ})
+@router.get("/runs", summary="List runs", response={200: RunPage, **READ_BY_ROLE})
 @consistency("eventual")
 def run_list(
     request: HttpRequest,
@@ -99,7 +95,7 @@ def run_list(
     return json_reply(RunPage(items=[_run(run, results=False) for run in runs], next=following))
 
 
-@router.post("/runs", summary="Plan or start a run", response={200: RunOut, **_CHANGE})
+@router.post("/runs", summary="Plan or start a run", response={200: RunOut, **CHANGE})
 def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
     """Plan a run; with ``dry_run: false``, also apply it. Operator keys.
 
@@ -118,13 +114,15 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
     return json_reply(_run(run))
 
 
-@router.get("/runs/{topicid:run_id}", summary="Read a run", response={200: RunOut, **_READ})
+@router.get("/runs/{topicid:run_id}", summary="Read a run", response={200: RunOut, **READ_BY_ROLE})
 def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """Return one run with its progress."""
     return json_reply(_run(run_get(run_id, principal=principal_of(request, "reader"))))
 
 
-@router.get("/runs/{topicid:run_id}/actions", summary="Read the actions of a run", response={200: ActionPage, **_READ})
+@router.get(
+    "/runs/{topicid:run_id}/actions", summary="Read the actions of a run", response={200: ActionPage, **READ_BY_ROLE}
+)
 @consistency("eventual")
 def run_action_list(
     request: HttpRequest, run_id: uuid.UUID, state: StateName | None = None, cursor: Cursor = None, limit: Limit = 50
@@ -136,41 +134,38 @@ def run_action_list(
     return json_reply(ActionPage(items=items, next=following))
 
 
-@router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **_CHANGE})
+@router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **CHANGE})
 def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Apply exactly the plan of a dry run. 409 if the policy or one of its topics has changed since. Operator keys."""
-    run = run_apply(
-        run_id,
-        principal=principal_of(request, "operator"),
-        reason=payload.reason if payload else "",
-        now=timezone.now(),
-        enqueue=tasks.run_enqueue,
-    )
-    return json_reply(_run(run))
+    """Apply exactly the plan of a dry run. 409 if the policy or a planned topic has changed since. Operator keys."""
+    return _run_begin(request, run_id, payload, ForgetRun.Status.PLANNED)
 
 
-@router.post("/runs/{topicid:run_id}/approve", summary="Approve a held run", response={200: RunOut, **_CHANGE})
+@router.post("/runs/{topicid:run_id}/approve", summary="Approve a held run", response={200: RunOut, **CHANGE})
 def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Approve and apply a held run. Topics that have changed since the plan are skipped and listed. Operator keys."""
-    run = run_approve(
+    return _run_begin(request, run_id, payload, ForgetRun.Status.HELD)
+
+
+def _run_begin(
+    request: HttpRequest, run_id: uuid.UUID, payload: Reason | None, status: ForgetRun.Status
+) -> HttpResponse:
+    run = run_begin(
         run_id,
+        status,
         principal=principal_of(request, "operator"),
-        reason=payload.reason if payload else "",
+        reason=reason_of(payload),
         now=timezone.now(),
         enqueue=tasks.run_enqueue,
     )
     return json_reply(_run(run))
 
 
-@router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **_CHANGE})
+@router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **CHANGE})
 def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Restore all topics that have not changed since the run, byte for byte. The others are listed with the reason.
-    Operator keys."""
+    """Restore, byte for byte, all topics that have not changed since the run. Topics that have changed are listed with
+    the reason. Operator keys."""
     undone = run_undo(
-        run_id,
-        principal=principal_of(request, "operator"),
-        reason=payload.reason if payload else "",
-        now=timezone.now(),
+        run_id, principal=principal_of(request, "operator"), reason=reason_of(payload), now=timezone.now()
     )
     reply: UndoReply = {
         "run_id": str(run_id),
@@ -181,7 +176,7 @@ def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | Non
     return json_reply(reply)
 
 
-@router.post("/events", summary="Raise memory pressure", response={202: EventReply, **_CHANGE})
+@router.post("/events", summary="Raise memory pressure", response={202: EventReply, **CHANGE})
 def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
     """Let the worker forget all due topics of a scope, even below the soft limit. Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
@@ -190,7 +185,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
     return json_reply(EventReply(event=payload.event, scope=scope, accepted=True), status=202)
 
 
-@router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **_CHANGE})
+@router.post("/policies/preview", summary="Preview a policy", response={200: PreviewReply, **CHANGE})
 @consistency("eventual")
 def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
     """Count what a draft of a policy would forget, now and later, and list the topics. Read only. Operator keys."""
@@ -201,27 +196,25 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
         draft = policies_drafted(
             present, scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules
         )
-    found = whatif(
-        scope, present=present, draft=draft, now=now, at=payload.at, event=payload.event, scale=payload.scale
-    )
-    affected, following = affected_page(
-        scope,
-        present=present,
-        draft=draft,
-        now=now,
-        event=payload.event,
-        cursor=payload.cursor,
-        limit=limit,
-        only_new=payload.only_new,
-    )
+    trial = Trial(scope, present, draft, now, event=payload.event)
+    found = whatif(trial, at=payload.at, scale=payload.scale)
+    affected, following = affected_page(trial, only_new=payload.only_new, cursor=payload.cursor, limit=limit)
     preview: PreviewReply = {
         "scope": scope,
         "active": found.active,
         "rungs": {
             name: {"now": step.now, "draft": step.draft, "gained": step.gained, "lost": step.lost}
-            for name, step in found.steps.items()
+            for name, step in found.today.steps.items()
+            if name in STEPS
         },
-        "projections": [{"at": each.at, "rungs": each.draft, "present": each.now} for each in found.projections],
+        "projections": [
+            {
+                "at": each.at,
+                "rungs": {name: each.steps[name].draft for name in STEPS},
+                "present": {name: each.steps[name].now for name in STEPS},
+            }
+            for each in found.projections
+        ],
         "histogram": {"scale": payload.scale, "edges": found.histogram.edges, "rungs": found.histogram.rungs},
         "affected": [_affected(topic) for topic in affected],
         "next": following,
@@ -229,16 +222,16 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
     return json_reply(preview)
 
 
-def _affected(topic: Affected) -> AffectedOut:
+def _affected(topic: dict[str, Any]) -> AffectedOut:
     return {
-        "topic_id": str(topic.topic_id),
-        "title": topic.title,
-        "topic_kind": topic.kind,
-        "scope": topic.scope,
-        "action": topic.action,
-        "from_rung": Rung(topic.from_rung).label,
-        "to_rung": Rung(topic.to_rung).label,
-        "score": topic.score,
-        "why": topic.why,
-        "new": topic.new,
+        "topic_id": str(topic["topic_id"]),
+        "title": topic["title"],
+        "topic_kind": topic["kind"],
+        "scope": topic["scope"],
+        "action": topic["action"],
+        "from_rung": topic["from_rung"],
+        "to_rung": topic["to_rung"],
+        "score": topic["score"],
+        "why": topic["why"],
+        "new": topic["new"],
     }

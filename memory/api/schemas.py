@@ -1,4 +1,4 @@
-"""Schemas of several routes. Other schemas are in the modules that use or build them."""
+"""Schemas that several routes share."""
 
 from typing import Annotated
 
@@ -22,7 +22,8 @@ class Problem(Schema):
     detail: str
 
 
-# Requests are plain models: Ninja's schemas read members as attributes, and a str has the attribute ``title``.
+# The following schemas are plain pydantic models, because Ninja's schemas read members as attributes, and a str has an
+# attribute ``title``.
 
 
 class TopicPatch(RequestModel):
@@ -42,3 +43,8 @@ class Reason(RequestModel):
     """The reason for the journal."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+def reason_of(payload: Reason | None) -> str:
+    """Return the reason in the body of a request, or an empty text if there is no body."""
+    return payload.reason if payload else ""

@@ -13,7 +13,7 @@ from memory.api.authentication import principal_of
 from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
-from memory.api.responses import problems
+from memory.api.responses import READ_BY_ROLE, problems
 from memory.jobs import tasks
 from memory.jobs.resumable import job_cancel, job_get, jobs_list
 from memory.models import StudyJob
@@ -36,11 +36,10 @@ def studies(
     return json_reply(StudyPage(items=[study_as_json(job) for job in page], next=next_cursor))
 
 
-_JOB = problems(401, 403, 404, 422, 429, 503)
 _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 
 
-@router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
+@router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **READ_BY_ROLE})
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a study, and the time until which it waits."""
     principal = principal_of(request, "reader")
@@ -56,7 +55,7 @@ def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Continue a study that was cancelled or has failed, without repeating a part. 409 if the writes of its
+    """Continue a study that was cancelled or has failed, without repeating finished parts. 409 if the writes of its
     conversation were undone, or if the caller who began the study may no longer write. Agent keys."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)

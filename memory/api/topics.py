@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
+from django.urls.converters import StringConverter, UUIDConverter
 from django.utils import timezone
 from ninja import Path, Query, Router
 
@@ -13,8 +14,8 @@ from memory.api.consistency import consistency
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
-from memory.api.responses import problems
-from memory.api.schemas import Reason, TopicPatch
+from memory.api.responses import CHANGE, READ, problems
+from memory.api.schemas import Reason, TopicPatch, reason_of
 from memory.core.replies import TypedDict, doc
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
@@ -27,32 +28,16 @@ from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
 router = Router(tags=["topics"])
 
 
-class TopicIdConverter:
-    """A topic id in a URL: a UUID, also in capitals, which Django's own converter does not match."""
+class TopicIdConverter(UUIDConverter):
+    """A UUID in a URL, in lower or upper case."""
 
     regex = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
-    def to_python(self, value: str) -> uuid.UUID:
-        """Return the id."""
-        return uuid.UUID(value)
 
-    def to_url(self, value: uuid.UUID) -> str:
-        """Return the id as text."""
-        return str(value)
-
-
-class FieldNameConverter:
-    """A field name in a URL: any text, since a name may contain slashes and line breaks."""
+class FieldNameConverter(StringConverter):
+    """A field name in a URL. It may be any text, also with slashes and line breaks."""
 
     regex = r"[\s\S]+"
-
-    def to_python(self, value: str) -> str:
-        """Return the name."""
-        return value
-
-    def to_url(self, value: str) -> str:
-        """Return the name; Django quotes it."""
-        return value
 
 
 register_converter(TopicIdConverter, "topicid")
@@ -77,7 +62,7 @@ def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 
-@router.get("/topics", summary="List topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
+@router.get("/topics", summary="List topics", response={200: TopicPage, **READ})
 @consistency("eventual")
 def topic_list(
     request: HttpRequest,
@@ -91,7 +76,7 @@ def topic_list(
 ) -> HttpResponse:
     """List topics, newest first.
 
-    Archived topics are listed only with ``rung``; released and merged topics never.
+    Archived topics are listed only with ``rung``. Released and merged topics are never listed.
     """
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
@@ -99,11 +84,7 @@ def topic_list(
     return json_reply(page)
 
 
-@router.get(
-    "/topics/{topicid:topic_id}",
-    summary="Look up a topic",
-    response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
-)
+@router.get("/topics/{topicid:topic_id}", summary="Look up a topic", response={200: TopicDetail, **READ})
 def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Look up one topic on any rung. This does not raise the salience of the topic."""
     principal = principal_of(request, "reader")
@@ -116,7 +97,7 @@ def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
 @router.get(
     "/topics/{topicid:topic_id}/fields/{fieldname:name}/history",
     summary="Read the history of a field",
-    response={200: HistoryPage, **problems(401, 404, 422, 429, 503)},
+    response={200: HistoryPage, **READ},
 )
 def field_history_page(
     request: HttpRequest,
@@ -143,8 +124,7 @@ def field_history_page(
     response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Edit a topic. Previous versions are kept; ``as_of`` returns them. Agent keys; operator keys for
-    `salience`."""
+    """Edit a topic. Previous versions are kept; ``as_of`` returns them. Agent keys; operator keys for `salience`."""
     change = TopicChange(
         title=payload.title,
         summary=payload.summary,
@@ -157,46 +137,39 @@ def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: Topic
     return _detail(request, topic_id)
 
 
-_MOVE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
-
-
-@router.post("/topics/{topicid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **CHANGE})
 def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Protect a topic from forgetting. Agent keys."""
-    principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
-    topics_pin([topic_id], pinned=True, principal=principal, reason=reason, now=timezone.now())
+    principal = principal_of(request, "agent")
+    topics_pin([topic_id], pinned=True, principal=principal, reason=reason_of(payload), now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{topicid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **CHANGE})
 def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Remove the protection of a topic. Agent keys."""
-    principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
-    topics_pin([topic_id], pinned=False, principal=principal, reason=reason, now=timezone.now())
+    principal = principal_of(request, "agent")
+    topics_pin([topic_id], pinned=False, principal=principal, reason=reason_of(payload), now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{topicid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **CHANGE})
 def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Archive one topic, so that queries no longer return it. Operator keys."""
-    principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
-    topics_archive([topic_id], principal=principal, reason=reason, now=timezone.now())
+    principal = principal_of(request, "operator")
+    topics_archive([topic_id], principal=principal, reason=reason_of(payload), now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{topicid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **CHANGE})
 def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Restore one archived topic. Operator keys."""
-    principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
-    topics_restore([topic_id], principal=principal, reason=reason, now=timezone.now())
+    principal = principal_of(request, "operator")
+    topics_restore([topic_id], principal=principal, reason=reason_of(payload), now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.delete(
-    "/topics/{topicid:topic_id}",
-    summary="Purge a topic",
-    response={200: PurgeReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
-)
+@router.delete("/topics/{topicid:topic_id}", summary="Purge a topic", response={200: PurgeReply, **CHANGE})
 def topic_purge(
     request: HttpRequest,
     topic_id: uuid.UUID,
@@ -210,7 +183,7 @@ def topic_purge(
     Topics that were merged into this topic are erased too. A receipt proves the erasure without the erased text.
     """
     principal = principal_of(request, "operator")
-    why = payload.reason if payload is not None and payload.reason else reason or ""
+    why = reason_of(payload) or reason or ""
     receipt = topics_purge([topic_id], principal=principal, reason=why, now=timezone.now())
     purged: PurgeReply = {
         "receipt_id": str(receipt.pk),

@@ -1,4 +1,4 @@
-"""The Python client, for programs in this checkout. Others copy ``memstate.py``, which needs no other file."""
+"""The Python client, for programs in this checkout. Other programs copy ``memstate.py``, which needs no other file."""
 
 from memory.client.memstate import (
     STILL_IN_PROGRESS,

@@ -8,14 +8,13 @@ It needs only Python 3.11 and ``httpx2``, so you can copy this file into any pro
         memory.ingest("new_topic", title="Tea", summary="Mara drinks green tea.", scope="/user/mara")
         print(memory.query("What does she drink?", scope="/user/mara")["summary_text"])
 
-``AsyncMemState`` has the same methods as coroutines. Arguments are those of the API. An argument that is omitted or
-``None`` has the API's default. Replies are plain dictionaries; the most common ones have types. For routes without a
-method, use ``request``. Every failure is a ``MemStateError``, whose text is an error message.
+``AsyncMemState`` has the same methods as coroutines. Arguments that are omitted or ``None`` have the API's defaults.
+Replies are dictionaries; the most common have a type. ``request`` reaches any route. All errors are ``MemStateError``.
 
 Requests that are safe to repeat are retried if the connection breaks or the status is 429, 502, 503 or 504. These are
 GET, PUT and DELETE, queries, and requests with an ``Idempotency-Key``: ``ingest``, ``ingest_batch`` and ``chat``.
-Before each retry the client waits for the time in ``Retry-After``, or uses exponential backoff. Other requests, and
-``chat_stream``, are sent once.
+Before a retry, the client waits for the time in ``Retry-After``, or for an increasing time. All other requests, and
+those of ``chat_stream``, are sent once.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 AnyPage = TypeVar("AnyPage", bound=Mapping[str, Any])
 
-# The wait before the second attempt, in seconds. It doubles with each attempt, up to the second number.
+# The wait before the second attempt, and the longest wait, in seconds. The wait doubles with each attempt.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
 # At most this many random seconds are added to Retry-After, so that clients do not retry at the same time.
 MAX_JITTER = 0.25
@@ -79,7 +78,8 @@ class IngestMembers(TypedDict, total=False):
     categories: Sequence[str]
     valid_from: When | None
     pinned: bool
-    # Operator keys: the past time at which the item was learned, and the time of its last use (default: now).
+    # Only with an operator key: the past time at which the item was learned, and the time of its last use (default:
+    # now).
     created_at: When | None
     last_used_at: When | None
 
@@ -257,12 +257,9 @@ class Event:
 
 
 class MemStateError(Exception):
-    """A failed request; the subclasses are the kinds of failure. ``detail`` is an error message for people.
-
-    ``status``, ``title``, ``type`` and ``members`` are those of the problem document; ``status`` is None without a
-    reply. ``retry_after`` is in seconds, None if the server sent no such header. ``transient`` is true if a retry may
-    succeed.
-    """
+    """A failed request; the subclasses are the kinds of failure. ``detail`` is an error message for people. ``status``,
+    ``title``, ``type`` and ``members`` are those of the problem document, if there is one. ``retry_after`` is in
+    seconds. ``transient`` is true if a retry may succeed."""
 
     def __init__(
         self,
@@ -316,7 +313,7 @@ class Unavailable(MemStateError):
 
 
 class ConnectionBroken(MemStateError):
-    """No complete reply was received. If there was a connection, the request may have had its effect."""
+    """No complete reply was received. If there was a connection, the server may have executed the request."""
 
 
 class TimedOut(ConnectionBroken):
@@ -340,7 +337,7 @@ _TRANSIENT = (429, 502, 503, 504)
 
 @dataclass(frozen=True)
 class _Call:
-    """One request. A retry sends the same request, with the same key."""
+    """One request. A retry sends the same request, with the same Idempotency-Key."""
 
     name: str
     request: httpx2.Request
@@ -363,7 +360,7 @@ def _json_of(value: object) -> Any:
 
 
 def _segment(value: object) -> str:
-    """Return a value as one segment of a URL path. Dots alone are escaped, because ``..`` means the parent."""
+    """Return a value as one segment of a URL path. A segment of dots is escaped, because ``..`` means the parent."""
     text = urllib.parse.quote(str(value), safe="")
     return text.replace(".", "%2E") if not text.strip(".") else text
 
@@ -373,13 +370,13 @@ def _topic(topic_id: str, rest: str = "") -> str:
 
 
 def _checked(options: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Return options by name. Raises ``TypeError`` for a name that is not in ``kind``."""
+    """Return ``options`` as a dict. Raises ``TypeError`` for a name that ``kind`` does not have."""
     if unknown := options.keys() - kind.__annotations__.keys():
         raise TypeError(f"Unknown argument {min(unknown)!r}; possible are {', '.join(kind.__annotations__)}.")
     return dict(options)
 
 
-def _given(members: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
@@ -399,17 +396,16 @@ def _seconds_of(header: str | None) -> float | None:
     return max(0.0, (moment - dt.datetime.now(dt.UTC)).total_seconds())
 
 
-def _error_of(status: int | None, body: Any, silent: str, **more: Any) -> MemStateError:
-    """Return the error for a problem document. ``silent`` is the error message if the document has no message."""
+def _error_of(status: int | None, body: Any, default: str, **more: Any) -> MemStateError:
+    """Return the error for a problem document. ``default`` is the error message if the document has none."""
     members = body if isinstance(body, dict) else {}
     detail = members.get("detail")
-    detail = detail if isinstance(detail, str) and detail else silent
+    detail = detail if isinstance(detail, str) and detail else default
     more = {"members": members, "transient": status in _TRANSIENT, **more}
     return _KINDS.get(status or 0, MemStateError)(detail, status=status, **more)
 
 
-def _broken_by(problem: httpx2.RequestError, call: _Call) -> MemStateError:
-    """Return the error for an exception of the transport."""
+def _connection_error(problem: httpx2.RequestError, call: _Call) -> MemStateError:
     if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
         return ConnectionBroken(f"{call.name}: no connection; nothing was sent. ({problem})", transient=True)
     if isinstance(problem, httpx2.TimeoutException):
@@ -432,17 +428,18 @@ def _reply_read(response: httpx2.Response, call: _Call) -> Any:
             raise MemStateError(f"{call.name}: {what}", status=status) from None
     if response.is_success:
         return body
-    silent = f"The server answered {status} {response.reason_phrase}".rstrip() + " without an error message."
+    default = f"The server answered {status} {response.reason_phrase}".rstrip() + " without an error message."
     if 300 <= status < 400:
-        silent = f"The server redirects ({status}); base_url is not the address of MemState."
+        default = f"The server redirects ({status}); base_url is not the address of MemState."
     members = {"title": response.reason_phrase, **(body if isinstance(body, dict) else {})}
-    twin_at_work = "Idempotency-Key" in call.request.headers and members.get("type") == STILL_IN_PROGRESS
+    still_in_progress = "Idempotency-Key" in call.request.headers and members.get("type") == STILL_IN_PROGRESS
     retry_after = _seconds_of(response.headers.get("Retry-After"))
-    raise _error_of(status, members, silent, retry_after=retry_after, transient=status in _TRANSIENT or twin_at_work)
+    raise _error_of(
+        status, members, default, retry_after=retry_after, transient=status in _TRANSIENT or still_in_progress
+    )
 
 
 def _event_of(event: httpx2.ServerSentEvent) -> Event:
-    """Return an event with its data parsed. Raises ``MemStateError`` for an event with the name ``error``."""
     try:
         data = json_format.loads(event.data)
     except ValueError:
@@ -455,7 +452,6 @@ def _event_of(event: httpx2.ServerSentEvent) -> Event:
 
 
 async def _result_of(answer: Awaitable[T] | T) -> T:
-    """Return the result of a call that may be a coroutine."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -478,21 +474,23 @@ class _Core:
         retries: int = 4,
         max_wait: float = 60.0,
         scope: str | None = None,
+        store: str | None = None,
         transport: httpx2.BaseTransport | httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """Create a client. ``api_key`` defaults to the environment variable MEMSTATE_API_KEY.
 
         ``timeout`` is in seconds, for the connection and for each read. ``retries`` is the maximum number of retries of
         a request. If the server requests a wait of more than ``max_wait`` seconds, the client raises the error instead.
-        ``scope`` is the default scope of all calls except ``request``. ``transport`` is for tests, and for your own
-        proxies and certificates.
+        ``scope`` is the default scope of all calls except ``request``. ``store`` names the store, for a key of the
+        installation. ``transport`` is for tests, and for your own proxies and certificates.
         """
         key = api_key if api_key is not None else os.environ.get("MEMSTATE_API_KEY", "")
         if not key:
             raise ValueError("A key is required. Pass api_key or set MEMSTATE_API_KEY.")
         if not key.isascii() or not key.isprintable() or " " in key:
             raise ValueError("The key contains characters that are not allowed in a key. Copy it again.")
-        headers = {"X-API-Key": key, "User-Agent": "memstate-client/1"}
+        named = {} if store is None else {"X-MemState-Store": store}
+        headers = {"X-API-Key": key, "User-Agent": "memstate-client/1", **named}
         kind: Any = httpx2.AsyncClient if self._asynchronous else httpx2.Client
         self._http = kind(base_url=base_url, headers=headers, transport=transport)
         self._base_url, self._scope = base_url, scope
@@ -503,7 +501,7 @@ class _Core:
         return f"<{type(self).__name__} at {httpx2.URL(self._base_url).copy_with(userinfo=b'')}>"
 
     def with_timeout(self, seconds: float) -> Self:
-        """Return a client with another timeout that shares the connections of this one, for slow requests."""
+        """Return a client for slow requests. It has another timeout, and shares the connections of this one."""
         other = copy.copy(self)
         other._timeout = seconds
         return other
@@ -531,18 +529,19 @@ class _Core:
             headers["Idempotency-Key"] = key
         if repeatable is None:
             repeatable = key is not None or method.upper() in ("GET", "PUT", "DELETE")
-        given = json_format.loads(json_format.dumps(_given(params or {}), default=_json_of))
+        given = json_format.loads(json_format.dumps(_without_none(params or {}), default=_json_of))
         more: dict[str, Any] = {"content": content, "headers": headers, "timeout": self._timeout}
         request = self._http.build_request(method, path, params=given or None, **more)
         return _Call(f"{method} {path}", request, repeatable)
 
     def _scoped(self, **members: Any) -> dict[str, Any]:
         """Return the members that are not None, with the default scope of the client if none is given."""
-        given = _given(members)
+        given = _without_none(members)
         return {**given, **self._scope_for(given)}
 
     def _scope_for(self, members: Mapping[str, Any]) -> dict[str, str]:
-        """Return the default scope as a member, or nothing if the request names an existing topic or conversation."""
+        """Return the default scope as a member. Return an empty dict if the request has a scope, or names an existing
+        topic or conversation."""
         if self._scope is None or members.get("scope") is not None or members.get("conversation_id") is not None:
             return {}
         return {"scope": self._scope} if members.get("placement", "new_topic") == "new_topic" else {}
@@ -585,20 +584,18 @@ class _Core:
                     return
                 source: Any = httpx2.EventSource(response, max_event_size=None)
                 async for event in source if self._asynchronous else _one_by_one(source):
-                    yield (told := _event_of(event))
-                    if told.name == "done":
+                    yield (result := _event_of(event))
+                    if result.name == "done":
                         return
             finally:
                 await _result_of(response.aclose() if self._asynchronous else response.close())
         except httpx2.RequestError as problem:
-            raise _broken_by(problem, call) from problem
+            raise _connection_error(problem, call) from problem
         raise ConnectionBroken(f"{call.name}: the reply ended too early.", transient=True)
 
     def _wait_after(self, failure: MemStateError, call: _Call, *, attempt: int) -> float:
-        """Return the seconds to wait before the next attempt. ``attempt`` starts at 0.
-
-        Raises ``failure`` if the call must not be retried.
-        """
+        """Return the seconds to wait before the next attempt; ``attempt`` starts at 0. Raises ``failure`` if the call
+        must not be retried."""
         if not (call.repeatable and failure.transient) or attempt >= self._retries:
             raise failure
         # Random, so that clients do not retry at the same time.
@@ -614,7 +611,8 @@ class _Core:
 
 
 class AsyncMemState(_Core):
-    """A client for asyncio. Its methods do not call other public methods: see ``_blocking``."""
+    """A client for asyncio. Its methods call each other through the class and not through ``self``. The reason is that
+    ``MemState`` runs them too, but has blocking methods with the same names."""
 
     _asynchronous = True
 
@@ -652,11 +650,8 @@ class AsyncMemState(_Core):
     async def ingest_all(
         self, items: Iterable[IngestItem], *, size: int = 500, defer: bool = False
     ) -> AsyncGenerator[BatchReply, None]:
-        """Store any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request.
-
-        ``index`` counts over all items. The first request is sent when the first reply is read.
-        After an exception, all earlier batches are stored.
-        """
+        """Store any number of items, ``size`` (at most 1,000) in a request, and yield the reply of each request. In the
+        replies, ``index`` counts over all items. After an exception, all earlier batches are stored."""
         if size < 1:
             raise ValueError("size is at least 1.")
         start, left = 0, iter(items)
@@ -676,7 +671,7 @@ class AsyncMemState(_Core):
         kind: str | None = None,
         background: bool = False,
     ) -> Members:
-        """Extract facts from a text. ``store`` stores the new ones, ``background`` starts a job."""
+        """Extract facts from a text. ``store`` stores the new facts. ``background`` starts a job."""
         body = self._scoped(content=content, scope=scope, store=store, kind=kind)
         return await self._ask("POST", "/v1/extract", body, params={"background": True} if background else None)
 
@@ -687,10 +682,8 @@ class AsyncMemState(_Core):
     async def supersede(
         self, old_query: str, *, new_text: str, scope: str | None = None, reason: str = "", token: str | None = None
     ) -> Members:
-        """Replace a fact by ``new_text``; ``old_query`` describes the fact. The old value stays in the history.
-
-        If ``old_query`` fits several facts, the ``members`` of ``Conflict`` list them, each with a ``token`` to send.
-        """
+        """Replace a fact by ``new_text``; ``old_query`` describes the fact. The old value stays in the history. If
+        several facts fit, the ``members`` of ``Conflict`` list them, each with a ``token`` to send."""
         body = self._scoped(old_query=old_query, new_text=new_text, scope=scope, reason=reason, token=token)
         return await self._ask("POST", "/v1/supersede", body)
 
@@ -725,12 +718,12 @@ class AsyncMemState(_Core):
         return await self._ask("GET", "/v1/stats", params=self._scoped(scope=scope))
 
     async def health(self) -> Members:
-        """Raise ``Unavailable`` unless the store is ready; its ``members["failed"]`` lists the failed checks."""
+        """Raise ``Unavailable`` unless the store is ready. The error has the failed checks in ``members["failed"]``."""
         return await self._ask("GET", "/readyz", repeatable=False)
 
     async def topic_edit(self, topic_id: str, **changes: Unpack[TopicChanges]) -> TopicDetail:
         """Change the properties of a topic. The previous values stay in its history."""
-        return await self._ask("PATCH", _topic(topic_id), _given(_checked(changes, TopicChanges)))
+        return await self._ask("PATCH", _topic(topic_id), _without_none(_checked(changes, TopicChanges)))
 
     async def topic_pin(self, topic_id: str, *, reason: str = "") -> TopicDetail:
         """Protect a topic from being forgotten."""
@@ -745,20 +738,15 @@ class AsyncMemState(_Core):
         return await self._ask("POST", _topic(topic_id, "/restore"), {"reason": reason})
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Unpack[ChatOptions]) -> ChatReply:
-        """Return the assistant's reply to the last message. Each message has a role and a content.
-
-        The client requests a stream, in which the server sends something every few seconds. So ``timeout`` limits the
-        time without data, and not the whole time of the answer.
-        """
+        """Return the assistant's reply to the last message. Each message has a role and a content. The reply is
+        streamed, so ``timeout`` limits the time without data, and not the whole time of the answer."""
         return await self._send(self._chat_call(messages, options, "text/event-stream, application/json;q=0.5"))
 
     def chat_stream(
         self, messages: Sequence[Mapping[str, str]], **options: Unpack[ChatOptions]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of the reply of ``chat``; the last is ``done``, with the whole reply. Raises like ``chat``.
-
-        The request is not retried. A second call with the same ``idempotency_key`` yields the same events.
-        """
+        """Yield the events of the reply of ``chat``; the last is ``done``, with the whole reply. Raises the errors of
+        ``chat``. The request is not retried; a second call with the same ``idempotency_key`` yields the same events."""
         return self._events(self._chat_call(messages, options, "text/event-stream"))
 
     async def conversations(self, *, cursor: str | None = None, limit: int | None = None) -> Members:
@@ -768,7 +756,7 @@ class AsyncMemState(_Core):
     async def conversation(
         self, conversation_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> Members:
-        """Read what a conversation wrote, and its turns, newest first, one page at a time."""
+        """Return one page of the turns of a conversation, newest first, and what the conversation wrote."""
         path = f"/v1/chat/{_segment(conversation_id)}"
         return await self._ask("GET", path, params={"cursor": cursor, "limit": limit})
 
@@ -784,11 +772,8 @@ class AsyncMemState(_Core):
         repeatable: bool | None = None,
     ) -> Any:
         """Send any request, as in ``request("GET", "/v1/runs", params={"status": "held"})``, and return its JSON.
-
-        ``json`` is sent as it is. In ``params``, ``None`` is left out. ``cursor`` is added to ``json`` if this is
-        given, otherwise to ``params``, so that ``pages`` accepts this method too. ``repeatable`` allows retries. Its
-        default is true for GET, PUT and DELETE, and for requests with an ``idempotency_key``.
-        """
+        ``cursor`` is added to ``json`` if that is passed, otherwise to ``params``. This lets ``pages`` accept this
+        method. ``repeatable`` allows retries; it is true for GET, PUT and DELETE, and with an ``idempotency_key``."""
         if cursor is not None and json is not None:
             json = {**json, "cursor": cursor}
         elif cursor is not None:
@@ -799,7 +784,7 @@ class AsyncMemState(_Core):
     async def pages(
         method: Callable[P, Awaitable[AnyPage]], /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncGenerator[AnyPage, None]:
-        """Call a method that returns pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
+        """Call a method for one page after another, and yield each page, as in ``pages(memory.topics, limit=100)``."""
         more: dict[str, Any] = dict(kwargs)
         while True:
             page = await cast(Callable[..., Awaitable[AnyPage]], method)(*args, **more)
@@ -813,7 +798,7 @@ class AsyncMemState(_Core):
 
 
 def _finished(answer: Awaitable[T]) -> T:
-    """Run a coroutine that never waits for an event loop, so that its first step is also the last."""
+    """Run a coroutine that never waits for an event loop. Its first step is therefore also the last."""
     try:
         answer.__await__().__next__()
     except StopIteration as end:
@@ -822,8 +807,6 @@ def _finished(answer: Awaitable[T]) -> T:
 
 
 def _blocking(method: Callable[Concatenate[Any, P], Awaitable[T]]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method of ``AsyncMemState`` as a blocking method."""
-
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return _finished(method(self, *args, **kwargs))
@@ -834,8 +817,6 @@ def _blocking(method: Callable[Concatenate[Any, P], Awaitable[T]]) -> Callable[C
 def _blocking_each(
     method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    """Return a method of ``AsyncMemState`` that yields as a blocking method."""
-
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return _each(method(self, *args, **kwargs))
@@ -892,7 +873,7 @@ class MemState(_Core):
 
     @staticmethod
     def pages(method: Callable[P, AnyPage], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[AnyPage]:
-        """Call a method that returns pages until there are no more, as in ``pages(memory.topics, limit=100)``."""
+        """Call a method for one page after another, and yield each page, as in ``pages(memory.topics, limit=100)``."""
 
         async def answered(**more: Any) -> AnyPage:
             return cast(Callable[..., AnyPage], method)(*args, **more)

@@ -1,4 +1,4 @@
-"""Conversations for their page: turns with calls, arguments as text, and titles of topics."""
+"""Prepares the turns of a conversation for display: tool calls, their arguments as text, and the topics they name."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,29 +7,29 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.agents.study.progress import StudyOut, study_as_json
-from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
+from memory.forgetting.manual_actions import MAX_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
-# Longer texts are collapsed to their beginning.
+# Texts with more characters are collapsed to their beginning.
 FOLDED_CHARS = 1200
-# Calls of a turn that are not collapsed.
+# The number of calls at the end of a turn that stay expanded.
 LAST_CALLS = 8
-# Most topics named per call.
-MOST_TOPICS = 8
+# The most topics that are listed per call.
+MAX_TOPICS = 8
 
 TOOLS = {
     "query": "Searched the memory",
-    "topic": "Read a topic",
+    "topic": "Read a memory",
     "history": "Read the history of a field",
-    "why": "ListRequest for the reasons",
+    "why": "Asked for the reasons",
     "new_topic": "Remembered something new",
-    "extend_topic": "Added to a topic",
+    "extend_topic": "Added to a memory",
     "version_field": "Changed a value",
-    "link": "Linked two topics",
+    "link": "Linked two memories",
 }
 INTENTS = {"query": "asks", "ingest": "remembers", "both": "remembers and asks"}
 SOURCES = {"override": "as you chose", "model": "as the model understood it", "rule": "by rules"}
-# How a turn ended, where the reply does not say it by itself.
+# For each way in which a turn can end early: the sentence to show.
 ENDINGS = {
     "stopped": "It was stopped.",
     "failed": "A server error occurred; see the server log. Changes made before it are kept.",
@@ -40,7 +40,7 @@ FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
 @dataclass(frozen=True, slots=True)
 class CallArgument:
-    """One argument of a call: its name, and its value as a text or as a topic."""
+    """One argument of a call. ``topic`` is set if the value is the id of a topic."""
 
     name: str
     text: str
@@ -63,7 +63,7 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """A text, with its beginning if it is long."""
+    """A text. ``begin`` is its beginning if the text is long, otherwise empty."""
 
     whole: str
     begin: str = ""
@@ -89,18 +89,18 @@ class TurnShown:
 
     @property
     def earlier(self) -> list[CallShown]:
-        """The first calls of many, which are collapsed once the turn has ended."""
+        """The calls to collapse: all but the last ``LAST_CALLS``. Empty while the turn runs, or if calls are few."""
         return [] if self.working or len(self.calls) <= 2 * LAST_CALLS else self.calls[:-LAST_CALLS]
 
     @property
     def latest(self) -> list[CallShown]:
-        """The calls after those."""
+        """The calls after ``earlier``."""
         return self.calls[len(self.earlier) :]
 
 
 def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> list[TurnShown]:
-    """Return turns as their page shows them. One query, for the topics that their calls name."""
-    ids = list(dict.fromkeys(each for turn in turns for call in turn.tool_log for each in _ids(call)))[:MOST_AT_ONCE]
+    """Return turns as their page shows them. At most one query, for the topics that the calls name."""
+    ids = list(dict.fromkeys(each for turn in turns for call in turn.tool_log for each in _ids(call)))[:MAX_AT_ONCE]
     known = {topic.id: topic for topic in topics_states(ids, principal=principal)} if ids else {}
     return [_turn(turn, known) for turn in turns]
 
@@ -124,7 +124,7 @@ def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, TopicState]) -> Turn
 
 
 def _ending(turn: ConversationTurn) -> str:
-    # What was refused has its reason for a reply.
+    # If a turn was refused, its reply already gives the reason.
     refused = turn.ended == ConversationTurn.Ended.FAILED and turn.reply
     return "" if refused else ENDINGS.get(turn.ended, "")
 
@@ -141,13 +141,13 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, TopicState]) -> Cal
         float(call.get("ms") or 0),
         str(call.get("said", "")),
         [each for name, value in pairs for each in _arguments(str(name), value, known)],
-        topics[:MOST_TOPICS],
-        max(0, len(topics) - MOST_TOPICS),
+        topics[:MAX_TOPICS],
+        max(0, len(topics) - MAX_TOPICS),
     )
 
 
 def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[CallArgument]:
-    """Return one argument as lines of text, one line per field for a list of fields."""
+    """Yield an argument as one line of text, or a list of objects as one line for each object."""
     if value in (None, "", [], {}):
         return
     words = name.replace("_", " ")
@@ -156,14 +156,14 @@ def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> 
             if "name" in each:
                 yield CallArgument(f"field {each['name']}", str(each.get("value", "")))
             elif "to_topic_id" in each:
-                yield _plain(f"{each.get('kind', 'related')} →", each["to_topic_id"], known)
+                yield _argument(f"{each.get('kind', 'related')} →", each["to_topic_id"], known)
             else:
                 yield CallArgument(words, _flat(each))
         return
-    yield _plain(words.removesuffix(" id"), value, known)
+    yield _argument(words.removesuffix(" id"), value, known)
 
 
-def _plain(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> CallArgument:
+def _argument(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> CallArgument:
     named = _id(value)
     return CallArgument(name, _flat(value), known.get(named) if named else None)
 
@@ -183,7 +183,6 @@ def _touched(call: Mapping[str, Any]) -> list[uuid.UUID]:
 
 
 def _ids(call: Mapping[str, Any]) -> Iterator[uuid.UUID]:
-    """Return the topics that a call names: those it touched, and those among its arguments."""
     yield from _touched(call)
     arguments = call.get("arguments")
     for value in arguments.values() if isinstance(arguments, dict) else ():
@@ -193,7 +192,7 @@ def _ids(call: Mapping[str, Any]) -> Iterator[uuid.UUID]:
 
 
 def _id(value: Any) -> uuid.UUID | None:
-    """Return an id; None for anything else, such as an id that a purge has masked."""
+    """Return a text as an id; None for anything else, such as an id that a purge has masked."""
     try:
         return uuid.UUID(value) if isinstance(value, str) else None
     except ValueError:

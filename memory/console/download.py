@@ -1,5 +1,5 @@
-"""A large file that a page gives out. It is written to disk first: a browser that takes its time with it, or pauses,
-then keeps neither a transaction open nor the threads that others need."""
+"""Downloads of large files. A file is first written to disk, so that a slow browser does not keep a transaction open.
+The number of simultaneous downloads is limited, so that slow browsers do not occupy all threads of the server."""
 
 import tempfile
 import threading
@@ -13,7 +13,7 @@ from django.http import FileResponse, HttpRequest
 from memory.core.errors import Conflict, RequestRefused
 from memory.core.problem_codes import ProblemCode
 
-# Each occupies a thread of the server until the browser has the whole file.
+# The maximum number of simultaneous downloads. Each occupies a thread of the server until the browser has the file.
 AT_ONCE = 2
 # Seconds without progress after which the connection is closed.
 STALLED_SECONDS = 60.0
@@ -24,10 +24,10 @@ _slots = threading.BoundedSemaphore(AT_ONCE)
 def download(
     request: HttpRequest, parts: Iterable[bytes], *, name: str, content_type: str, folder: Path
 ) -> FileResponse:
-    """Return ``parts`` as a file called ``name``. It waits on disk in ``folder``, without a name there, so that nothing
-    is left of it once it was given out, or if the process ends before.
+    """Return ``parts`` as a download called ``name``. They are first written to a temporary file in ``folder``. The
+    file disappears after the download or when the process ends.
 
-    Raises ``Conflict`` while ``AT_ONCE`` others are given out, ``RequestRefused`` if there is no room for it.
+    Raises ``Conflict`` while ``AT_ONCE`` other downloads are in progress, and ``RequestRefused`` if writing fails.
     """
     if not _slots.acquire(blocking=False):
         raise Conflict(
@@ -49,21 +49,21 @@ def download(
     except BaseException:
         _slots.release()
         raise
-    # What the server writes to; not there in tests.
+    # The socket to the browser. It is missing in tests.
     if (socket := request.META.get("gunicorn.socket")) is not None:
         socket.settimeout(STALLED_SECONDS)
     return _Download(file, as_attachment=True, filename=name, content_type=content_type)
 
 
 class _Download(FileResponse):
-    """Frees its place when it is closed."""
+    """A download that makes room for another one when it is closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Also if it is never closed.
+        # The slot is also released if the reply is never closed.
         self._release = weakref.finalize(self, _slots.release)
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the file and release the slot. Further calls do nothing."""
         super().close()
         self._release()

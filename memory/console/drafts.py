@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.urls import reverse
 
-from memory.console.fields import MOST_ADDRESS, DayField, KindField, ReasonField, ScopeField, end_of, start_of
+from memory.console.fields import MAX_ADDRESS, DayField, KindField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -19,17 +19,17 @@ from memory.policy.partition import TopicSubset
 from memory.policy.snapshot import Policies
 
 OTHER = "b"
-# A backtest runs while the user waits.
-MOST_RUNS = 200
+# The most runs of a backtest. They are limited because the user waits for the result.
+MAX_RUNS = 200
 BACKTEST_DAYS = 90
-MOST_REASON = 1000
+MAX_REASON = 1000
 
 _RUNGS = [("", "Any"), *((rung.label, rung.label) for rung in Rung)]
 _SCALES = [("log", "logarithmic"), ("linear", "linear")]
 
 
 class WhereForm(forms.Form):
-    """Which topics are shown, and on which scale. An invalid value filters nothing and shows an error at its field."""
+    """Which topics are shown, and on which scale. An invalid value is ignored, and its field shows an error."""
 
     scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
     kind = KindField(required=False, placeholder="any")
@@ -55,16 +55,16 @@ class SaveForm(forms.Form):
     # Only a save requires a reason.
     use_required_attribute = False
     reason = ReasonField(
-        max_length=MOST_REASON,
+        max_length=MAX_REASON,
         help_text="",
         widget=forms.TextInput(
-            attrs={"autocomplete": "off", "aria-required": "true", "placeholder": "Why? Shown in the audit log."}
+            attrs={"autocomplete": "off", "aria-required": "true", "placeholder": "Why? Shown in Activity."}
         ),
     )
 
 
 class BacktestForm(forms.Form):
-    """The period of a backtest, and the days between its runs."""
+    """The period of a backtest, and the number of days between its runs."""
 
     scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
     draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
@@ -80,17 +80,17 @@ class BacktestForm(forms.Form):
         return {"since": now.date() - dt.timedelta(days=BACKTEST_DAYS), "until": now.date(), "step": 1}
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a backtest that would take too long."""
+        """Refuse a backtest with more than ``MAX_RUNS`` runs."""
         cleaned: dict[str, Any] = self.cleaned_data
         since, until, step = cleaned.get("since"), cleaned.get("until"), cleaned.get("step")
-        if since and until and step and (until - since).days / step > MOST_RUNS:
-            sentence = f"A backtest has at most {MOST_RUNS} runs. Choose fewer days or a longer step."
+        if since and until and step and (until - since).days / step > MAX_RUNS:
+            sentence = f"A backtest has at most {MAX_RUNS} runs. Choose fewer days or a longer step."
             self.add_error("step", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return cleaned
 
     @property
     def stretch(self) -> dict[str, Any]:
-        """Start, end and step, as ``backtest`` takes them."""
+        """The arguments ``start``, ``end`` and ``step`` of ``backtest``."""
         cleaned = self.cleaned_data
         return {
             "start": start_of(cleaned["since"]),
@@ -100,7 +100,7 @@ class BacktestForm(forms.Form):
 
 
 class SalienceDraft:
-    """One or two drafts of the policy of a scope from a URL, and the policy in force."""
+    """The policy in force at a scope, and one or two drafts of it that are read from a URL."""
 
     def __init__(self, data: Mapping[str, Any], *, policies: Policies) -> None:
         self.policies = policies
@@ -109,18 +109,18 @@ class SalienceDraft:
         self.scope: str = self.where.cleaned_data.get("scope") or ROOT
         self.scale = self.where.chosen_scale
         self.subset = self.where.subset
-        self.reason = str(data.get("reason", ""))[:MOST_REASON]
+        self.reason = str(data.get("reason", ""))[:MAX_REASON]
         self.form = DraftForm(data, policies=policies, scope=self.scope)
         self.refused = not self.form.is_valid()
-        beside = any(name.startswith(f"{OTHER}-") for name in data)
-        self.other_form = DraftForm(data, policies=policies, scope=self.scope, prefix=OTHER) if beside else None
+        has_other = any(name.startswith(f"{OTHER}-") for name in data)
+        self.other_form = DraftForm(data, policies=policies, scope=self.scope, prefix=OTHER) if has_other else None
         # An invalid second draft is ignored.
         if self.other_form is not None and not self.other_form.is_valid():
             self.other_form = None
 
     @property
     def drafted(self) -> Policies:
-        """The policies with the draft; the present ones if it was refused."""
+        """The policies as they would be with the draft; the policies in force if the draft is invalid."""
         return self.form.drafted or self.policies
 
     @property
@@ -131,12 +131,12 @@ class SalienceDraft:
 
     @property
     def other(self) -> Policies | None:
-        """The policies with the second draft, None without one."""
+        """The policies as they would be with the second draft; None if there is no second draft."""
         return self.other_form.drafted if self.other_form else None
 
     @property
     def filters(self) -> list[tuple[str, str]]:
-        """The query parameters other than the draft."""
+        """The query parameters other than the drafts and the reason, as (name, value)."""
         members = [("scope", self.scope), ("kind", self.subset.kind or ""), ("rung", self._rung), ("scale", self.scale)]
         return [(name, value) for name, value in members if value and (name, value) != ("scale", "log")]
 
@@ -161,30 +161,31 @@ class SalienceDraft:
 
     @property
     def query(self) -> str:
-        """The whole state as a query string."""
+        """The filters and the drafts as a query string."""
         return urlencode([*self.filters, *draft_query(self.form), *self.others])
 
     @property
     def is_long(self) -> bool:
-        """Whether it is too long for a URL."""
-        return len(self.address) > MOST_ADDRESS
+        """Whether ``address`` is too long for a URL."""
+        return len(self.address) > MAX_ADDRESS
 
     @property
     def address(self) -> str:
         """The URL of the page with the whole state, including the reason."""
-        return f"{reverse('console:salience')}?{self.query}{self._why}"
+        return f"{reverse('console:salience')}?{self.query}{self._reason_query}"
 
     @property
     def held_query(self) -> str:
-        """The query string of that URL, without the draft if it is too long."""
-        return urlencode(self.filters) if self.is_long else self.query + self._why
+        """The query string of ``address``. If the URL would be too long, the drafts and the reason are omitted."""
+        return urlencode(self.filters) if self.is_long else self.query + self._reason_query
 
     @property
-    def _why(self) -> str:
+    def _reason_query(self) -> str:
         return f"&{urlencode({'reason': self.reason})}" if self.reason else ""
 
     def stepped(self, step: str) -> "SalienceDraft | None":
-        """Return the draft after a step that changes it, None if ``step`` is another step."""
+        """Return the draft after ``step``, one of ``STEPS`` in ``pages/salience.py``. None for a swap without a second
+        draft."""
         members = self._step_members(step)
         if members is None:
             return None
@@ -209,7 +210,7 @@ class SalienceDraft:
 
 
 def draft_sent(scope: str, draft: str, *, policies: Policies) -> SalienceDraft:
-    """Return the draft in a hidden field, a query string. Raises ``ValueRefused`` if it is too long."""
+    """Parse ``draft``, a query string with a draft for ``scope``. Raises ``ValueRefused`` if it cannot be read."""
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:

@@ -13,11 +13,11 @@ from memory.console.list_page import FilterForm
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.duplicates.merge import MOST_AT_ONCE
+from memory.duplicates.pair_actions import MAX_AT_ONCE
 from memory.duplicates.pairs import PairFilter, pairs_list
 
-MOST_REASON = 500
-# An id with a comma behind it.
+MAX_REASON = 500
+# The length of an id and a comma.
 PACKED = 37
 
 STATES = {
@@ -52,10 +52,10 @@ class PairsForm(FilterForm[PairFilter]):
 
 
 class DecideForm(forms.Form):
-    """The reason of a decision about a pair; optional."""
+    """The optional reason of a decision about a pair."""
 
     reason = ReasonField(
-        max_length=MOST_REASON, required=False, widget=forms.TextInput(attrs={"placeholder": "optional"})
+        max_length=MAX_REASON, required=False, widget=forms.TextInput(attrs={"placeholder": "optional"})
     )
 
 
@@ -68,13 +68,13 @@ class FindForm(forms.Form):
 class MergeConfirmForm(forms.Form):
     """The pairs shown on the page, and the reason for merging them."""
 
-    pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * PACKED)
+    pairs = forms.CharField(widget=forms.HiddenInput, max_length=MAX_AT_ONCE * PACKED)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
 
     def clean_pairs(self) -> list[uuid.UUID]:
-        """Return the ids. Raises ``ValidationError`` for anything else."""
+        """Return the ids. Raises ``ValidationError`` if the text is not a list of ids."""
         try:
             return [uuid.UUID(text) for text in self.cleaned_data["pairs"].split(",")]
         except ValueError as problem:
@@ -89,19 +89,20 @@ def pairs_pack(ids: Sequence[uuid.UUID]) -> str:
 
 
 def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
-    """Return the pairs named in a URL; with ``all`` those that match its filter. At most one query.
+    """Return the ids of the pairs that a URL names. If the URL contains ``all``, return the ids of the pairs that match
+    its filter. At most one query.
 
-    Raises ``ValueRefused`` for an id that is none, and for more than can be merged at once.
+    Raises ``ValueRefused`` for an invalid id, and for more pairs than can be merged at once.
     """
     if members.get("all"):
         form = PairsForm(members)
-        # An invalid filter matches nothing, so that no pair is merged that the user did not see.
+        # An invalid filter matches nothing. Without its invalid fields, it would match pairs that the user did not see.
         if not form.is_valid():
             return []
-        rows, following = pairs_list(form.to_filter(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
+        rows, following = pairs_list(form.to_filter(), principal=principal, cursor=None, limit=MAX_AT_ONCE)
         if following is not None:
             raise ValueRefused(
-                f"More than {MOST_AT_ONCE} pairs match. Narrow the filter, or select some of them.",
+                f"More than {MAX_AT_ONCE} pairs match. Narrow the filter, or select some of them.",
                 code=ProblemCode.TOO_MANY_PAIRS,
             )
         return [row["id"] for row in rows]
@@ -109,6 +110,6 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
         found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
     except ValueError as problem:
         raise ValueRefused("One of the values is not a pair id.", code=ProblemCode.INVALID_ID) from problem
-    if len(found) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs can be merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
+    if len(found) > MAX_AT_ONCE:
+        raise ValueRefused(f"At most {MAX_AT_ONCE} pairs can be merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
     return found

@@ -15,8 +15,8 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
 # The length of a URL that every browser and server accepts.
-MOST_ADDRESS = 6000
-# Days that filters take.
+MAX_ADDRESS = 6000
+# The first and the last day that filters accept.
 FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1), dt.date(2200, 12, 31)
 
 
@@ -26,20 +26,21 @@ def form_error(problem: MemoryProblem) -> ValidationError:
 
 
 def filter_choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
-    """Return a choice of a filter, which submits its form as soon as it changes."""
+    """Return a choice field of a filter. A change submits the form."""
     select = forms.Select(attrs={"data-submits": True})
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
 
 
 class SuggestInput(forms.TextInput):
-    """A text field with completion: what ``pages/suggest.py`` returns for ``what``. Without script a plain field."""
+    """A text field with suggestions. ``what`` is a key of ``WHAT`` in ``pages/suggest.py``. Without JavaScript, it is a
+    plain text field."""
 
     def __init__(self, what: str, attrs: Mapping[str, Any] | None = None) -> None:
         super().__init__({"autocomplete": "off", **(attrs or {})})
         self.what = what
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Return the field and its list of suggestions, which is filled as the user types."""
+        """Return the field and an empty list of suggestions, which is filled as the user types."""
         place = f"{(attrs or {}).get('id') or name}-suggested"
         asks = {
             "list": place,
@@ -47,7 +48,7 @@ class SuggestInput(forms.TextInput):
             "hx-trigger": "focus once, input changed delay:150ms",
             "hx-target": f"#{place}",
             "hx-swap": "innerHTML",
-            # What the form says of its own requests does not hold for these.
+            # These override the attributes that the field would inherit from its form.
             "hx-params": name,
             "hx-sync": "this:replace",
             "hx-indicator": "this",
@@ -57,7 +58,7 @@ class SuggestInput(forms.TextInput):
 
 
 class SuggestField(forms.CharField):
-    """A text with completion."""
+    """A text field with suggestions."""
 
     what: ClassVar[str]
     defaults: ClassVar[Mapping[str, Any]]
@@ -69,13 +70,13 @@ class SuggestField(forms.CharField):
 
 
 class KindField(SuggestField):
-    """The kind of topics."""
+    """A kind of topics."""
 
     what, defaults = "kind", {"label": "Kind", "max_length": 200}
 
 
 class ActorField(SuggestField):
-    """Who did something, as pages show it: the name of an account, ``key:`` and the name of a key, or ``system``."""
+    """Who did something, as pages show it: the name of an account, ``key:<name>`` for a key, or ``system``."""
 
     what, defaults = "actor", {"label": "Who", "max_length": 200}
 
@@ -95,7 +96,7 @@ class ScopeField(SuggestField):
         super().__init__(placeholder=placeholder, **options)
 
     def clean(self, value: Any) -> str:
-        """Return the canonical path, "" for none. Raises ``ValidationError`` with the sentence of the domain."""
+        """Return the canonical path, "" if the field is empty. Raises ``ValidationError`` for a malformed path."""
         text = super().clean(value)
         try:
             return scope_normalize(text) if text else ""
@@ -104,20 +105,20 @@ class ScopeField(SuggestField):
 
 
 def day_require(day: dt.date) -> None:
-    """Raise ``ValidationError`` for a day outside ``FIRST_DAY`` and ``LAST_DAY``."""
+    """Raise ``ValidationError`` unless a day is between ``FIRST_DAY`` and ``LAST_DAY``."""
     if not FIRST_DAY <= day <= LAST_DAY:
         raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
 
 
 class DayField(forms.DateField):
-    """A day in UTC. The range of years keeps the days before and after it valid."""
+    """A day in UTC within the bounds ``FIRST_DAY`` and ``LAST_DAY``, so ``start_of`` and ``end_of`` cannot overflow."""
 
     def __init__(self, **options: Any) -> None:
         bounds = {"min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
         super().__init__(widget=forms.DateInput(attrs={"type": "date", **bounds}), **options)
 
     def clean(self, value: Any) -> dt.date | None:
-        """Return the day, None for none. Raises ``ValidationError``."""
+        """Return the day, None if the field is empty. Raises ``ValidationError`` for a day outside the bounds."""
         day: dt.date | None = super().clean(value)
         if day is not None:
             day_require(day)
@@ -133,7 +134,7 @@ class ReasonField(forms.CharField):
 
 
 class ReasonForm(forms.Form):
-    """The reason of an action; required."""
+    """The required reason of an action."""
 
     reason = ReasonField()
 
@@ -144,7 +145,7 @@ def start_of(day: dt.date | None) -> dt.datetime | None:
 
 
 def end_of(day: dt.date | None) -> dt.datetime | None:
-    """Return the end of a day in UTC, exclusive."""
+    """Return the end of a day in UTC, which is the start of the next day."""
     return None if day is None else dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
 
@@ -154,11 +155,11 @@ class ExportFormConverter:
     regex = "csv|jsonl"
 
     def to_python(self, value: str) -> str:
-        """Return the form."""
+        """Return the value unchanged."""
         return value
 
     def to_url(self, value: str) -> str:
-        """Return the form."""
+        """Return the value unchanged."""
         return value
 
 

@@ -17,8 +17,8 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.models import ForgetListing
 
-# As the API takes them.
-MOST_QUERY, MOST_REASON, MOST_WORDS = 2000, 500, 2000
+# The limits of the API, in characters.
+MAX_QUERY, MAX_REASON, MAX_WORDS = 2000, 500, 2000
 RELEASE, PURGE = ForgetListing.Verb.RELEASE.value, ForgetListing.Verb.PURGE.value
 NOTHING_ASKED = "Enter what to forget: a text, or a scope, age, kind or category."
 WHY_PURGED = "A purge cannot be undone. Enter a reason; it is kept in the receipt."
@@ -30,7 +30,7 @@ class WordsField(forms.CharField):
     """Names separated by commas, returned as a list."""
 
     def __init__(self, **options: Any) -> None:
-        options = {"max_length": MOST_WORDS, "required": False, "help_text": "Separated by commas.", **options}
+        options = {"max_length": MAX_WORDS, "required": False, "help_text": "Separated by commas.", **options}
         super().__init__(**options)
 
     def clean(self, value: Any) -> list[str]:
@@ -40,13 +40,13 @@ class WordsField(forms.CharField):
 
 
 class AgeField(forms.CharField):
-    """A duration such as ``30d``, returned as typed."""
+    """A duration such as ``30d``, returned as text."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=20, required=False, help_text="For example 24h, 30d, 2w or 6m (months).", **options)
 
     def clean(self, value: Any) -> str:
-        """Return the text, "" for none. Raises ``ValidationError`` with the sentence of the domain."""
+        """Return the text, "" if the field is empty. Raises ``ValidationError`` for an invalid duration."""
         text: str = super().clean(value)
         if text:
             try:
@@ -57,12 +57,12 @@ class AgeField(forms.CharField):
 
 
 class ForgetForm(forms.Form):
-    """What to forget, and how. The form only makes a list."""
+    """What to forget, and how. Submitting the form creates a list of the topics; nothing is forgotten yet."""
 
     verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="Action")
     query = forms.CharField(
         required=False,
-        max_length=MOST_QUERY,
+        max_length=MAX_QUERY,
         label="Text",
         help_text="A name, an address, a number, or a sentence such as “forget the wifi password”. Addresses and "
         "numbers match in any notation, but only as a whole.",
@@ -72,7 +72,7 @@ class ForgetForm(forms.Form):
     older_than = AgeField(label="Older than")
     kinds = WordsField(label="Kinds", widget=SuggestInput("kinds"))
     categories = WordsField(label="Categories")
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
 
     def clean(self) -> dict[str, Any]:
         """Return the cleaned values. Adds an error if the request is empty, or if a purge has no reason."""
@@ -84,22 +84,23 @@ class ForgetForm(forms.Form):
         return cleaned
 
     def to_filter(self) -> ForgetFilter:
-        """Return the conditions of the topics other than their scope."""
+        """Return the conditions that topics must meet, other than the text and the scope."""
         cleaned = self.cleaned_data
         return ForgetFilter(
             older_than=cleaned["older_than"] or None,
-            kinds=tuple(cleaned["kinds"]) or None,
-            categories=tuple(cleaned["categories"]) or None,
+            kinds=cleaned["kinds"] or None,
+            categories=cleaned["categories"] or None,
         )
 
 
-# The filters of a request, besides its text.
+# The fields that select topics, other than the text.
 FILTERS = ("scope", "older_than", "kinds", "categories")
 
 
 class ForgetConfirmForm(forms.Form):
-    """The yes to a list. A release needs no more; a purge has one of ``phrases`` typed, the first of which is asked
-    for. ``verify``: whether a verification follows a purge."""
+    """The confirmation of a list. For a purge, the user must type one of ``phrases``. By default, the label of the
+    field names the first phrase; ``asks`` replaces this label. For a release, ``phrases`` is empty. ``verify`` requests
+    a verification after a purge."""
 
     typed = forms.CharField(
         required=False,
@@ -121,7 +122,7 @@ class ForgetConfirmForm(forms.Form):
     def clean_typed(self) -> str:
         """Return the typed text. Raises ``ValidationError`` if it is not one of the phrases."""
         typed: str = self.cleaned_data["typed"]
-        if self.phrases and _plain(typed) not in map(_plain, self.phrases):
+        if self.phrases and _comparable(typed) not in map(_comparable, self.phrases):
             raise forms.ValidationError(
                 "The text does not match. Nothing was purged.", code=ProblemCode.WRONG_CONFIRMATION
             )
@@ -129,7 +130,7 @@ class ForgetConfirmForm(forms.Form):
 
 
 class PickForm(forms.Form):
-    """Some of the topics of a list."""
+    """The topics that the user has selected in a list."""
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
@@ -137,41 +138,42 @@ class PickForm(forms.Form):
         self.ids: list[uuid.UUID] = []
 
     def clean(self) -> dict[str, Any]:
-        """Read the ids into ``ids``. Raises ``ValidationError`` without ids, and for an invalid id."""
+        """Store the ids in ``ids``. Raises ``ValidationError`` if there are none, or if one is invalid."""
         try:
             self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
-            raise forms.ValidationError("One of the topic ids is not valid.", code=ProblemCode.INVALID_ID) from problem
+            raise forms.ValidationError("One of the memory ids is not valid.", code=ProblemCode.INVALID_ID) from problem
         if not self.ids:
             raise forms.ValidationError(
-                "No topic was selected. Go back and select topics in the list.", code=ProblemCode.NOTHING_NAMED
+                "No memory was selected. Go back and select memories in the list.", code=ProblemCode.NOTHING_NAMED
             )
         return super().clean() or {}
 
 
 class IdsForm(forms.Form):
-    """The topics shown on a page, as one short text, because a form with ten thousand fields would be refused."""
+    """The topics shown on a page, as one short text. Django refuses forms with thousands of fields."""
 
     topics = forms.CharField(widget=forms.HiddenInput, max_length=240_000)
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
-    reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
+    reason = ReasonField(max_length=MAX_REASON, error_messages={"required": WHY_PURGED})
 
     def clean_topics(self) -> list[uuid.UUID]:
-        """Return the ids. Raises ``ValidationError`` for anything else."""
+        """Return the ids. Raises ``ValidationError`` if the text cannot be read."""
         try:
             packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
             return [uuid.UUID(bytes=packed[place : place + _ID]) for place in range(0, len(packed), _ID)]
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError(
-                "The selected topics cannot be read. Select them again.", code=ProblemCode.INVALID_ID
+                "The selected memories cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 
 def ids_pack(ids: Iterable[uuid.UUID]) -> str:
-    """Return ids as ``IdsForm`` reads them."""
+    """Return ids as the text that ``IdsForm`` reads."""
     return base64.b64encode(b"".join(each.bytes for each in ids)).decode()
 
 
-def _plain(text: str) -> str:
-    """Return a text for comparison with a confirmation: without case, spaces and commas."""
+def _comparable(text: str) -> str:
+    """Return a typed phrase for a comparison: in lower case, without extra spaces, and without commas within
+    numbers."""
     return re.sub(r"(?<=\d),(?=\d)", "", " ".join(text.split())).casefold()

@@ -1,7 +1,8 @@
-"""One declaration for each list: a ``ListPage`` makes the page, the count that loads after it, and the exports.
+"""Lists: a ``ListPage`` declares a list and provides its page, its count and its exports. The count loads after the
+page.
 
-Filters, sort and page of a list live in its address. The three addresses of a list read the same filter from it, so the
-count and the exports are always about what the page shows.
+The URL of a list contains the filter, the order and the cursor. The page, the count and the exports read the same
+filter from the URL, so they always cover the same rows.
 """
 
 import datetime as dt
@@ -19,6 +20,7 @@ from memory.access.principal import Principal
 from memory.console.fields import KindField, ScopeField
 from memory.console.listing import ROWS, Row, count_words, export, filter_refused
 from memory.console.page import READER, ConsoleRequest, page, refusal, show
+from memory.models.newest_first import SORTED_AMONG, Order
 from memory.predicates.search_text import SearchFlaw
 
 FilterT = TypeVar("FilterT")
@@ -29,11 +31,11 @@ class FilterForm(forms.Form, Generic[FilterT]):
     """The filter form of a list."""
 
     def shown(self) -> list[forms.BoundField]:
-        """Return the fields to draw."""
+        """Return the visible fields."""
         return self.visible_fields()
 
     def kept(self) -> list[forms.BoundField]:
-        """Return the hidden fields that have a value, which the form sends again."""
+        """Return the hidden fields with a value. The form sends them again."""
         return [field for field in self.hidden_fields() if field.value()]
 
     def to_filter(self) -> FilterT:
@@ -62,7 +64,8 @@ class TopicFields(forms.Form):
 
 
 def filters_of(request: ConsoleRequest, form: type[FilterForm[Any]]) -> dict[str, Any]:
-    """Return the filter as its members in the address, and whether it leaves anything out."""
+    """Return two variables for templates. ``filters`` contains the filters and the order in the URL as (name, value).
+    ``filtered`` says whether it contains anything besides the order."""
     members, fields = request.GET.lists(), form.base_fields
     filters = [(name, value) for name, values in members if name in fields for value in values if value]
     return {"filters": filters, "filtered": any(name != "sort" for name, _value in filters)}
@@ -86,23 +89,34 @@ class ListRequest(Generic[FilterT]):
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """A column that sorts its list: the value of ``sort`` for the first click and that for the second, empty for a
-    column with one direction, and whether the first is descending."""
+    """A column by which a list can be sorted. ``first`` and ``second`` are the values of ``sort`` after the first and
+    the second click; ``second`` may be empty. ``descending`` says whether ``first`` is descending. ``among`` is the
+    number of newest rows that are sorted, 0 for all."""
 
     first: str
     second: str = ""
     descending: bool = True
+    among: int = 0
+
+
+def sort_columns(orders: Mapping[str, Order]) -> dict[str, SortColumn]:
+    """Return a dict with a column for each order of a list. The keys are the names of the orders."""
+    return {
+        name: SortColumn(name, f"-{name}", order.descending, SORTED_AMONG if order.among else 0)
+        for name, order in orders.items()
+    }
 
 
 def sort_field(columns: Mapping[str, SortColumn]) -> forms.ChoiceField:
-    """Return the hidden field of a filter that keeps the order which the headers of ``columns`` set."""
+    """Return the hidden field for the order of a list. The user chooses the order with the headers of ``columns``."""
     names = [name for column in columns.values() for name in (column.first, column.second) if name]
     return forms.ChoiceField(required=False, choices=[(name, name) for name in names], widget=forms.HiddenInput)
 
 
-def sort_links(request: HttpRequest, columns: Mapping[str, SortColumn]) -> dict[str, dict[str, str]]:
-    """Return for each column the ``query`` of its link and its ``aria`` direction, empty unless the list is sorted by
-    it. The list is sorted by the first column unless the URL says otherwise."""
+def sort_links(request: HttpRequest, columns: Mapping[str, SortColumn]) -> dict[str, dict[str, Any]]:
+    """Return a dict for each column: ``query`` (the query string of its link), ``aria`` (the value of ``aria-sort``)
+    and ``among`` (as in ``SortColumn``). The last two are empty unless the list is sorted by the column. By default,
+    the list is sorted by the first column."""
     default = next(iter(columns.values())).first
     asked = request.GET.get("sort")
     known = {name for column in columns.values() for name in (column.first, column.second)}
@@ -115,22 +129,24 @@ def sort_links(request: HttpRequest, columns: Mapping[str, SortColumn]) -> dict[
             members.pop(member, None)
         if wanted != default:
             members["sort"] = wanted
-        aria = ""
+        aria, among = "", 0
         if current in (column.first, column.second):
             aria = "descending" if column.descending is (current == column.first) else "ascending"
-        links[name] = {"query": f"?{members.urlencode()}", "aria": aria}
+            among = column.among
+        links[name] = {"query": f"?{members.urlencode()}", "aria": aria, "among": among}
     return links
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class ListPage(Generic[FilterT, Item]):
-    """A list. ``urlpatterns`` holds its page, its count and its exports, each with the same check of the role.
+    """A list. ``urlpatterns`` contains the URLs of its page, its count and its exports.
 
-    The filter comes from ``form``, or from ``read(request, **arguments)``, which raises what the filter is refused
-    with. A form with errors filters the page by what could be read; nothing is exported then.
+    The filter comes from ``form``, or from ``read(request, **arguments)``, which raises a problem for an invalid
+    filter. If the form has errors, the page uses only the valid fields as its filter, and exports are refused.
     """
 
-    # The name of the page and its template. The count and the exports append `_count` or `_export`.
+    # The name of the URL and the template of the page. The URL names of the count and the exports append `_count` and
+    # `_export`.
     name: str
     # The URL pattern of the page. Those of the count and the exports are below it.
     address: str
@@ -138,30 +154,30 @@ class ListPage(Generic[FilterT, Item]):
     read: Callable[..., FilterT] | None = None
     # Returns the rows after a cursor, up to a limit, and the next cursor.
     fetch: Callable[[ListRequest[FilterT], str | None, int], tuple[Sequence[Item], str | None]]
-    # Returns the number of rows, or the given limit + 1 if there are more. None: not counted.
+    # Returns the number of rows, or the given limit + 1 if there are more. None if the list has no count.
     count: Callable[[ListRequest[FilterT], int], int] | None = None
     # The noun for a row in the count.
     noun: str = "row"
-    # The columns of exports, in order. Empty: not exported.
+    # The columns of exports, in order. Empty if the list has no exports.
     columns: Sequence[str] = ()
-    # Returns a row for exports, if it differs from the row on the page.
+    # Converts an item to a row of an export. By default, the item is the row, or has an attribute for each column.
     exported: Callable[[Item], Row] | None = None
-    # The name of the exported file, if it is not that of the page. What is not there is refused here, before a file
-    # begins.
+    # Returns the name of an exported file; by default, this is ``name``. It is called before the export begins, so it
+    # can raise a problem if there is nothing to export.
     file: Callable[[ListRequest[FilterT]], str] | None = None
     # Returns further context for the template.
     more: Callable[[ListRequest[FilterT], Sequence[Item]], Mapping[str, Any]] | None = None
-    # Another view for a page that shows more than a list; it gets the list from `context`.
+    # The view of a page that shows more than the list. It gets the list from `context`.
     view: Callable[..., HttpResponseBase] | None = None
-    # The least role for the page, unless it has a view of its own, for the count and for the exports.
+    # The least role for the count and the exports, and for the page unless there is a ``view``.
     least: str = READER
     limit: int = ROWS
-    # The columns that sort the list, that of its default order first.
+    # The columns by which the list can be sorted. The first one is the default order.
     sorts: Mapping[str, SortColumn] | None = None
 
     @property
     def urlpatterns(self) -> list[URLPattern]:
-        """The addresses of the list."""
+        """The URLs of the list."""
         found = [path(self.address, self.view or page(get=self.least)(self._page), name=self.name)]
         if self.count is not None:
             found.append(path(f"{self.address}count/", page(get=self.least)(self._count), name=f"{self.name}_count"))
@@ -173,9 +189,9 @@ class ListPage(Generic[FilterT, Item]):
     def context(
         self, request: ConsoleRequest, *, form: FilterForm[FilterT] | None = None, **arguments: Any
     ) -> dict[str, Any]:
-        """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, the links
-        of ``sorts``, and where the count and the exports are found. ``form``, if given, replaces the list's own form.
-        Costs what ``fetch`` and ``more`` do."""
+        """Return the variables for the template of a list: ``rows``, ``next`` (the cursor of the next page), ``form``,
+        ``sorts`` (links), ``count_url``, ``exports`` (the name of a URL), and the variables of ``more``. The argument
+        ``form`` replaces the form of the list. Runs the queries of ``fetch`` and ``more``."""
         asked = self._asked(request, arguments, form=form)
         rows, following = self.fetch(asked, request.GET.get("cursor"), self.limit)
         return {
@@ -201,17 +217,14 @@ class ListPage(Generic[FilterT, Item]):
         return ListRequest(request, form, form.to_filter(), now, arguments)
 
     def _page(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
-        """Show one page of the list. Costs what ``fetch`` and ``more`` do."""
         return show(request, f"{self.name}.html", self.context(request, **arguments))
 
     def _count(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
-        """Show how many rows match the filter. Costs what ``count`` does."""
         asked, count = self._asked(request, arguments), self.count
         assert count is not None
         return count_words(request, lambda most: count(asked, most), self.noun)
 
     def _export(self, request: ConsoleRequest, /, form: str, **arguments: Any) -> HttpResponseBase:
-        """Stream the rows that match the filter. Costs what ``fetch`` does, for each ``EXPORT_ROWS`` rows."""
         try:
             asked = self._asked(request, arguments)
         except SearchFlaw as flaw:

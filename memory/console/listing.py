@@ -1,6 +1,6 @@
-"""Counts and exports of lists: how many rows there are, in words, and all of them as CSV or JSON Lines.
+"""Counts of lists in words, and exports of lists as CSV or JSON Lines.
 
-A list is a page of rows and the cursor of the next; how many there are in all is asked for by itself, afterwards.
+A request for a list returns one page of rows and the cursor of the next page. A separate request returns the count.
 """
 
 import csv
@@ -17,23 +17,23 @@ from memory.console.page import refusal, show
 from memory.core.problem_codes import ProblemCode
 
 ROWS = 50
-# Counts stop here, because larger exact counts are not worth their time.
+# Counts stop at this number. A larger exact count is not worth its time.
 COUNT_AT_MOST = 100_000
-# Rows per statement of an export, which bounds memory and the duration of a statement.
+# Rows per query of an export. The limit bounds the memory and the duration of a query.
 EXPORT_ROWS = 1000
 
 Row = Mapping[str, Any]
 Fetch = Callable[[str | None, int], tuple[Sequence[Row], str | None]]
 
-# What a spreadsheet would take for a formula at the beginning of a cell (OWASP, "CSV Injection"). Full-width forms are
-# read as the plain ones by some.
+# Spreadsheets read a cell that begins with one of these as a formula (OWASP, "CSV Injection"). Some also accept the
+# full-width characters.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_WITHIN = re.compile(r'[;\t\r\n]"*(?=[=+\-@＝＋－＠])')
+_FORMULA_INSIDE = re.compile(r'[;\t\r\n]"*(?=[=+\-@＝＋－＠])')
 
 
 def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "row") -> HttpResponse:
-    """Return how many rows a list has, as words that replace the place kept for them. ``count(most)`` stops counting
-    after ``most`` and then returns one more."""
+    """Return the number of rows of a list in words: as plain text for a partial update, otherwise as a page.
+    ``count(most)`` returns the number of rows, or ``most`` + 1 if there are more."""
     found = count(COUNT_AT_MOST)
     many = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     if found > COUNT_AT_MOST:
@@ -46,7 +46,8 @@ def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "
 
 
 def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
-    """Return the page that refuses an export with an invalid filter, which would otherwise export everything."""
+    """Return the page that refuses an export because of an invalid filter. Without the invalid fields, the filter would
+    export too many rows."""
     wrong = [
         str(error) if name == "__all__" else f"{form[name].label}: {error}"
         for name, errors in form.errors.items()
@@ -58,9 +59,10 @@ def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
 
 
 def export(name: str, *, form: str, columns: Sequence[str], fetch: Fetch) -> StreamingHttpResponse:
-    """Stream all rows of a list as ``csv`` or ``jsonl``: one statement per ``EXPORT_ROWS`` rows, flat memory.
+    """Stream all rows of a list in the format ``form`` (``csv`` or ``jsonl``). Runs one query per ``EXPORT_ROWS`` rows,
+    in constant memory.
 
-    ``fetch(cursor, limit)`` returns rows and the next cursor, as every list does. ``columns`` are written in order.
+    ``fetch(cursor, limit)`` returns rows and the next cursor. ``columns`` are written in order.
     """
     rows = ({column: row.get(column) for column in columns} for row in _all(fetch))
     lines, kind = (csv_lines(columns, rows), "text/csv") if form == "csv" else (json_lines(rows), "application/jsonl")
@@ -79,7 +81,7 @@ def _all(fetch: Fetch) -> Iterator[Row]:
 
 
 class _Line:
-    """A file-like object that returns what the csv module writes, for the response to send."""
+    """A file-like object that keeps the line that the csv module wrote last."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -89,10 +91,10 @@ class _Line:
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """Return the lines of a CSV file that opens in a spreadsheet as what it is: text that looks like a formula gets an
-    apostrophe in front, numbers and moments stay as they are."""
+    """Return the lines of a CSV file that is safe to open in a spreadsheet: text that looks like a formula gets an
+    apostrophe in front. Numbers and times are unchanged."""
     line = _Line()
-    # Texts are quoted, so that a semicolon stays within its cell where it is the separator.
+    # Texts are quoted, so that a semicolon does not split a cell in programs that separate cells by semicolons.
     writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(columns)
     # The byte order mark lets spreadsheets recognize UTF-8.
@@ -103,13 +105,14 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def cell(value: Any) -> str | float:
-    """Return a value for the csv module, which leaves only numbers unquoted."""
+    """Return a value for the csv module: a number unchanged, so that it is not quoted; anything else as text."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if plain else cell_text(value)
 
 
 def cell_text(value: Any) -> str:
-    """Return a value as one cell: empty for None, JSON for lists and objects, and text that cannot be a formula."""
+    """Return a value as the text of a cell: empty for None, JSON for lists and objects. Text that looks like a formula
+    gets an apostrophe in front."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -120,17 +123,17 @@ def cell_text(value: Any) -> str:
         return value.isoformat()
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
     text = text.replace("\x00", "")
-    # Where lists are parted by something else than commas, a quote that is not the first thing of a line protects
-    # nothing, so within a text no cell or line may begin with a formula either.
-    text = _WITHIN.sub(r"\g<0>'", text)
+    # Some programs separate cells by a character other than a comma, and ignore quotes within a line. For these
+    # programs, a cell may begin in the middle of a text. It must not begin with a formula either.
+    text = _FORMULA_INSIDE.sub(r"\g<0>'", text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[str]:
     """Return each row as one line of JSON."""
     for row in rows:
-        yield json.dumps(row, ensure_ascii=False, default=_plain) + "\n"
+        yield json.dumps(row, ensure_ascii=False, default=_json_default) + "\n"
 
 
-def _plain(value: Any) -> str:
+def _json_default(value: Any) -> str:
     return value.isoformat() if isinstance(value, (dt.datetime, dt.date)) else str(value)

@@ -1,8 +1,7 @@
 """Common functions of all pages: roles, rendering, and refusals.
 
-A view is declared with ``@page(get=..., post=...)``, which names the least role for each method it answers. The
-declaration stays on the view as ``console_roles``: the permission tests walk the table of addresses and read it, so a
-page without one does not pass.
+A view is declared with ``@page(get=..., post=...)``, which names the least role for each allowed method. The roles are
+kept on the view as ``console_roles``. The permission tests read them for every URL and fail for a view without them.
 """
 
 import functools
@@ -20,35 +19,40 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
 from django_htmx.middleware import HtmxDetails
 
-from memory.access.accounts import ROLES, account_role
+from memory.access.accounts import ROLES
 from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
-from memory.console.people import may, principal_of
-from memory.console.places import places_shown, tabs_shown
+from memory.console.navigation import places_shown, tabs_shown
+from memory.console.people import may, principal_of, store_enter
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.pause import pauses_active
 from memory.insight.waiting import waiting_counts
-from memory.models.replica import replica_answer, replica_is_set, replica_parts
+from memory.stores.keys import StoreBehind, StoreElsewhere, store_refusal
+from memory.stores.replica import LAG, replica_answer, replica_is_set, replica_parts
+from memory.stores.versions import version_current
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
-# The cookie of a person whose last change may not be on the replica yet.
+# The cookie of a person whose last change may not be on the replica yet, and its lifetime in seconds.
 WROTE, WROTE_SECONDS = "memstate-wrote", 10
 READER, OPERATOR, ADMINISTRATOR = ROLES
 
 
 class ConsoleRequest(HttpRequest):
-    """A request of somebody who is signed in and may make it. For type checkers: views get Django's own request, with
-    these members set by ``page``."""
+    """A request of a person who is signed in and has the required role. This class is only for type checkers: views get
+    Django's own request, on which ``page`` has set these members. ``stores`` maps each store that the person may open
+    to the version of its tables. ``store`` is the open store."""
 
     htmx: HtmxDetails
     user: User
     role: str
     principal: Principal
+    store: str
+    stores: dict[str, str]
 
 
 View = Callable[Concatenate[ConsoleRequest, P], HttpResponseBase]
@@ -58,14 +62,20 @@ _STATUS: list[tuple[type[MemoryProblem], int, str]] = [
     (NotAllowed, 403, "Not allowed"),
     (Conflict, 409, "Conflict"),
     (TooManyRequests, 429, "Too many requests"),
+    (StoreBehind, 503, "Not available"),
+    (StoreElsewhere, 421, "On another cluster"),
 ]
 
 
-def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, P], HttpResponseBase]]:
-    """Declare a view: for each method in lower case the least role that may use it.
+def page(
+    *, behind: bool = False, **roles: str
+) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, P], HttpResponseBase]]:
+    """Declare a view. ``roles`` maps each allowed method, in lower case, to its least role. The view works on the store
+    that is open in the session.
 
-    Whoever is not signed in is led to the sign-in page; who may not, and what is asked in vain, gets a page with one
-    sentence. ``HEAD`` goes with ``GET``.
+    A person who is not signed in is redirected to the sign-in page. A request without the role, or one that raises
+    ``MemoryProblem``, gets a page with one sentence. ``HEAD`` needs the role of ``GET``. A store with tables of another
+    release (503) or on another cluster (421) is refused, unless ``behind`` is true.
     """
     needed = {method.upper(): role for method, role in roles.items()}
     if "GET" in needed:
@@ -76,7 +86,7 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
-            role = account_role(request.user)
+            role = store_enter(request)
             if role is None:
                 return refusal(
                     request,
@@ -85,10 +95,16 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                     "This account has no access to the console.",
                     ProblemCode.NO_CONSOLE_ACCESS,
                 )
+            store: str = request.store  # type: ignore[attr-defined]
+            if not behind and request.stores[store] != version_current():  # type: ignore[attr-defined]
+                return refused(request, store_refusal(store))
+            if request.headers.get("X-Console-Store", store) != store:
+                # The user has meanwhile opened another store in another window.
+                return HttpResponseClientRefresh()
             request.role = role  # type: ignore[attr-defined]
             request.principal = principal_of(request.user, role)  # type: ignore[attr-defined]
             if request.method not in needed:
-                return _not_this_way(request, needed)
+                return _method_refused(request, needed)
             least = needed[request.method]
             if not may(role, least):
                 return refusal(
@@ -105,7 +121,7 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
             except MemoryProblem as problem:
                 return refused(request, problem)
             if request.method not in ("GET", "HEAD") and replica_is_set():
-                # Until the replica has it, people read from the primary what they have just changed.
+                # Until the replica has the change, this person reads from the primary.
                 reply.set_cookie(WROTE, "1", max_age=WROTE_SECONDS, httponly=True, samesite="Lax")
             return reply
 
@@ -118,17 +134,19 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
 
 def _from_replica(view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     reply, lag = replica_answer(view)
-    if lag is not None and isinstance(reply, StreamingHttpResponse):
-        reply.streaming_content = replica_parts(cast("Iterator[bytes]", reply.streaming_content))
+    if lag is not None:
+        reply.headers[LAG] = f"{lag:.3f}"
+        if isinstance(reply, StreamingHttpResponse):
+            reply.streaming_content = replica_parts(cast("Iterator[bytes]", reply.streaming_content))
     return reply
 
 
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """Render a page. Every template finds ``now``, ``role``, ``may_operate``, ``may_administer``, the ``places`` of the
-    menu and the ``tabs`` of the place. Two are read by one query each where a template uses them: ``pauses``, the
-    pauses of forgetting, and ``waiting``, what needs a decision."""
+    """Render a page. Every template can use ``now``, ``role``, ``may_operate``, ``may_administer``, the ``places`` of
+    the menu and the ``tabs`` of the current place. ``pauses`` (the pauses of forgetting) and ``waiting`` (counts of
+    what needs a decision) run one query each, and only if a template uses them."""
     role = getattr(request, "role", None)
     common = {
         "now": timezone.now(),
@@ -138,19 +156,22 @@ def show(
         "is_part": bool(getattr(request, "htmx", False)),
         "pauses": functools.partial(pauses_active, timezone.now()),
         "places": SimpleLazyObject(functools.partial(places_shown, request, role or READER)),
-        "tabs": SimpleLazyObject(functools.partial(tabs_shown, request, role or READER, within=_within(context or {}))),
+        "tabs": SimpleLazyObject(
+            functools.partial(tabs_shown, request, role or READER, within=_tab_of_topic(context or {}))
+        ),
         "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
-    # The script replaces parts of a page only with replies of the console, including errors.
+    # The script of the pages inserts only replies with this header, including errors.
     reply.headers["X-Console"] = "1"
-    # One URL returns a page or a part of it.
+    # With the header HX-Request, the same URL returns only a part of the page.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
     return reply
 
 
-def _within(context: Mapping[str, Any]) -> str:
-    """Return the tab of a page about one topic, which is the list that has it; empty for other pages."""
+def _tab_of_topic(context: Mapping[str, Any]) -> str:
+    """For a page about one topic, return the tab with the list that contains the topic; for other pages, return an
+    empty text."""
     topic = context.get("topic")
     if not isinstance(topic, Mapping):
         return ""
@@ -158,7 +179,7 @@ def _within(context: Mapping[str, Any]) -> str:
 
 
 def refused(request: HttpRequest, problem: MemoryProblem) -> HttpResponse:
-    """Return the page or the notice with the sentence of a problem."""
+    """Return the reply to a problem: a page or, for a partial update, a notice."""
     status, title = next(
         ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Refused")
     )
@@ -169,12 +190,12 @@ def refused(request: HttpRequest, problem: MemoryProblem) -> HttpResponse:
 
 
 def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: str) -> HttpResponse:
-    """Return the page, or for a partial update the notice, that says why something was not done. Both have the code
-    of the problem beside its sentence, as ``data-code``."""
+    """Return the page or, for a partial update, the notice that says why something was not done. Both contain ``code``
+    in the attribute ``data-code``."""
     context = {"title": title, "sentence": sentence, "code": code}
     if getattr(request, "htmx", False):
         reply = show(request, "parts/notice.html", context, status=status)
-        # The page is not replaced; the sentence is added to its notices, whatever part was asked for.
+        # Whatever part was requested, nothing is replaced: the sentence is added to the notices of the page.
         reply.headers["HX-Reselect"] = ".notice"
         reply.headers["HX-Retarget"] = "#notices"
         reply.headers["HX-Reswap"] = "beforeend"
@@ -188,7 +209,7 @@ def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse
     return HttpResponseClientRedirect(address) if getattr(request, "htmx", False) else HttpResponseRedirect(address)
 
 
-def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
+def _method_refused(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
     reply = refusal(
         request,
         405,
@@ -201,7 +222,7 @@ def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    # After signing in, the user returns to the page of the partial update or form.
+    # After signing in, the user returns to the page that sent the partial update or form.
     details: HtmxDetails | None = getattr(request, "htmx", None)
     if details:
         wanted = details.current_url_abs_path or "/"
@@ -214,7 +235,6 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(request: HttpRequest) -> str:
-    """Return the page from which a form was sent, if it belongs to this site."""
     came_from = request.headers.get("Referer", "")
     if not url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()}):
         return "/"

@@ -1,7 +1,7 @@
 """A draft of a policy as a form: one field per value that may be set, a preset, and rules as JSON.
 
-The form only collects texts. What they mean, and whether they hold together, is asked of the room of policies, whose
-sentence stands at the field it names. All of it can be written into an address: a draft can be kept, sent and reloaded.
+The form only collects texts. ``memory.policy`` parses and checks them, and each of its errors is shown at the field
+that the error names. A URL can contain a whole draft, so a draft can be stored, sent and reloaded.
 """
 
 import dataclasses
@@ -12,7 +12,6 @@ from typing import Any
 
 from django import forms
 
-from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
 from memory.core.policy_presets import PRESETS
@@ -24,11 +23,11 @@ from memory.policy.read import effective_as_json, number_words
 from memory.policy.replies import EffectiveValue
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 
-# Beside the values themselves, what a draft consists of in an address.
+# The parameters of a draft in a URL, in addition to its values.
 MEMBERS = ("preset", "rules", "base_version")
-MOST_RULES_TEXT = 100_000
-MOST_DEPTH = 32
-# Choices in other words than their own.
+MAX_RULES_TEXT = 100_000
+MAX_DEPTH = 32
+# The labels of choices, for choices whose label differs from the value.
 CHOICE_WORDS = {
     "auto": "automatic",
     "review": "needs approval",
@@ -38,6 +37,8 @@ CHOICE_WORDS = {
     "active_forgetting": "active forgetting",
 }
 _FIRST_WORD = re.compile(r"\w+")
+# Errors show labels instead of these names. Names that are also plain words, such as mode, are not replaced.
+_NAMES = re.compile(rf"\b(?:{'|'.join(name for name in KNOBS if '_' in name)})\b")
 _CODES_OF_RULES = frozenset(
     {
         ProblemCode.INVALID_RULE,
@@ -57,11 +58,12 @@ DraftContent = tuple[str, dict[str, Any], list[Any] | None]
 
 
 class DraftForm(forms.Form):
-    """A draft of the policy of one scope, beside the snapshot it starts from. No query.
+    """A draft of the policy of one scope, and the snapshot of the policies on which it is based. No query.
 
-    ``data`` is an address or what was sent. One that has no ``base_version`` of its own says only what differs from
-    what is set, so that a link can name a single value. Valid forms have ``drafted``, the snapshot under the draft.
-    With ``rules_shown``, a draft that begins shows the rules that are set, instead of leaving them as they are.
+    ``data`` are the parameters of a URL or of a submitted form. Without ``base_version``, the stored policy fills the
+    fields that ``data`` omits, so that a link can name a single value. With ``rules_shown``, the stored policy also
+    fills the rules. Otherwise, their text stays empty, and a save keeps the stored rules. If the form is valid, the
+    validation sets ``drafted`` to the snapshot with the draft.
     """
 
     # ``memory.policy`` checks the choices, so they are plain texts here.
@@ -70,7 +72,7 @@ class DraftForm(forms.Form):
     )
     rules = forms.CharField(
         required=False,
-        max_length=MOST_RULES_TEXT,
+        max_length=MAX_RULES_TEXT,
         label="Rules set here, as JSON",
         help_text="A list of rules or names of rule sets. Leave empty to keep the current rules; [] removes them.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
@@ -99,12 +101,12 @@ class DraftForm(forms.Form):
             self.fields[name] = _field(name, knob, self.inherited[name])
 
     def _inherited(self, said: Mapping[str, str]) -> dict[str, EffectiveValue]:
-        """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
+        """Return, for each value, what applies while its field is empty, under the preset and strategy of the draft."""
         preset, strategy = said.get("preset", ""), said.get("strategy", "")
         under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
         effective = effective_as_json(self.policies.with_policy(under).effective(self.scope))
         if strategy in KNOBS["strategy"].choices:
-            # Thresholds that are not set are those of the strategy.
+            # The defaults of the thresholds depend on the strategy.
             chosen = dataclasses.replace(under, values={"strategy": strategy})
             of_strategy = effective_as_json(self.policies.with_policy(chosen).effective(self.scope))
             return {**of_strategy, "strategy": effective["strategy"]}
@@ -117,11 +119,11 @@ class DraftForm(forms.Form):
             try:
                 values_parse({name: _typed(name, said.get(name, ""))})
             except MemoryProblem as problem:
-                self.add_error(name, form_error(problem))
+                self.add_error(name, draft_error(problem))
         try:
             said["rules"] = rules_read(said.get("rules", ""))
         except ValueRefused as problem:
-            self.add_error("rules", form_error(problem))
+            self.add_error("rules", draft_error(problem))
         if not self.errors:
             try:
                 preset, values, rules = draft_of(self)
@@ -130,11 +132,12 @@ class DraftForm(forms.Form):
                 if problem.code == ProblemCode.POLICY_VALUES_CONTRADICT:
                     self._thresholds_refuse(said)
                 else:
-                    self.add_error(field_named(problem), form_error(problem))
+                    self.add_error(field_named(problem), draft_error(problem))
         return said
 
     def _thresholds_refuse(self, said: Mapping[str, Any]) -> None:
-        """Show thresholds that contradict each other with their labels, at the one that was changed, else the upper."""
+        """If two thresholds contradict each other, show an error with their labels: at the threshold that the draft
+        changes, else at the upper one."""
         typed = values_parse({name: said[name] for name in THRESHOLDS if said[name]})
         wrong = thresholds_wrong(SetPolicy(self.scope, 0, said["preset"], typed))
         if wrong is None:
@@ -152,9 +155,11 @@ class DraftForm(forms.Form):
 
     @property
     def groups(self) -> Iterator[dict[str, Any]]:
-        """The groups of values for the template: a title, the fields, how many are set, and whether to begin open.
+        """The groups of fields for the template. Each has a title, its fields, the number of fields that are set, and
+        whether the group is open.
 
-        Each field has the source of its value while it is empty, and whether the policy of this scope sets it.
+        Each field has the source of the value that applies while the field is empty, and whether the policy of this
+        scope sets the value.
         """
         in_force = effective_as_json(self.policies.effective(self.scope))
         for group, title in GROUPS.items():
@@ -173,13 +178,14 @@ class DraftForm(forms.Form):
 
     @property
     def thresholds(self) -> list[dict[str, Any]]:
-        """The three thresholds of the ladder, from the highest, each with its source while it is empty."""
+        """The three thresholds of the ladder, from the highest, each with the source of the value that applies while
+        its field is empty."""
         names = ("theta_summary", "theta_detach", "forget_salience_threshold")
         return [{"field": self[name], "source": source_words(self.inherited[name])} for name in names]
 
     @property
     def held(self) -> dict[str, dict[str, str]]:
-        """For each value that is typed: what holds while its field is empty, and the source of that."""
+        """For each text field: the value that applies while the field is empty, and the source of this value."""
         return {
             name: {"value": held_words(self.inherited[name]), "source": source_words(self.inherited[name])}
             for name, field in self.fields.items()
@@ -194,15 +200,15 @@ class DraftForm(forms.Form):
 
 
 def draft_of(form: DraftForm) -> DraftContent:
-    """Return what a form without errors of its own says: preset, values and rules, as ``policy_save`` takes them."""
+    """Return the preset, values and rules of a form whose fields have no errors, as arguments of ``policy_save``."""
     said = form.cleaned_data
     values = {name: _typed(name, said[name]) for name in KNOBS if said.get(name, "")}
     return said.get("preset", ""), values, said.get("rules")
 
 
 def draft_texts(draft: SetPolicy, *, rules: bool = False) -> dict[str, str]:
-    """Return a policy as the texts of the form's fields, without those that are left empty. ``rules`` go along only
-    if asked for: without them, those that are set stay."""
+    """Return a policy as the texts of the form's fields, without empty fields. ``rules`` says whether the rules are
+    included; a form without rules keeps the stored ones."""
     texts = {name: value_text(value) for name, value in draft.values.items()}
     if draft.preset:
         texts["preset"] = draft.preset
@@ -212,26 +218,25 @@ def draft_texts(draft: SetPolicy, *, rules: bool = False) -> dict[str, str]:
 
 
 def draft_query(form: DraftForm, *, prefix: str = "") -> list[tuple[str, str]]:
-    """Return the members of an address that say what ``form`` says; ``prefix`` stands before their names."""
+    """Return the draft of ``form`` as URL parameters, with ``prefix`` before their names."""
     lead = f"{prefix}-" if prefix else ""
     members = ((name, form[name].value()) for name in (*MEMBERS, *KNOBS))
     return [(lead + name, str(value)) for name, value in members if value not in (None, "")]
 
 
 def preset_taken(form: DraftForm) -> dict[str, str]:
-    """Return the texts of ``form`` after its preset has been taken: what belongs to the design comes from it, all else
-    stays as it is."""
+    """Return the texts of ``form``, but leave out each value that its preset supplies."""
     preset = form["preset"].value()
     design = PRESETS[preset].values if preset in PRESETS else {}
     return {name: text for name, text in draft_query(form) if name not in design}
 
 
 def rules_read(text: str) -> list[Any] | None:
-    """Return rules typed as JSON, None if empty. Raises ``ValueRefused``."""
+    """Return the rules in a JSON text, None for an empty text. Raises ``ValueRefused``."""
     if not text.strip():
         return None
     try:
-        found = json_guarded(text.encode(errors="replace"), max_depth=MOST_DEPTH)
+        found = json_guarded(text.encode(errors="replace"), max_depth=MAX_DEPTH)
     except MemoryProblem as problem:
         raise ValueRefused(problem.sentence.replace("The body", "What is written here"), code=problem.code) from problem
     if not isinstance(found, list):
@@ -240,9 +245,9 @@ def rules_read(text: str) -> list[Any] | None:
 
 
 def field_named(problem: MemoryProblem) -> str | None:
-    """Return the field that a refusal is about, None if it speaks of the whole.
+    """Return the field that an error is about, None if the error is about the whole draft.
 
-    A refusal that is about a value of a policy begins with the name of the value.
+    The sentence of an error about a value begins with the name of the value.
     """
     first = _FIRST_WORD.match(problem.sentence)
     word = first[0] if first else ""
@@ -253,8 +258,15 @@ def field_named(problem: MemoryProblem) -> str | None:
     return "preset" if problem.code == ProblemCode.UNKNOWN_PRESET else None
 
 
+def draft_error(problem: MemoryProblem) -> forms.ValidationError:
+    """Return a problem of a draft as a form error, with the labels of values instead of their names."""
+    sentence = _NAMES.sub(lambda found: KNOB_LABELS[found[0]], problem.sentence)
+    return forms.ValidationError(sentence, code=problem.code)
+
+
 def value_text(value: KnobValue) -> str:
-    """Return a value as it is typed. Lists are parted by commas; a single comma is the empty list."""
+    """Return a value as the text of its field. The items of a list are separated by commas; a single comma is the empty
+    list. A list that cannot be written in this way is JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -264,7 +276,7 @@ def value_text(value: KnobValue) -> str:
 
 
 def _typed(name: str, text: str) -> object:
-    """Return a text as the room of policies takes it: nothing is inherited, a list may be written as JSON."""
+    """Return the text of a field as ``memory.policy`` expects it: None for an empty text, the parsed list for JSON."""
     if not text:
         return None
     if KNOBS[name].type in ("words", "scopes") and text.startswith("["):
@@ -285,7 +297,7 @@ def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharFie
             choices=[("", f"{held} (inherited)"), *((each, CHOICE_WORDS.get(each, each)) for each in choices)]
         )
     else:
-        # Not a number field: what was typed wrongly stays there to be seen, beside the sentence that refuses it.
+        # Not a number field, so that invalid input stays visible beside its error.
         modes = {"number": "decimal", "count": "numeric"}
         widget = forms.TextInput(
             attrs={"placeholder": held, "autocomplete": "off", "inputmode": modes.get(knob.type, "text")}
@@ -294,20 +306,20 @@ def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharFie
 
 
 def bounds_words(knob: Knob) -> str:
-    """Return the allowed values as a short text."""
+    """Return the allowed values as a short text, which is empty for choices."""
     if knob.type in ("number", "count"):
-        return f"{'whole, ' if knob.type == 'count' else ''}{_plain(knob.low)} to {_plain(knob.high)}"
+        return f"{'whole, ' if knob.type == 'count' else ''}{_number_words(knob.low)} to {_number_words(knob.high)}"
     if knob.type in ("words", "scopes"):
         return f"{'paths' if knob.type == 'scopes' else 'words'} separated by commas; a single comma for an empty list"
     return ""
 
 
-def _plain(number: float) -> str:
+def _number_words(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
 
 def held_words(inherited: Mapping[str, Any]) -> str:
-    """Return the value that holds while a field is empty, as text."""
+    """Return the value that applies while a field is empty, as text."""
     value = number_words(inherited["value"])
     return CHOICE_WORDS.get(value, value)
 

@@ -1,4 +1,5 @@
-"""Steps of the tabs Values and Rules. Before a save, steps change only the form's texts and keep all input."""
+"""The tabs Values and Rules: the steps that change a draft, and the save. A step changes some texts of the form, keeps
+the others, and stores nothing."""
 
 import json
 from collections.abc import Mapping
@@ -41,10 +42,11 @@ Texts = dict[str, str]
 
 
 def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> Texts:
-    """Return the texts an editor begins with: what is set, changed as the address asks for, or a whole draft from it.
+    """Return the initial texts of an editor. ``said`` are the parameters of the URL. They contain a whole draft, or
+    changes to the stored policy.
 
-    ``preset``, ``add`` (a shipped set of rules) and ``switch`` (a rule) each change one thing. No queries. Raises
-    ``ValueRefused`` if there is no such thing.
+    The parameters ``preset``, ``add`` (a shipped set of rules) and ``switch`` (a rule to enable or disable) each
+    request one change. No query. Raises ``ValueRefused`` if the named preset, set or rule does not exist.
     """
     start = draft = policies.set_at(scope)
     if "base_version" in said:
@@ -56,19 +58,20 @@ def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> 
         draft = draft_with_set(draft, said["add"])
     if "switch" in said:
         draft = draft_with_switched(policies, draft, said["switch"])
-    # Single values beside it, as other pages name them in their links.
+    # Links of other pages may also name single values.
     single = {name: said[name] for name in KNOBS if name in said}
-    # Where none are set and none are drafted, there is nothing to show.
+    # The text of the rules is omitted if neither the stored policy nor the draft has rules.
     ruled = bool(start.rules or draft.rules)
     return draft_texts(draft, rules=ruled) | single | {"base_version": str(policies.numbers.get(scope, 0))}
 
 
 def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list[str] | None]:
-    """Return the texts of ``form`` after the step that ``said`` asks for, and what two operators both changed
-    if it brings it onto a newer version.
+    """Return the texts of ``form`` after the step that ``said`` requests, and the conflicts of a merge. A merge
+    combines the draft with a newer version, and its conflicts are the names of what both have changed. For other steps,
+    the second value is None.
 
-    Two queries to bring a draft onto a newer version, none otherwise. Raises ``ValueRefused`` if the step makes no
-    sense, or the rules it changes cannot be read.
+    Two queries for a merge, none otherwise. Raises ``ValueRefused`` if the step is not possible, or if it changes rules
+    that cannot be read.
     """
     texts = dict(draft_query(form))
     if said.get("merge"):
@@ -90,10 +93,10 @@ def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list
 
 
 def rule_stepped(form: DraftForm, said: QueryDict) -> tuple[Texts, RuleForm | None]:
-    """Return the texts of ``form`` after the step of the form of one rule that ``said`` asks for, and that form if it
-    stays open: to add or change a rule, to add or remove a row, to take the rule over.
+    """Return the texts of ``form`` after a step of the rule editor, and the form of the rule if the editor stays open.
+    ``said`` names the step: add or edit a rule, add or remove a row, or put the edited rule into the draft.
 
-    No queries. Raises ``ValueRefused`` if the rules of the draft cannot be read, or the rule does not exist.
+    No query. Raises ``ValueRefused`` if the rules of the draft cannot be read, or the rule does not exist.
     """
     texts = dict(draft_query(form))
     if said.get("new"):
@@ -134,13 +137,12 @@ def rules_of_draft(form: DraftForm) -> SetPolicy | None:
 
 
 def _rules_draft(form: DraftForm, texts: Texts) -> SetPolicy:
-    """Return the preset and rules of the draft, even if its values are invalid."""
     rules = rules_read(texts.get("rules", ""))
     return draft_parse(form.policies, form.scope, preset=texts.get("preset"), values={}, rules=rules)
 
 
 def _rules_checked(draft: SetPolicy) -> Texts:
-    """Return the text of rules that a step has changed. Raises ``ValueRefused`` if they contradict each other."""
+    """Return the text of rules that a step has changed. Raises ``ValueRefused`` if the rules are not valid together."""
     rules_parse(draft.as_stored()["rules"], scope=draft.scope)
     return _rules_text(draft)
 
@@ -167,16 +169,15 @@ def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
         kept = {}
     mine = {"preset": texts.get("preset", ""), "values": values, "rules": base["rules"] if rules is None else rules}
     merged = policy_merge(base, mine, theirs)
-    told = {name: value if isinstance(value, str) else _text(value) for name, value in merged.values.items()}
+    merged_texts = {name: value if isinstance(value, str) else _text(value) for name, value in merged.values.items()}
     if merged.preset:
-        told["preset"] = merged.preset
+        merged_texts["preset"] = merged.preset
     if merged.rules or theirs["rules"]:
-        told["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
-    return told | kept | {"base_version": str(present.number)}, merged.clashes
+        merged_texts["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
+    return merged_texts | kept | {"base_version": str(present.number)}, merged.clashes
 
 
 def _readable(name: str, text: str) -> Any:
-    """Return a typed value as it would be stored, or unchanged if it is invalid."""
     try:
         value = values_parse({name: text})[name]
     except ValueRefused:
@@ -191,7 +192,7 @@ def _text(value: Any) -> str:
 def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None:
     """Save a valid draft as the next version of its scope's policy, and show a notice.
 
-    Raises as ``policy_save`` does.
+    Raises the errors of ``policy_save``.
     """
     preset, values, rules = draft_of(form)
     base = form.cleaned_data["base_version"]

@@ -12,13 +12,14 @@ from memory.formulas.salience import SECONDS_PER_DAY
 from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.models import Rung
 
-# The picture is stretched; only proportions matter. Days are units of its width.
+# The page stretches the picture, so only proportions matter. A day is one unit of the width.
 DAYS, HEIGHT = 365, 100
 
 
 @lru_cache(maxsize=len(PRESETS))
 def preset_curve(name: str) -> dict[str, Any]:
-    """Return the parts of the curve by rung, the thresholds as heights, and when each rung is reached, in days.
+    """Return the parts of the curve, one for each rung; the thresholds with their vertical positions; and the day on
+    which each rung is reached.
 
     The values are those of the preset alone. Rules are not drawn.
     """
@@ -46,19 +47,17 @@ def preset_curve(name: str) -> dict[str, Any]:
     }
     return {
         "parts": parts,
-        "lines": [
-            {"rung": rung.label, "y": _height(theta), "theta": theta} for rung, theta in thresholds.items() if theta
-        ],
+        "lines": [{"rung": rung.label, "y": _y(theta), "theta": theta} for rung, theta in thresholds.items() if theta],
         "reached": [{"rung": Rung(int(rungs[day])).label, "days": day} for day in begins[1:]],
     }
 
 
 def _path(scores: Any, day: int, end: int) -> str:
-    """Return a part of the curve as an SVG path, a point for every three days."""
+    """Return a part of the curve as an SVG path with a point for every third day."""
     days = [*range(day, end, 3), end]
-    return "M" + "L".join(f"{each},{_height(float(scores[each]))}" for each in days)
+    return "M" + "L".join(f"{each},{_y(float(scores[each]))}" for each in days)
 
 
-def _height(value: float) -> float:
-    """Return where a score lies in the picture, from the top; a score of 1 lies a little below it."""
+def _y(value: float) -> float:
+    """Return the distance of a score from the top of the picture. A score of 1 is slightly below the top."""
     return round(HEIGHT - 2 - (HEIGHT - 6) * min(max(value, 0.0), 1.0), 1)

@@ -1,4 +1,4 @@
-"""Regret over time with the versions of the policy as marks, drawn on the server."""
+"""The chart of regret over time, drawn on the server, with the versions of the policy as marks."""
 
 import datetime as dt
 import itertools
@@ -8,19 +8,21 @@ from typing import Any
 from memory.insight.activity import day_begin
 from memory.insight.regret import RegretDay
 
-# The rate of a day is that of the archivings of so many days until then: on most days only few are archived.
+# The regret rate of a day covers this number of days, the last of which is that day. The archivings of a single day
+# are too few for a rate.
 WINDOW = 7
 HEIGHT = 100
 _TOPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-# Names of marks that are near to each other are in different rows.
+# The names of neighbouring marks are in different rows, so that they do not overlap. This is the number of rows.
 _ROWS = 3
 
 
 def regret_picture(
     days: Sequence[RegretDay], versions: Sequence[Mapping[str, Any]], *, scope: str, now: dt.datetime
 ) -> dict[str, Any]:
-    """Return the line of regret, the bars of archivings, and the marks of ``versions``, for an SVG whose inner picture
-    is as wide as there are days and ``HEIGHT`` high. ``rate`` and the counts are those of the last days."""
+    """Return the parts of an SVG: the line of the regret rate, a bar for the archivings of each day, and a mark for
+    each of ``versions``. One day is one unit wide, and the picture is ``HEIGHT`` units high. The ``x`` of a mark is in
+    percent of the width. ``rate``, ``last_archived`` and ``last_regretted`` cover the last ``WINDOW`` days."""
     rates = [_rate(days[max(0, at - WINDOW + 1) : at + 1]) for at in range(len(days))]
     known = [rate for rate in rates if rate is not None]
     top = next(each for each in _TOPS if each >= max(known, default=0))
@@ -65,6 +67,5 @@ def regret_picture(
 
 
 def _rate(days: Sequence[RegretDay]) -> float | None:
-    """Return the share of archivings that were regretted, None if there was none."""
     archived = sum(day.archived for day in days)
     return sum(day.regretted for day in days) / archived if archived else None

@@ -1,8 +1,8 @@
 """One rule as a form: name, action, events, and its condition as rows that are chosen from lists.
 
-A row is a comparison, or a group whose parts are the rows below it that stand one step further in. So rows can say
-every condition of docs/rules.md. What a rule means, and whether it holds, is asked of the room of policies, whose
-sentence stands at the field or the row that it names.
+A row is a comparison or a group. The parts of a group are the rows below it that are indented one level further. So
+rows can express every condition of docs/rules.md. ``memory.policy`` parses and checks a rule, and each of its errors is
+shown at the field or row that the error names.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from typing import Any
 
 from django import forms
 
-from memory.console.fields import form_error
+from memory.console.fields import SuggestInput, form_error
 from memory.core.errors import MemoryProblem
 from memory.core.rules import ACTIONS, EVENTS, Rule
 from memory.policy.rule_parsing import DEFAULT_EVENTS, MAX_CATEGORY, MAX_NAME, rule_parse
 from memory.predicates.rule_json import FIELDS, LIST_OPERATORS, MAX_DEPTH, MAX_TEXT, NAMED_FIELD_OPERATORS, OPERATORS
 
 PREFIX, ROW = "rule", "row"
-# More rows than a condition can have comparisons: groups are rows too.
-MOST_ROWS = 100
-# A list of so many texts of the greatest length fits.
-MOST_VALUE = 100 * MAX_TEXT
+# The most rows. There may be more rows than comparisons in a condition, because groups are rows too.
+MAX_ROWS = 100
+# The most characters of a value: enough for a list of 100 texts of the greatest length.
+MAX_VALUE = 100 * MAX_TEXT
 GROUPS = {"all": "all of the rows below", "any": "any of the rows below"}
 NAMED = "field"
 _WHAT = {
@@ -59,12 +59,12 @@ _SIGNS = {
 }
 _EVENT_WORDS = {
     "ingest_complete": "after an ingest",
-    "query_complete": "after a query",
+    "query_complete": "after a recall",
     "cron": "scheduled runs",
     "memory_pressure": "memory pressure",
     "manual": "manual runs",
 }
-_ACTION_WORDS = {"compact": "compact similar topics", "categorize": "add a category"}
+_ACTION_WORDS = {"compact": "compact similar memories", "categorize": "add a category"}
 _NAMED_RULE = re.compile(r"Rule '.*?': ", re.DOTALL)
 _PLACES = re.compile(r"(A rule needs a name|Two rules are named)|(action)|(categor)|(events)")
 
@@ -81,29 +81,28 @@ class RowForm(forms.Form):
     what = forms.CharField(
         label="What",
         required=False,
-        widget=forms.Select(choices=[("", "choose…"), ("Topics", [*_WHAT.items()]), ("Groups", [*GROUPS.items()])]),
+        widget=forms.Select(choices=[("", "choose…"), ("Memories", [*_WHAT.items()]), ("Groups", [*GROUPS.items()])]),
     )
     name = forms.CharField(label="Name of the field", required=False, max_length=MAX_TEXT)
     op = forms.CharField(label="Comparison", required=False, widget=forms.Select(choices=[*_SIGNS.items()]))
-    value = forms.CharField(label="Value", required=False, max_length=MOST_VALUE)
+    # Without a script the field has no suggestions; static/console/rules.js asks for those that fit the row.
+    value = forms.CharField(label="Value", required=False, max_length=MAX_VALUE, widget=SuggestInput("kind"))
 
 
 @dataclass
 class _Node:
-    """A row with the rows inside it."""
-
     row: int
     said: Mapping[str, str]
     parts: list["_Node"] = field(default_factory=list)
 
 
 class RuleForm(forms.Form):
-    """A rule being added or changed; ``editing`` is the name of the rule it replaces, empty for a new one."""
+    """A rule that is added or changed. ``editing`` is the name of the rule that it replaces, empty for a new rule."""
 
     editing = forms.CharField(required=False, widget=forms.HiddenInput)
     enabled = forms.CharField(required=False, widget=forms.HiddenInput)
     name = forms.CharField(required=False, max_length=MAX_NAME, label="Name of the rule")
-    # The room of policies checks the choices, so they are plain texts here.
+    # ``memory.policy`` checks the choices, so they are plain texts here.
     action = forms.CharField(
         required=False,
         label="Action",
@@ -118,7 +117,7 @@ class RuleForm(forms.Form):
     )
     match = forms.CharField(
         required=False,
-        label="Topics that meet",
+        label="Memories that meet",
         widget=forms.Select(choices=[("all", "all of these"), ("any", "any of these")]),
     )
 
@@ -130,7 +129,7 @@ class RuleForm(forms.Form):
 
     @property
     def row_forms(self) -> Iterable[dict[str, Any]]:
-        """The rows as forms, each with its place and the error at it."""
+        """The rows as forms, each with its index and its error."""
         for at, row in enumerate(self.rows):
             form = RowForm(initial=dict(row), prefix=ROW, auto_id=f"id_{at}_%s")
             yield {"at": at, "form": form, "error": self.wrong.get(at)}
@@ -140,7 +139,7 @@ class RuleForm(forms.Form):
         return RuleForm(self.data, rows)
 
     def rule(self, scope: str) -> dict[str, Any] | None:
-        """Return the rule as its stored JSON, None if it is refused: each error is at its field or row."""
+        """Return the rule as its stored JSON. If it is invalid, show the error at its field or row, and return None."""
         if self.errors:
             return None
         said = self.cleaned_data
@@ -161,7 +160,8 @@ class RuleForm(forms.Form):
             return None
 
     def refuse(self, problem: MemoryProblem, places: Mapping[str, int] | None = None) -> None:
-        """Show a problem at the field or row that its sentence begins with."""
+        """Show a problem at the field or row that the beginning of its sentence names. ``places`` maps the path of each
+        part of the condition to the index of its row."""
         sentence = _NAMED_RULE.sub("", problem.sentence, count=1)
         error = form_error(problem)
         named = [path for path in places or {} if sentence.startswith(path)]
@@ -181,19 +181,20 @@ def rule_form_new() -> RuleForm:
 
 
 def rule_form_of(rule: Rule) -> RuleForm:
-    """Return the form of a rule as it is."""
+    """Return the form of an existing rule."""
     match, rows = rows_of(rule.condition)
     return _form(rule.name, rule.as_json(), match, rows)
 
 
 def rule_form_sent(data: Any) -> RuleForm:
-    """Return the form as it was sent, a ``QueryDict``."""
+    """Return the form of a ``QueryDict`` that a browser sent."""
     rows = zip(*(data.getlist(f"{ROW}-{name}") for name in RowForm.base_fields), strict=False)
-    return RuleForm(data, [dict(zip(RowForm.base_fields, row, strict=True)) for row in rows][:MOST_ROWS])
+    return RuleForm(data, [dict(zip(RowForm.base_fields, row, strict=True)) for row in rows][:MAX_ROWS])
 
 
 def rows_of(condition: Mapping[str, Any]) -> tuple[str, list[dict[str, str]]]:
-    """Return a condition as rows, and whether all or any of the outermost must be met."""
+    """Return (match, rows) of a condition. ``match`` says whether all of the outermost rows must be met (``all``) or
+    one of them (``any``)."""
     match = "any" if "any" in condition else "all"
     rows: list[dict[str, str]] = []
     for part in condition.get(match, [condition]):
@@ -206,7 +207,7 @@ def _rows_add(part: Mapping[str, Any], level: int, negated: bool, rows: list[dic
     if "not" in part and not negated:
         return _rows_add(part["not"], level, True, rows)
     if "not" in part:
-        # A row has one "not"; the second one is inside a group.
+        # A row can have only one "not". The inner one is put into a group.
         rows.append({**row, "what": "all"})
         return _rows_add(part, level + 1, False, rows)
     for group in GROUPS:
@@ -225,7 +226,7 @@ def _rows_add(part: Mapping[str, Any], level: int, negated: bool, rows: list[dic
 
 
 def _text(value: Any) -> str:
-    """Return a value as it is typed. Lists are parted by commas; what a field cannot show is written as JSON."""
+    """Return a value as the text of its field: lists separated by commas, JSON if this is not possible."""
     if isinstance(value, list):
         plain = all(word and word == word.strip() and word.isprintable() and "," not in word for word in value)
         return ", ".join(value) if plain and not value[0].startswith("[") else json.dumps(value)
@@ -235,9 +236,10 @@ def _text(value: Any) -> str:
 
 
 def _condition(match: str, rows: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the condition that rows say, and the row of each place in it as problems name them."""
+    """Return the condition that the rows express, and a dict from each path in the condition to the index of its row.
+    Problems name these paths."""
     root: list[_Node] = []
-    # The parts of the groups that a row may belong to, from the outermost.
+    # The lists of parts to which the next row may belong, from the outermost.
     inside = [root]
     for at, row in enumerate(rows):
         if not row.get("what"):
@@ -273,7 +275,8 @@ def _node_json(node: _Node, path: str, places: dict[str, int]) -> dict[str, Any]
 
 
 def _value(what: str, op: str, text: str) -> Any:
-    """Return a typed value as a condition holds it; what cannot be read stays a text, and is refused as such."""
+    """Return the text of a field as the value of a condition. A text that cannot be parsed is returned unchanged, so
+    that the check of the rule refuses it."""
     if op in LIST_OPERATORS:
         try:
             return json.loads(text) if text.startswith("[") else [*filter(None, map(str.strip, text.split(",")))]
@@ -291,7 +294,7 @@ def _value(what: str, op: str, text: str) -> Any:
 
 
 def signs_of_fields() -> dict[str, list[str]]:
-    """Return the comparisons that each field takes."""
+    """Return the comparisons that each field allows."""
     return {what: list(NAMED_FIELD_OPERATORS if what == NAMED else OPERATORS[FIELDS[what]]) for what in _WHAT}
 
 

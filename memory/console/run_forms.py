@@ -1,16 +1,16 @@
-"""Forms of the pages about runs: the filters of the lists, the scope of a run, and the reason of an action."""
+"""Forms of the pages about runs: the filters of the lists, and the start of a run."""
 
 from typing import Any
 
 from django import forms
 
 from memory.console.fields import ScopeField, filter_choice
-from memory.console.list_page import FilterForm
+from memory.console.list_page import FilterForm, sort_columns, sort_field
 from memory.console.time_ranges import RangeForm
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
-from memory.forgetting.run_list import ActionCounts, ActionFilter, RunFilter
+from memory.forgetting.run_list import ORDERS, ActionCounts, ActionFilter, RunFilter
 from memory.forgetting.run_text import event_words, state_words
 
 _STATUSES = [
@@ -23,10 +23,11 @@ _STATUSES = [
     ("failed", "Failed"),
     ("replaced", "Replaced"),
 ]
+SORTS = sort_columns(ORDERS)
 
 
-# No action and no state is longer.
-MOST_WORD = 20
+# The most characters of an action or a state.
+MAX_WORD = 20
 
 
 class RunsForm(RangeForm[RunFilter]):
@@ -36,6 +37,7 @@ class RunsForm(RangeForm[RunFilter]):
     status = filter_choice("Status", _STATUSES)
     event = filter_choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
     dry = filter_choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
+    sort = sort_field(SORTS)
 
     field_order = ("scope", "status", "event", "dry")
 
@@ -52,6 +54,7 @@ class RunsForm(RangeForm[RunFilter]):
             replaced=status == "replaced" if status in ("failed", "replaced") else None,
             since=since,
             until=until,
+            sort=cleaned.get("sort") or "time",
         )
 
 
@@ -59,7 +62,7 @@ DRY_RUN, FOR_APPROVAL = "show", "approve"
 
 
 class StartForm(forms.Form):
-    """Where a new run is planned, and what becomes of the plan."""
+    """The scope of a new run, and whether its plan is a dry run or waits for approval."""
 
     scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
     then = forms.ChoiceField(
@@ -78,8 +81,8 @@ class ActionsForm(FilterForm[ActionFilter]):
     def __init__(self, data: Any, *, tally: ActionCounts | None = None) -> None:
         super().__init__(data)
         if tally is None:
-            # Exports and counts read the filter only.
-            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=MOST_WORD)
+            # Exports and counts only read the filter, so they need no choices.
+            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=MAX_WORD)
             return
         for name, counts, label in (
             ("action", tally.by_action, lambda value: value),
@@ -90,7 +93,7 @@ class ActionsForm(FilterForm[ActionFilter]):
             known = [(value, f"{label(value)} ({times:,})") for value, times in counts.items()]
             asked = self.data.get(name, "")
             # The URL may name a value that no action has any more.
-            gone = [(asked, asked)] if asked.isidentifier() and len(asked) <= MOST_WORD and asked not in counts else []
+            gone = [(asked, asked)] if asked.isidentifier() and len(asked) <= MAX_WORD and asked not in counts else []
             field.choices = [("", "Any"), *known, *gone]
 
     def to_filter(self) -> ActionFilter:

@@ -1,4 +1,4 @@
-"""Pictures drawn on the server: proportions, gauges and sparklines, of Home and of the pages of scopes and agents."""
+"""Pictures drawn on the server: proportions, gauges and sparklines for Home and for the pages of scopes and agents."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from django.urls import reverse
 from memory.forgetting.soft_limit import SoftLimit
 from memory.insight.activity import ActivityDay
 
-# Width of the pictures, which are stretched; only proportions matter.
+# Pages stretch the pictures, so only proportions matter.
 WIDTH = 1000
 HEIGHT = 40
 _GAP = 4
 
-# Of each number of a day: the list it leads to and the filter beside the day.
+# For each number of a day: the URL name of the list to which it links, and the filters of the list other than the day.
 _LISTS: dict[str, tuple[str, dict[str, str]]] = {
     "ingested": ("console:audit", {"action": "ingest"}),
     "queries": ("console:recalls", {}),
@@ -25,8 +25,8 @@ _LISTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def rung_bar(rungs: Mapping[str, int], *, share: float = 1) -> list[dict[str, Any]]:
-    """Return the parts of a bar with the share of topics per rung; small shares have a visible minimum. The bar takes
-    ``share`` of the width."""
+    """Return the parts of a bar, one for each rung with topics. The width of a part is proportional to its topics, but
+    a small part stays visible. The bar takes ``share`` of ``WIDTH``."""
     held = {name: count for name, count in rungs.items() if count}
     total = sum(held.values())
     if not total:
@@ -43,20 +43,21 @@ def rung_bar(rungs: Mapping[str, int], *, share: float = 1) -> list[dict[str, An
 
 
 def limit_gauge(limit: SoftLimit) -> dict[str, Any]:
-    """Return a gauge of live topics with a mark at the soft limit, as parts of ``WIDTH``."""
+    """Return a gauge of the live topics with a mark at the soft limit. The whole gauge is ``WIDTH`` wide."""
     scale = max(limit.live, limit.soft_limit, 1) * 1.15
     return {"limit": limit, "part": round(WIDTH * limit.live / scale), "mark": round(WIDTH * limit.soft_limit / scale)}
 
 
 def day_links(day: ActivityDay) -> list[dict[str, Any]]:
-    """Return the four numbers of a day, each with the address of its list."""
+    """Return the four numbers of a day, each with the URL of its list."""
     return [{"count": getattr(day, name), "url": _url(name, day.day)} for name in _LISTS]
 
 
 def spark_line(values: Sequence[float]) -> dict[str, Any]:
-    """Return a line over equal steps as the points of an SVG path, ``WIDTH`` wide and ``HEIGHT`` high.
+    """Return a line through equidistant points, and the area below it, as SVG paths. The picture is ``WIDTH`` wide and
+    ``HEIGHT`` high.
 
-    Its lowest value lies above the floor unless it is 0, so that small changes of a large number show.
+    If the values are large and differ little, the axis begins above 0, so that their changes are visible.
     """
     low, high = min(values), max(values)
     floor = max(0.0, low - (high - low) * 0.6) if high > low else 0.0
@@ -67,7 +68,7 @@ def spark_line(values: Sequence[float]) -> dict[str, Any]:
 
 
 def spark_bars(days: Sequence[dt.date], counts: Sequence[int], noun: str) -> list[dict[str, Any]]:
-    """Return a bar for each day with its position, height and words; a day with any has a visible bar."""
+    """Return a bar for each day with its position, height and words. The bar of a count above 0 is always visible."""
     most, step = max(counts, default=0) or 1, WIDTH / max(1, len(counts))
     bars = []
     for place, (day, count) in enumerate(zip(days, counts, strict=True)):

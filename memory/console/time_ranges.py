@@ -1,4 +1,4 @@
-"""The time range of a list, in its address: the last hour, 24 hours, 7 or 30 days, or a custom range."""
+"""The time range of a list in the URL: the last hour, 24 hours, 7 or 30 days, or a custom range."""
 
 import datetime as dt
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -13,14 +13,14 @@ from memory.insight.activity import days_begin
 FilterT = TypeVar("FilterT")
 
 LENGTHS = {"1h": dt.timedelta(hours=1), "24h": dt.timedelta(hours=24)}
-# Days in UTC including today, as the figures of pages count them.
+# Numbers of days in UTC, including today. Charts count days in the same way.
 WHOLE_DAYS = {"7d": 7, "30d": 30}
 ALL, CUSTOM = "all", "custom"
 LABELS = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d", ALL: "All", CUSTOM: "Custom"}
 
 
 class RangeLink(NamedTuple):
-    """One choice of the control: ``value`` is empty for the default range of the list."""
+    """One choice of the range control. ``value`` is empty for the default range of the list."""
 
     value: str
     label: str
@@ -28,7 +28,7 @@ class RangeLink(NamedTuple):
 
 
 class MinuteInput(forms.DateTimeInput):
-    """A field for a day and a time. A day alone is shown with its first or its last minute."""
+    """A field for a day and a time. A day without a time gets its first minute or, with ``last``, its last minute."""
 
     def __init__(self, *, last: bool) -> None:
         bounds = {"min": f"{FIRST_DAY}T00:00", "max": f"{LAST_DAY}T23:59"}
@@ -42,14 +42,14 @@ class MinuteInput(forms.DateTimeInput):
 
 
 class MinuteField(forms.DateTimeField):
-    """A minute in UTC, or a day. ``last``: returned is the end of the minute or of the day, else the begin."""
+    """A minute or a day in UTC. The value is its start, or with ``last`` its end."""
 
     def __init__(self, *, last: bool = False, **options: Any) -> None:
         super().__init__(required=False, widget=MinuteInput(last=last), **options)
         self.last = last
 
     def clean(self, value: Any) -> dt.datetime | None:
-        """Return the time, None for none. Raises ``ValidationError``."""
+        """Return the time, None if the field is empty. Raises ``ValidationError``."""
         chosen: dt.datetime | None = super().clean(value)
         if chosen is None:
             return None
@@ -61,7 +61,7 @@ class MinuteField(forms.DateTimeField):
 
 
 class RangeForm(FilterForm[FilterT], Generic[FilterT]):
-    """A filter with a time range. ``range`` in the address wins over ``since`` and ``until``."""
+    """A filter with a time range. ``range`` in the URL takes precedence over ``since`` and ``until``."""
 
     since = MinuteField(label="From (UTC)")
     until = MinuteField(label="Until (UTC)", last=True)
@@ -69,12 +69,12 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
 
     @property
     def range_default(self) -> str:
-        """The range of an address that names none."""
+        """The range that applies if the URL names none."""
         return ALL
 
     @property
     def range_chosen(self) -> str:
-        """The range in the address, or the default of the list."""
+        """The range in the URL, or the default of the list."""
         asked = self.data.get("range", "")
         if asked in LABELS:
             return str(asked)
@@ -82,19 +82,19 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
 
     @property
     def ranges(self) -> list[RangeLink]:
-        """The choices of the control."""
+        """The choices of the range control."""
         return [
             RangeLink("" if value == self.range_default else value, label, value == self.range_chosen)
             for value, label in LABELS.items()
         ]
 
     def shown(self) -> list[forms.BoundField]:
-        """Return the fields to draw: the two times only for a custom range."""
+        """Return the visible fields. The two times are shown only for a custom range."""
         own = self.range_chosen == CUSTOM
         return [field for field in super().shown() if own or field.name not in ("since", "until")]
 
     def period(self) -> tuple[dt.datetime | None, dt.datetime | None]:
-        """Return from when and until when, exclusive, None for no limit."""
+        """Return (start, end). The end is exclusive, and None means no limit."""
         if self.range_chosen in LENGTHS:
             return timezone.now() - LENGTHS[self.range_chosen], None
         if self.range_chosen in WHOLE_DAYS:

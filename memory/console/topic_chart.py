@@ -1,4 +1,4 @@
-"""The figure of a topic's salience over time, for plotly.js; colours are names of custom properties."""
+"""The figure of a topic's salience over time, for plotly.js. Colours are names of CSS custom properties."""
 
 import datetime as dt
 import math
@@ -13,10 +13,10 @@ Point = tuple[dt.datetime, float, float]
 
 
 def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
-    """Return data and layout: the past as far as it is known, the estimate before, the forecast, and the thresholds.
+    """Return the data and the layout: the estimated past, the known past, the forecast, and the thresholds.
 
-    Under ``half_life`` the axis is logarithmic, where steady fading is a straight line; scores of other strategies may
-    be below nothing.
+    The axis is logarithmic for salience and for scores of the strategy ``half_life``, so that steady fading is a
+    straight line. It is linear for scores of other strategies, which may be negative.
     """
     logarithmic = not history["score_differs"] or history["strategy"] == "half_life"
     past: list[Point] = history["points"]
@@ -27,9 +27,9 @@ def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
     data = []
     if history["score_differs"]:
         data += _lines("salience", guessed, known, ahead, "--ink-faint", logarithmic, width=1.5)
-        data += _lines("score", guessed, known, ahead, "--accent", logarithmic, width=2.5, scored=True)
+        data += _lines("score", guessed, known, ahead, "--measure", logarithmic, width=2.5, scored=True)
     else:
-        data += _lines("salience", guessed, known, ahead, "--accent", logarithmic, width=2.5)
+        data += _lines("salience", guessed, known, ahead, "--measure", logarithmic, width=2.5)
     which = "score" if history["score_differs"] else "salience"
     marks = [mark for mark in history["marks"] if not mark["due"] and ahead and mark["at"] <= ahead[-1][0]]
     if marks:
@@ -140,14 +140,14 @@ def _layout(
                 "yanchor": "bottom",
                 "showarrow": False,
                 "text": f"{threshold['rung']} below {theta:g}",
-                "font": {"color": tone, "size": 11},
+                "font": {"color": "--ink", "size": 11},
                 "bgcolor": "--surface",
                 "borderpad": 1,
             }
         )
     if ahead:
         now = past[-1][0].isoformat()
-        # Of a topic that is new the word stands on the other side, clear of the axis.
+        # For a new topic, the word "now" is on the other side of the line, so that it does not cover the axis.
         is_new = (past[-1][0] - first) * 10 < last - first
         shapes.append(
             {

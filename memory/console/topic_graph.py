@@ -1,7 +1,7 @@
-"""The links of a topic as a small picture: where each box and line goes. Pure; the template draws it as SVG.
+"""The links of a topic as a small picture: the positions of its boxes and lines. The template draws it as SVG.
 
-What links to the topic stands on the left, what it links to on the right, so that the direction can be read without
-following an arrow. Lengths are units of the picture, which is scaled to its place.
+Topics that link to the topic are on the left, and topics to which it links are on the right. So the direction is
+visible without following an arrow. Lengths are units of the picture, which the page scales.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,17 +10,17 @@ from typing import Any
 
 from memory.core.truncate import line_cut
 
-MOST_PER_SIDE = 8
+MAX_PER_SIDE = 8
 WIDTH, BOX, CENTRE = 1000, 270, 220
 ROW, BOX_HEIGHT, MARGIN = 52, 38, 12
-# About as many letters as fit into a box, the middle box and the gap between them.
+# The approximate numbers of letters that fit into a box, into the middle box, and into the gap between them.
 BOX_LETTERS, CENTRE_LETTERS, LABEL_LETTERS = 33, 23, 14
 _RUNGS = ("active", "summarized", "detached", "archived")
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A neighbour: its box, the line to it, and what stands on the line."""
+    """A neighbour: its box, the line to it, and the label of the line."""
 
     topic_id: str
     title: str
@@ -40,7 +40,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class TopicGraph:
-    """The whole picture. ``more`` neighbours are left out."""
+    """The whole picture. ``more`` is the number of neighbours that it omits."""
 
     nodes: list[GraphNode]
     more: int
@@ -58,21 +58,21 @@ class TopicGraph:
 
 
 def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> TopicGraph:
-    """Return where to draw a topic and its neighbours, at most ``MOST_PER_SIDE`` on each side, the higher rungs first.
+    """Return the positions of a topic and of at most ``MAX_PER_SIDE`` neighbours on each side, ordered by rung.
 
     A side without neighbours is cut off.
     """
     ordered = sorted(neighbours, key=lambda each: _RUNGS.index(each["rung"]))
     sides = {way: [each for each in ordered if each["direction"] == way] for way in ("in", "out")}
-    rows = max(1, *(min(len(side), MOST_PER_SIDE) for side in sides.values()))
+    rows = max(1, *(min(len(side), MAX_PER_SIDE) for side in sides.values()))
     height = 2 * MARGIN + rows * ROW
     middle = height // 2
     beside = (WIDTH - CENTRE) // 2 - 2
     left, right = (0 if sides["in"] else beside), (0 if sides["out"] else beside)
     nodes = [
-        _node(each, place, min(len(side), MOST_PER_SIDE), height, incoming=way == "in")
+        _node(each, place, min(len(side), MAX_PER_SIDE), height, incoming=way == "in")
         for way, side in sides.items()
-        for place, each in enumerate(side[:MOST_PER_SIDE])
+        for place, each in enumerate(side[:MAX_PER_SIDE])
     ]
     return TopicGraph(
         nodes=nodes,
@@ -97,7 +97,7 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
     if not incoming:
         near, far = WIDTH - near, WIDTH - BOX
     bend = (near + far) // 2
-    # Lines end where arrows point: at the topic for what links to it, at the neighbour for what it links to.
+    # Each line runs in the direction of its link.
     start, end = ((far, y), (near, height // 2)) if incoming else ((near, height // 2), (far, y))
     x = 0 if incoming else WIDTH - BOX
     return GraphNode(

@@ -18,15 +18,16 @@ class ScopeForm(forms.Form):
 
 
 def address(name: str, scope: str, **more: Any) -> str:
-    """Return the address of a page about the policy of ``scope``."""
+    """Return the URL of a page about the policy of ``scope``."""
     return f"{reverse(f'console:{name}')}?{urlencode({'scope': scope, **more}, doseq=True)}"
 
 
 def tuning_head(tab: str, scope: str, policies: Policies) -> dict[str, Any]:
     """Return the header of the tab ``tab`` for ``scope``, a canonical path. No query.
 
-    ``number`` is the newest version at this scope, 0 if there is none; ``at`` is the nearest scope that sets something,
-    with its version, 0 for the defaults. ``preset`` and ``mode`` each have the scope that they come from.
+    ``number`` is the newest version at this scope, 0 if there is none. ``at`` is the nearest scope whose policy sets
+    something, and ``at_version`` is its version, 0 for the defaults. ``preset_from`` and ``mode_from`` are the sources
+    of ``preset`` and ``mode``.
     """
     effective = policies.effective(scope)
     above = sorted((path for path in policies.policies if scope_within(scope, path)), key=len, reverse=True)

@@ -1,7 +1,7 @@
-"""Taking back what a person did by hand: the notice that offers it, and the address that does it.
+"""Undo of manual changes: the notice with the button Undo, and the URL to which the button posts.
 
-The notice carries the id of the run alone, in the tags of Django's message; the form is drawn with the page, so that
-its token is that of the page, and it works without script.
+The notice contains only the id of the run, in the tags of Django's message. Its form is rendered with the page, so it
+has the CSRF token of the page and works without JavaScript.
 """
 
 import uuid
@@ -25,12 +25,12 @@ from memory.models import ForgetRun
 UNDO_TAG = "undo:"
 PAIR_TAG = "pair:"
 RUN_TAG = "run:"
-# Most conflicts named in the notice; the run lists all of them.
+# The most reasons for conflicts that the notice names. The page of the run lists all conflicts.
 CONFLICTS_TOLD = 3
 
 
 class UndoForm(forms.Form):
-    """Where to go afterwards."""
+    """The page to show after the undo."""
 
     next = forms.CharField(required=False, max_length=2000)
 
@@ -41,7 +41,8 @@ def undo_offer(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
 
 
 def run_named(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
-    """Show a notice with a link to ``run``, whose undo reverts only a part of the change."""
+    """Show a notice with a link to ``run``. There is no Undo button, because an undo reverts only a part of the
+    change."""
     messages.success(request, sentence, extra_tags=f"{RUN_TAG}{run.pk}")
 
 
@@ -51,7 +52,7 @@ def pair_undo_offer(request: ConsoleRequest, sentence: str, pair_id: uuid.UUID) 
 
 
 def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:archived") -> str:
-    """Return the address to go back to: ``wanted``, if it is one of this site."""
+    """Return ``wanted`` if it is a URL of this site, else the URL of the page ``otherwise``."""
     safe = wanted.startswith("/") and url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
@@ -67,7 +68,7 @@ def go_back(request: ConsoleRequest, address: str) -> HttpResponse:
 @page(post=OPERATOR)
 def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Undo a manual change, or a run that the same person has applied or approved, and report conflicts. Sixteen
-    statements for each 500 topics."""
+    queries per 500 topics."""
     form = UndoForm(request.POST)
     form.is_valid()
     run = run_get(run_id, principal=request.principal)

@@ -13,7 +13,8 @@ PREFIX = "upload-"
 
 
 class FolderUpload(FileUploadHandler):
-    """Receives the one file of a form. ``path`` is its location, ``refused`` why it was not accepted."""
+    """Receives the only file of a form. ``path`` is its location. ``refused`` is the reason why it was not accepted, or
+    empty."""
 
     def __init__(self, request: HttpRequest, *, folder: Path, limit: int) -> None:
         super().__init__(request)
@@ -24,7 +25,7 @@ class FolderUpload(FileUploadHandler):
         self._stream: IO[bytes] | None = None
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Create a file that only this account can read."""
+        """Create a file that only the account of this process can read."""
         super().new_file(*args, **kwargs)
         if self.path is not None:
             self._stop("Upload one file at a time.")
@@ -35,7 +36,7 @@ class FolderUpload(FileUploadHandler):
         self.path, self._stream = Path(name), os.fdopen(number, "wb")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """Write what has arrived."""
+        """Write a chunk. Stop the upload if the file is too large."""
         assert self._stream is not None
         self._size += len(raw_data)
         if self._size > self.limit:
@@ -49,7 +50,7 @@ class FolderUpload(FileUploadHandler):
             self._stop(f"The file cannot be stored: {problem.strerror}.")
 
     def file_complete(self, file_size: int) -> "UploadedFile[bytes] | None":
-        """Return the name and size of the file for the form; what it holds is at ``path``."""
+        """Return the name and size of the file for the form. The content is at ``path``."""
         if self._stream is None:
             return None
         try:
@@ -63,7 +64,7 @@ class FolderUpload(FileUploadHandler):
         self.discard()
 
     def discard(self) -> None:
-        """Remove the file, unless it was taken (``take``)."""
+        """Remove the file, unless ``take`` was called."""
         if self._stream is not None and not self._stream.closed:
             self._stream.close()
         if self.path is not None:
@@ -77,5 +78,5 @@ class FolderUpload(FileUploadHandler):
     def _stop(self, sentence: str) -> None:
         self.refused = sentence
         self.discard()
-        # The remainder is read and dropped, because browsers read the reply only after sending everything.
+        # The rest of the request is read and dropped, because browsers read the reply only after sending everything.
         raise StopUpload(connection_reset=False)

@@ -1,4 +1,4 @@
-"""The URLs of the console. Each page defines its own; the permission tests read this table."""
+"""The URLs of the console. Each page defines its own URLs. The permission tests read this table."""
 
 from memory.console import undo
 from memory.console.pages import (
@@ -28,6 +28,7 @@ from memory.console.pages import (
     salience,
     schedules,
     scopes,
+    stores,
     suggest,
     topic,
     transfer,
@@ -63,6 +64,7 @@ urlpatterns = [
     *people.urlpatterns,
     *model.urlpatterns,
     *notifications.urlpatterns,
+    *stores.urlpatterns,
     *transfer.urlpatterns,
     *suggest.urlpatterns,
     *palette.urlpatterns,

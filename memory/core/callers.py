@@ -2,5 +2,5 @@
 
 
 def caller_names(name: str) -> list[str]:
-    """Return the possible labels of a caller with this name, which may lack ``user:`` or ``key:``."""
+    """Return the labels that a caller with this name may have. The name may lack the prefix ``user:`` or ``key:``."""
     return [name] if name.startswith(("user:", "key:")) else [name, f"user:{name}", f"key:{name}"]

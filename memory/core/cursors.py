@@ -11,10 +11,9 @@ from typing import Any
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# The most characters of a cursor. The longest cursors contain a title and an id.
-MOST_CURSOR = 8000
-# No row can match a text with NUL or surrogates, because PostgreSQL cannot store them, and a query with them would
-# fail.
+# The maximum number of characters of a cursor. The longest cursors contain a title and an id.
+MAX_CURSOR = 8000
+# No row can match a text with NUL or surrogates: PostgreSQL cannot store them and refuses them in queries.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REFUSED = "This cursor does not belong to this list. Request the first page without a cursor."
 
@@ -22,16 +21,14 @@ _REFUSED = "This cursor does not belong to this list. Request the first page wit
 def cursor_make(*parts: object) -> str:
     """Return the cursor that consists of ``parts``. Times are written in ISO 8601, other values as their text."""
     texts = [part.isoformat() if isinstance(part, dt.datetime) else str(part) for part in parts]
-    # Without escapes, because an address with an escaped long title would be longer than servers accept.
+    # Characters are not escaped, because an address with an escaped long title would be longer than servers accept.
     return base64.urlsafe_b64encode(json.dumps(texts, ensure_ascii=False).encode()).decode()
 
 
 def cursor_parse(cursor: str, *converters: Callable[[str], Any]) -> list[Any]:
-    """Return the parts of ``cursor``, each converted by its converter.
-
-    Raises ``ValueRefused`` if the cursor is malformed or belongs to another list.
-    """
-    if len(cursor) > MOST_CURSOR:
+    """Return the parts of ``cursor``, each converted by its converter. Raises ``ValueRefused`` if the cursor is
+    malformed or belongs to another list."""
+    if len(cursor) > MAX_CURSOR:
         raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
@@ -43,10 +40,8 @@ def cursor_parse(cursor: str, *converters: Callable[[str], Any]) -> list[Any]:
 
 
 def cursor_time(text: str) -> dt.datetime:
-    """Return a part of a cursor as a time in UTC. A time without an offset is taken as UTC.
-
-    Raises ``ValueError`` and ``OverflowError``.
-    """
+    """Return a part of a cursor as a time in UTC. A time without an offset is in UTC. Raises ``ValueError`` and
+    ``OverflowError``."""
     at = dt.datetime.fromisoformat(text)
     return at.replace(tzinfo=at.tzinfo or dt.UTC).astimezone(dt.UTC)
 
@@ -60,8 +55,7 @@ def cursor_number(text: str) -> int:
 
 
 def cursor_as_number(cursor: str) -> int:
-    """Return a cursor that is a plain number, such as an offset, as an integer. Raises ``ValueRefused`` for any other
-    cursor."""
+    """Return a cursor that is a plain number, such as an offset. Raises ``ValueRefused`` for any other cursor."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
         raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
     return int(cursor)

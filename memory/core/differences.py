@@ -1,19 +1,15 @@
-"""Differences between two texts, word by word. Pure Python.
-
-A difference is a list of pieces in reading order. The same and the removed pieces together are the text before; the
-same and the added pieces together are the text after.
-"""
+"""Differences between two texts, word by word: pieces in reading order that are the same, removed, or added."""
 
 import difflib
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-# If more words than this differ in a row, they are reported as one removal and one addition, because the cost of the
-# comparison grows with the square of their number.
-MOST_WORDS = 600
-# A word or a punctuation mark, with the white space before it, so that the spaces around a changed word are no
-# unchanged pieces of their own. Numbers, times and hyphenated words are one word.
+# If the part between the first and the last difference has more words, it is reported as one removal and one addition.
+# The cost of a comparison grows with the square of this number.
+MAX_WORDS = 600
+# A word or a punctuation mark, with the white space before it. The spaces around a changed word are therefore not
+# reported as unchanged pieces. Numbers, times and hyphenated words are one word.
 _WORD = re.compile(r"\s*(?:\w+(?:[.,:'’-]\w+)*|[^\w\s])|\s+")
 
 Kind = Literal["same", "added", "removed"]
@@ -28,10 +24,7 @@ class Piece:
 
 
 def words_differ(before: str, after: str) -> list[Piece]:
-    """Return the difference between two texts. Neighbouring pieces of the same kind are joined.
-
-    The running time is linear in the length of the texts, plus at most the square of ``MOST_WORDS``.
-    """
+    """Return the difference between two texts. Takes linear time, plus at most the square of ``MAX_WORDS``."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
@@ -59,7 +52,7 @@ def pieces_shorten(pieces: list[Piece], *, most: int = 160) -> list[Piece]:
 
 
 def _middle(old: list[str], new: list[str]) -> list[Piece]:
-    if not old or not new or max(len(old), len(new)) > MOST_WORDS:
+    if not old or not new or max(len(old), len(new)) > MAX_WORDS:
         return [Piece("removed", "".join(old)), Piece("added", "".join(new))]
     found = []
     for kind, old_start, old_end, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -18,11 +18,8 @@ _WORD_UNITS = ("d", "h", "min", "s")
 
 
 def duration_parse(text: str) -> float:
-    """Return the seconds of a duration such as ``30d``: a whole number and a unit.
-
-    The units are y (365 days), m (30 days), w, d, h, min and s. Raises ``ValueRefused`` for other texts and for more
-    than a thousand years.
-    """
+    """Return the seconds of a duration such as ``30d``: a whole number and one of y (365 days), m (30 days), w, d, h,
+    min, s. Raises ``ValueRefused`` for other texts and for more than a thousand years."""
     match = _WRITTEN.fullmatch(text.strip().lower()) if len(text) <= 50 else None
     if match is None:
         raise ValueRefused(

@@ -18,10 +18,8 @@ class EndpointAddress:
 
 
 def endpoint_address(address: str) -> EndpointAddress:
-    """Return the host and the port of ``address``. Only loopback addresses count as local.
-
-    The host of a malformed address is the text ``the configured address``.
-    """
+    """Return the host and the port of ``address``, or the text ``the configured address`` if it is malformed. Only
+    loopback addresses count as local."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
@@ -38,7 +36,7 @@ def endpoint_address(address: str) -> EndpointAddress:
 
 
 def retry_after_seconds(header: str) -> float | None:
-    """Return the seconds to wait that a Retry-After header requests, by a number or a date (RFC 9110, 10.2.3). Return
+    """Return the seconds to wait that a Retry-After header requests as a number or a date (RFC 9110, 10.2.3). Return
     None for a malformed header."""
     try:
         wait = float(header)

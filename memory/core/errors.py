@@ -1,16 +1,12 @@
-"""Exceptions for refused requests: a sentence for people, and a code by which programs identify the problem.
-
-``memory/api/problems.py`` maps the classes to HTTP status codes. Commands print the sentence.
-"""
+"""Exceptions for refused requests: a sentence for people, and a code for programs. ``memory/api/problems.py`` maps the
+classes to HTTP status codes."""
 
 from memory.core.problem_codes import ProblemCode
 
 
 class MemoryProblem(Exception):
-    """A refused request, with a sentence for the caller. The request has written nothing.
-
-    The class determines the HTTP status; ``code`` identifies the problem. Each class has a default code.
-    """
+    """A refused request, with a sentence for the caller. The request has written nothing. The class determines the HTTP
+    status and the default code."""
 
     code: ProblemCode = ProblemCode.REFUSED
 

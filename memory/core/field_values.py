@@ -26,7 +26,7 @@ def _is_date(text: str) -> bool:
         dt.date.fromisoformat(text)
     except ValueError:
         return False
-    # Python also accepts weeks and dates without dashes. Most other languages do not.
+    # Python also accepts week dates and dates without dashes. Most other languages do not.
     return _DATE.fullmatch(text) is not None
 
 
@@ -73,11 +73,8 @@ FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
 
 
 def value_as_text(value: object, *, field_type: str, name: str) -> str:
-    """Return the text to store for ``value``, a JSON value for the field ``name`` of type ``field_type``.
-
-    A text is stored unchanged, any other value as JSON. Raises ``ValueRefused`` for an unknown type, for a value that
-    is not valid for its type, and for a text longer than ``MAX_VALUE_LENGTH`` characters.
-    """
+    """Return the text to store for a JSON value: a text unchanged, any other value as JSON. Raises ``ValueRefused`` for
+    an unknown type, an invalid value, and a text longer than ``MAX_VALUE_LENGTH``."""
     if field_type not in FIELD_TYPES:
         raise ValueRefused(
             f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.",
@@ -106,5 +103,5 @@ def value_as_text(value: object, *, field_type: str, name: str) -> str:
 
 
 def json_array(words: Sequence[str]) -> str:
-    """Return ``words`` as a JSON array, for a parameter of a statement."""
+    """Return ``words`` as a JSON array, for a parameter of an SQL statement."""
     return json.dumps(list(words), ensure_ascii=False)

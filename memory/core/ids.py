@@ -5,8 +5,8 @@ import secrets
 import threading
 import uuid
 
-# If a time is at most this much before the previous one, another thread was faster or the clock was corrected. An
-# earlier time is intended: the caller writes rows with past times.
+# If a time is earlier than the previous one by less than this, the thread was slow or the clock was corrected, and the
+# previous time is used. An even earlier time is used as it is, because the caller writes rows with past times.
 BACKWARDS_MS = 10_000
 
 _TAIL_BITS = 74
@@ -18,12 +18,9 @@ _last_tail = 0
 
 
 def uuid7(*, now_ms: int) -> uuid.UUID:
-    """Return a version 7 UUID (RFC 9562, section 5.7) for the time ``now_ms``, in milliseconds since 1970.
-
-    Rows that are created one after another get neighbouring keys, so inserts change only the right edge of a B-tree.
-    Within this process each UUID is greater than the previous one ("monotonic random", section 6.2), so rows of the
-    same millisecond keep their order. ``uuid.uuid7`` of Python 3.14 can replace this function.
-    """
+    """Return a version 7 UUID (RFC 9562, section 5.7) for ``now_ms``, in milliseconds since 1970. Within this process,
+    each UUID is greater than the previous one (section 6.2), unless its time is at least ``BACKWARDS_MS`` earlier. Rows
+    of one millisecond therefore keep their order, and inserts change only the right edge of a B-tree."""
     global _last_ms, _last_tail
     with _lock:
         if 0 <= _last_ms - now_ms < BACKWARDS_MS:

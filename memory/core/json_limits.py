@@ -52,11 +52,9 @@ def _refuse_unstorable(value: Any, what: str) -> None:
 
 
 def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
-    """Return the parsed value of a JSON document. ``what`` names the document in the sentences of problems.
-
-    Raises ``RequestRefused`` if the document is not JSON in UTF-8 or is nested more than ``max_depth`` levels deep.
-    Raises ``ValueRefused`` for numbers that are not finite and for text that PostgreSQL cannot store.
-    """
+    """Return the parsed value of a JSON document. Error sentences call the document ``what``. Raises ``RequestRefused``
+    if it is not JSON in UTF-8 or too deep, and ``ValueRefused`` for numbers that are not finite and text that
+    PostgreSQL cannot store."""
 
     def refuse_constant(name: str) -> None:
         raise ValueRefused(f"{what} contains {name}; numbers must be finite.", code=ProblemCode.NUMBER_NOT_FINITE)
@@ -73,7 +71,7 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
         raise RequestRefused(
             f"{what} is not UTF-8: byte {problem.start} cannot be read.", code=ProblemCode.INVALID_JSON
         ) from problem
-    # A text with so few brackets, which is common, cannot be nested too deeply.
+    # Most texts have so few brackets that they cannot be nested too deeply.
     if text.count("[") + text.count("{") > max_depth:
         _depth_bounded(text, max_depth, what)
     try:

@@ -1,9 +1,5 @@
-"""Patterns: regular expressions with the same meaning in Python and PostgreSQL, bounded so that matching is fast.
-
-A pattern is written for Python's ``re`` and always ignores case. The pattern is parsed, and its parse tree is checked
-and translated to an advanced regular expression of PostgreSQL. Where the two languages differ, the translation has the
-meaning of the pattern in Python.
-"""
+"""Patterns: regular expressions of Python that always ignore case, bounded so that matching is fast. The parse tree is
+checked and translated to PostgreSQL, so that a pattern has the same meaning in Python and PostgreSQL."""
 
 import importlib
 import re
@@ -16,7 +12,7 @@ from memory.core.problem_codes import ProblemCode
 MAX_PATTERN = 200
 MAX_REPEATS = 100
 MAX_NESTED_REPEATS = 1000
-# The most repeats without an upper bound. Each of them enlarges the automaton of the database.
+# The maximum number of repeats without an upper bound. Each repeat enlarges the automaton of the database.
 MAX_OPEN_REPEATS = 10
 
 # The parser behind ``re.compile``. The standard library has no public access to the parse tree.
@@ -49,29 +45,29 @@ _AT = {
 }
 
 
+class PatternRefused(ValueRefused):
+    """A pattern is outside the common, safe subset (422)."""
+
+    code = ProblemCode.INVALID_PATTERN
+
+
 def pattern_check(pattern: str) -> None:
     """Raise ``ValueRefused`` for a pattern outside the common, safe subset."""
     _tree(pattern)
 
 
 def pattern_to_postgres(pattern: str) -> str:
-    """Return ``pattern`` for PostgreSQL's ``~*``, which then matches the same texts as ``re.search`` with
-    ``IGNORECASE``.
-
-    This holds for ASCII texts. For other texts, the locale of the database determines which characters are letters and
-    which differ only in case. Raises ``ValueRefused`` as ``pattern_check`` does.
-    """
+    """Return ``pattern`` for PostgreSQL's ``~*``, which then matches the same ASCII texts as ``re.search`` with
+    ``IGNORECASE``. For other letters, the locale of the database decides. Raises ``ValueRefused`` for the same patterns
+    as ``pattern_check``."""
     return _sequence(_tree(pattern))
 
 
 def _tree(pattern: str) -> Any:
     if len(pattern) > MAX_PATTERN:
-        raise ValueRefused(
-            f"A pattern has at most {MAX_PATTERN} characters; this one has {len(pattern)}.",
-            code=ProblemCode.INVALID_PATTERN,
-        )
+        raise PatternRefused(f"A pattern has at most {MAX_PATTERN} characters; this one has {len(pattern)}.")
     if not pattern:
-        raise ValueRefused("An empty pattern matches every text.", code=ProblemCode.INVALID_PATTERN)
+        raise PatternRefused("An empty pattern matches every text.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -79,24 +75,21 @@ def _tree(pattern: str) -> Any:
             # The compiler of ``re`` refuses some patterns that the parser accepts.
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
-        raise ValueRefused(
-            f"The pattern {pattern!r} is malformed: {problem}.", code=ProblemCode.INVALID_PATTERN
-        ) from None
+        raise PatternRefused(f"The pattern {pattern!r} is malformed: {problem}.") from None
     if tree.state.groupdict:
         raise _refused("named groups")
     if tree.state.flags != re.UNICODE:
         raise _refused("flags such as (?i); case is always ignored")
     opened = _walk(tree, 1)
     if opened > MAX_OPEN_REPEATS:
-        raise ValueRefused(
-            f"A pattern may have at most {MAX_OPEN_REPEATS} repeats without an upper bound; this one has {opened}.",
-            code=ProblemCode.INVALID_PATTERN,
+        raise PatternRefused(
+            f"A pattern may have at most {MAX_OPEN_REPEATS} repeats without an upper bound; this one has {opened}."
         )
     return tree
 
 
-def _refused(what: str) -> ValueRefused:
-    return ValueRefused(f"A pattern must not use {what}.", code=ProblemCode.INVALID_PATTERN)
+def _refused(what: str) -> PatternRefused:
+    return PatternRefused(f"A pattern must not use {what}.")
 
 
 def _walk(tree: Any, times: int) -> int:
@@ -127,22 +120,16 @@ def _repeat_check(least: int, most: int, body: Any, times: int) -> int:
     endless = most == _UNBOUNDED
     count = least if endless else most
     if count > MAX_REPEATS:
-        raise ValueRefused(
-            f"A pattern may repeat a part at most {MAX_REPEATS} times; this one repeats a part {count} times.",
-            code=ProblemCode.INVALID_PATTERN,
+        raise PatternRefused(
+            f"A pattern may repeat a part at most {MAX_REPEATS} times; this one repeats a part {count} times."
         )
     if times * max(1, count) > MAX_NESTED_REPEATS:
-        raise ValueRefused(
-            f"The nested repeats of a pattern must not multiply to more than {MAX_NESTED_REPEATS}.",
-            code=ProblemCode.INVALID_PATTERN,
-        )
+        raise PatternRefused(f"The nested repeats of a pattern must not multiply to more than {MAX_NESTED_REPEATS}.")
     if endless or most > 1:
         if body.getwidth()[0] == 0:
-            raise ValueRefused(
-                "A pattern must not repeat a part that can be empty, such as (a?)*.", code=ProblemCode.INVALID_PATTERN
-            )
+            raise PatternRefused("A pattern must not repeat a part that can be empty, such as (a?)*.")
     elif body.getwidth()[1] == 0:
-        raise ValueRefused("A pattern must not repeat a part that is always empty.", code=ProblemCode.INVALID_PATTERN)
+        raise PatternRefused("A pattern must not repeat a part that is always empty.")
     return int(endless) + _walk(body, times * max(1, count))
 
 
@@ -157,9 +144,9 @@ def _sequence(tree: Any) -> str:
 def _part(name: str, argument: Any) -> str:
     match name:
         case "LITERAL":
-            return _outside(argument)
+            return _escaped(argument)
         case "NOT_LITERAL":
-            return f"[^{_inside(argument)}]"
+            return f"[^{_escaped_in_brackets(argument)}]"
         case "ANY":
             # Python's dot stops at line feeds.
             return r"[^\u000A]"
@@ -173,33 +160,33 @@ def _part(name: str, argument: Any) -> str:
             return f"(?:{'|'.join(_sequence(branch) for branch in argument[1])})"
         case _:
             least, most, body = argument
-            # Greedy or not makes no difference, because only whether the pattern matches is of interest.
+            # Greedy and lazy repeats are translated alike, because both match the same texts.
             end = "" if most == _UNBOUNDED else str(int(most))
             return f"(?:{_sequence(body)}){{{least},{end}}}"
 
 
-def _outside(code: int) -> str:
+def _escaped(code: int) -> str:
     character = chr(code)
     return character if character.isalnum() or code > 127 else f"\\u{code:04X}"
 
 
-def _inside(code: int) -> str:
+def _escaped_in_brackets(code: int) -> str:
     # All characters are escaped, so that none has a special meaning within brackets.
     return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 def _bracket(items: Any) -> str:
-    """Return a set of characters. PostgreSQL does not allow classes such as ``\\W`` within brackets, so they become
-    alternatives."""
+    """Return the translation of a set of characters. PostgreSQL does not allow classes such as ``\\W`` within brackets,
+    so they become alternatives."""
     negated, plain, others = False, "", []
     for op, argument in items:
         name = str(op)
         if name == "NEGATE":
             negated = True
         elif name == "LITERAL":
-            plain += _inside(argument)
+            plain += _escaped_in_brackets(argument)
         elif name == "RANGE":
-            plain += f"{_inside(argument[0])}-{_inside(argument[1])}"
+            plain += f"{_escaped_in_brackets(argument[0])}-{_escaped_in_brackets(argument[1])}"
         elif (category := str(argument)) in _CLASSES:
             plain += _CLASSES[category]
         else:

@@ -1,8 +1,6 @@
-"""Policy presets: each published design as a named set of policy values. docs/coming-from.md gives their sources.
-
-Every preset sets the same values, so a preset replaces all values of a preset from a wider scope. Presets do not set
-what operators decide: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.
-"""
+"""Policy presets: each published design as a named set of policy values (docs/coming-from.md). Every preset sets a
+value for each name in ``_DESIGN``. Operators decide the other values: mode, schedule, circuit breaker, exempt kinds,
+token budgets and recall."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +39,7 @@ class Preset:
     rules: tuple[str, ...] = ()
 
 
-# In the published designs every retrieval adds the same small bump. Only the defaults consider the relevance.
+# In the published designs, every retrieval adds the same small bump. Only the default policy considers the relevance.
 _PUBLISHED_USE: dict[str, KnobValue] = {
     "query_salience_bump": 0.1,
     "query_field_salience_bump": 0.1,
@@ -70,22 +68,22 @@ def _archive_only(threshold: float) -> dict[str, KnobValue]:
 
 PRESETS: dict[str, Preset] = {
     "balanced": _preset(
-        "the defaults: salience halves in 30 days without use, and topics go down the whole ladder", {}
+        "the defaults: salience halves in 30 days without use, and memories go down the whole ladder", {}
     ),
     "memstate": _published(
-        "topic-graph memory: salience never fades, and below 0.05 a topic is archived",
+        "topic-graph memory: salience never fades, and below 0.05 a memory is archived",
         {"strategy": "static", "reinforce_once_seconds": 0.0, **_archive_only(0.05)},
     ),
     "importance-decay": _published(
-        "importance halves in 30 days without use; below 0.05 after 30 days a topic is archived, /user excepted",
+        "importance halves in 30 days without use; below 0.05 after 30 days a memory is archived, /user excepted",
         {"exempt_scopes": ("/user",), **_archive_only(0.05)},
     ),
     "active-forgetting": _published(
-        "number of uses and time since the last use weight the rank of a topic; below 0.1 a topic is archived",
+        "number of uses and time since the last use weight the rank of a memory; below 0.1 a memory is archived",
         {"strategy": "active_forgetting", "ranking_decay": "active_forgetting", **_archive_only(0.1)},
     ),
     "relevance": _published(
-        "age, use, time since use and kind make up the score; below 0.2 and unused for 90 days a topic is archived",
+        "age, use, time since use and kind make up the score; below 0.2 and unused for 90 days a memory is archived",
         {"strategy": "relevance", **_archive_only(0.2)},
     ),
     "graduated": _published(

@@ -1,7 +1,4 @@
-"""The code of every problem. Programs and tests identify problems by their codes, not by their sentences.
-
-A released code never changes, but its sentence may. docs/errors.md is generated from this list.
-"""
+"""The codes of all problems. A released code never changes; its sentence may. docs/errors.md is generated from here."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -16,7 +13,6 @@ class ProblemCode(StrEnum):
     description: str
 
     def __new__(cls, value: str, description: str) -> Self:
-        """Make a member from a code and its description."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.description = description
@@ -51,11 +47,15 @@ class ProblemCode(StrEnum):
     KEY_ALREADY_MADE = "key-already-made", "The form was already sent and created its key."
     KEY_ALREADY_REVOKED = "key-already-revoked", "The key is already revoked."
     INVALID_KEY_NAME = "invalid-key-name", "The name of a key is empty or too long."
-    MAY_FORGET_NEEDS_AGENT = "may-forget-needs-agent", "Only a key of role agent can be one that may forget."
+    MAY_FORGET_NEEDS_AGENT = "may-forget-needs-agent", "Only a key with the role agent can have may_forget."
     PERSON_NOT_FOUND = "person-not-found", "The person does not exist."
     PERSON_EXISTS = "person-exists", "Another person has this name."
     INVALID_PERSON_NAME = "invalid-person-name", "The name of a person is empty, too long, reserved or malformed."
     OWN_ACCOUNT = "own-account", "People cannot change their own role, nor disable their own account."
+    INSTALLATION_ADMINISTRATOR_NEEDED = (
+        "installation-administrator-needed",
+        "Only an administrator of the installation may change this account.",
+    )
     LAST_ADMINISTRATOR = "last-administrator", "The last enabled administrator cannot be disabled or demoted."
     SIGN_IN_LINK_INVALID = "sign-in-link-invalid", "The sign-in link was used, has expired, or was replaced."
     AGENT_FORGET_LIMIT = "agent-forget-limit", "The key would release more topics of its scope in a day than it may."
@@ -107,7 +107,7 @@ class ProblemCode(StrEnum):
     TOPIC_EXISTS = "topic-exists", "A topic with this id already exists."
     TOPIC_GONE = "topic-gone", "The topic was released or merged into another."
     TOPIC_MERGED = "topic-merged", "The topic was merged into another, which holds its content."
-    ANOTHER_SCOPE = "another-scope", "What the request names lies in another scope than the request states."
+    ANOTHER_SCOPE = "another-scope", "The request names a topic outside the scope that it states."
     WRONG_STANDING = "wrong-standing", "The state of the topic does not allow this."
     UNKNOWN_FIELD_TYPE = "unknown-field-type", "The field type does not exist."
     INVALID_FIELD_VALUE = "invalid-field-value", "The value of a field is not of its type."
@@ -268,7 +268,13 @@ class ProblemCode(StrEnum):
     STORE_NOT_FOUND = "store-not-found", "The store does not exist."
     STORE_EXISTS = "store-exists", "A store has this name already."
     INVALID_STORE_NAME = "invalid-store-name", "The name of a store has characters that it must not have."
-    STORE_IS_MAIN = "store-is-main", "The store main cannot be dropped."
+    STORE_IS_MAIN = "store-is-main", "The store “main” cannot be dropped."
+    STORE_NOT_ALLOWED = "store-not-allowed", "Only a key of the installation, made in main, may name another store."
+    NO_CLUSTER = "no-cluster", "The database is not the coordinator of a Citus cluster."
+    NODE_NOT_FOUND = "node-not-found", "The cluster has no such node for stores."
+    STORE_NOT_MOVABLE = "store-not-movable", "The store cannot be moved as things are; nothing was done."
+    STORE_NOT_MOVED = "store-not-moved", "The move failed or took too long; the store stays where it was."
+    STORE_ELSEWHERE = "store-elsewhere", "The store is on another cluster."
     STORE_BEHIND = "store-behind", "The store is being migrated to a new release; retry soon."
 
     # The terminal.

@@ -9,14 +9,9 @@ Asked = tuple[str, str]
 def repeats_dropped(
     accesses: Iterable[tuple[int, Asked, float]], *, window: float, counted_before: Mapping[Asked, float]
 ) -> list[int]:
-    """Return the ids of the accesses that count.
-
-    ``accesses`` are (id, asked, at) with ``at`` in epoch seconds. ``counted_before`` maps each ``asked`` to the time of
-    the last access that counted. An access counts if its distance to the last access that counted is at least
-    ``window`` seconds: of a query that is repeated every 30 seconds, every second access counts with a window of 60.
-    With a window of 0, every access counts. The distance is absolute, because an access may be logged after a later
-    one.
-    """
+    """Return the ids of the accesses that count. An access counts unless another one with the same ``Asked`` has
+    counted less than ``window`` seconds before or after it. ``accesses`` are triples of an id, an ``Asked`` and a time
+    in seconds since 1970. ``counted_before`` maps an ``Asked`` to the time at which it last counted."""
     last = dict(counted_before)
     counted = []
     for access_id, asked, at in sorted(accesses, key=lambda access: (access[2], access[0])):

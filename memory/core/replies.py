@@ -1,5 +1,4 @@
-"""The types with which replies are declared. TypedDicts cost nothing at run time, mypy checks them, and Ninja documents
-them."""
+"""The types of replies. TypedDicts cost nothing at run time; mypy checks them, and Ninja documents them."""
 
 from collections.abc import Iterable
 from typing import Any

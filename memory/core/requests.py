@@ -7,8 +7,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from memory.core.nearest import nearest_hint
 
-# The most unknown members of one object that are reported.
-_MOST_UNKNOWN = 20
+# At most this number of unknown members of one object is reported.
+_MAX_UNKNOWN = 20
 
 
 class RequestModel(BaseModel):
@@ -22,7 +22,7 @@ class RequestModel(BaseModel):
     @classmethod
     def _members_exist(cls, data: Any) -> Any:
         if isinstance(data, dict) and not data.keys() <= cls.model_fields.keys():
-            unknown = [name for name in data if name not in cls.model_fields][:_MOST_UNKNOWN]
+            unknown = [name for name in data if name not in cls.model_fields][:_MAX_UNKNOWN]
             raise ValidationError.from_exception_data(cls.__name__, [cls._unknown(name) for name in unknown])
         return data
 

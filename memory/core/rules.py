@@ -8,18 +8,18 @@ from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED
 
 # The events that start a run.
 EVENTS = ("ingest_complete", "query_complete", "cron", "memory_pressure", "manual")
-# The events that start a run only if there are at least as many topics as the soft limit. The other events always do.
+# These events start a run only if the number of topics reaches the soft limit. The other events always start a run.
 GATED_EVENTS = ("ingest_complete", "query_complete", "cron")
 
-# Of the matching rules with one of these actions, only the first applies to a topic. Rules with other actions apply in
-# addition.
+# Of the matching rules with a rung action, only the first applies to a topic. The same holds for pin actions. All
+# matching rules that categorize apply.
 RUNG_ACTIONS = ("summarize", "detach", "archive", "release")
 PIN_ACTIONS = ("pin", "unpin")
 # The rung to which a rung action moves a topic. A release has a number above all rungs, and does not change the rung.
 RELEASED = 9
 RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
-# Combines several similar topics into one. A rule with this action applies in addition to rung actions, and moves only
-# topics that are combined.
+# The action that combines several similar topics into one. A rule with this action applies in addition to rung actions,
+# and moves only topics that are combined.
 COMPACT = "compact"
 ACTIONS = (*RUNG_ACTIONS, COMPACT, *PIN_ACTIONS, "categorize")
 

@@ -11,11 +11,9 @@ _SEGMENT = re.compile(r"[^/\s\x00-\x1f\x7f]+")
 
 
 def scope_normalize(path: str) -> str:
-    """Return the canonical form of a scope path: one leading slash, none at the end, no empty segments.
-
-    Raises ``ValueRefused`` for white space or control characters within a segment, ``.`` and ``..`` segments, and
-    paths longer than ``MAX_SCOPE_LENGTH`` characters.
-    """
+    """Return the canonical form of a scope path: one leading slash, none at the end, no empty segments. Raises
+    ``ValueRefused`` for white space, control characters, ``.`` and ``..``, and more than ``MAX_SCOPE_LENGTH``
+    characters."""
     segments = [segment for segment in path.split("/") if segment]
     length = len(ROOT + "/".join(segments))
     if length > MAX_SCOPE_LENGTH:

@@ -1,8 +1,5 @@
-"""Summaries without a model: of the older values of a field, and of several topics. Pure Python, deterministic.
-
-Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Of longer texts, some
-sentences are kept: a greedy algorithm chooses the sentences that contain the most different words within the limit.
-"""
+"""Summaries without a model, for the older values of a field and for several topics. Short values are listed with their
+dates. From longer texts, the sentences that contain the most different words are kept."""
 
 import datetime as dt
 import re
@@ -14,7 +11,7 @@ MAX_SUMMARY = 600
 # Values of at most this many characters are listed.
 SHORT_VALUE = 80
 # Sentences are chosen from at most this many, which limits the cost.
-MOST_SENTENCES = 1000
+MAX_SENTENCES = 1000
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _THEN = ", then "
@@ -40,10 +37,8 @@ def date_words(at: dt.datetime) -> str:
 
 
 def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None) -> str:
-    """Return the summary of ``values``, which are ordered from the oldest: at most ``MAX_SUMMARY`` characters.
-
-    ``earlier`` is the summary of still older values. The summary of no values is an empty text.
-    """
+    """Return a summary of ``values`` (oldest first) in at most ``MAX_SUMMARY`` characters. ``earlier`` is the summary
+    of still older values."""
     lines = [DatedValue(" ".join(value.text.split()), value.at) for value in values]
     before = " ".join((earlier or "").split())
     listed = _entries_of(before)
@@ -53,10 +48,8 @@ def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None
 
 
 def texts_summarize(texts: Sequence[DatedValue]) -> str:
-    """Return the sentences of several texts that contain the most different words: at most ``MAX_SUMMARY`` characters.
-
-    The sentences of each text are preceded by its date, unless all texts have the same date.
-    """
+    """Return the sentences of several texts that contain the most different words, in at most ``MAX_SUMMARY``
+    characters. Dates precede the sentences unless all texts have the same date."""
     dates = [date_words(text.at) for text in texts]
     shown = dates if len(set(dates)) > 1 else [""] * len(dates)
     return _sentences([(" ".join(text.text.split()), date) for text, date in zip(texts, shown, strict=True)])
@@ -66,7 +59,6 @@ def texts_summarize(texts: Sequence[DatedValue]) -> str:
 
 
 def _entries_of(summary: str) -> list[str] | None:
-    """Return the entries of a summary that is a list; otherwise None."""
     entries = summary.split(_THEN) if summary else []
     return entries if all(_LISTED.search(entry) or _LEFT_OUT.match(entry) for entry in entries) else None
 
@@ -89,7 +81,7 @@ def _list(entries: Sequence[str]) -> str:
     if len(whole) <= MAX_SUMMARY:
         return whole
     first, *others = entries
-    # No entry is shorter than "x (2 Jan 2026), then ", so not more than these entries can fit.
+    # The shortest entry is "x (2 Jan 2026), then ", so at most MAX_SUMMARY // 20 entries fit.
     for start in range(max(1, len(others) - MAX_SUMMARY // 20), len(others)):
         out, kept = others[:start], others[start:]
         number = sum(int(match.group(1)) if (match := _LEFT_OUT.match(entry)) else 1 for entry in out)
@@ -112,8 +104,8 @@ class _Sentence:
 
 
 def _sentences(sources: Sequence[tuple[str, str]]) -> str:
-    """Return, in their order, the sentences that contain the most different words. ``sources`` are pairs of a text and
-    its date."""
+    """Return, in order, the sentences that contain the most different words. ``sources`` are pairs of a text and its
+    date."""
     waiting = _considered(sources)
     chosen: list[_Sentence] = []
     known: set[str] = set()
@@ -143,9 +135,9 @@ def _sentences(sources: Sequence[tuple[str, str]]) -> str:
 
 def _considered(sources: Sequence[tuple[str, str]]) -> list[_Sentence]:
     """Return the sentences from which to choose: the same number from the start of each source, at most
-    ``MOST_SENTENCES`` in total."""
-    step = max(1, -(-len(sources) // MOST_SENTENCES))
-    share = max(1, MOST_SENTENCES // max(1, len(sources)))
+    ``MAX_SENTENCES`` in total."""
+    step = max(1, -(-len(sources) // MAX_SENTENCES))
+    share = max(1, MAX_SENTENCES // max(1, len(sources)))
     return [
         _Sentence(source, position, piece, frozenset(_words(piece)))
         for source in range(0, len(sources), step)
@@ -164,7 +156,7 @@ def _joined(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> 
 
 
 def _length_sentence(sources: Sequence[tuple[str, str]]) -> str:
-    """Return a text with the number of characters, for sources of which no sentence fits."""
+    """Return the number of characters as a sentence, for sources whose sentences are all too long."""
     length = sum(len(text) for text, _date in sources)
     return f"{length:,} characters that cannot be summarized" if length else ""
 
@@ -183,6 +175,5 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterable[str]:
-    # Short ASCII words are mostly articles and the like, so only numbers count. Other scripts have short words with
-    # meaning.
+    # Short ASCII words, such as articles, count only if they are numbers. Other scripts have short words with meaning.
     return (word for word in _WORD.findall(text.casefold()) if len(word) > 2 or not word.isascii() or word.isdigit())

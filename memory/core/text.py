@@ -6,23 +6,19 @@ from dataclasses import dataclass
 
 # The title of a topic that was stored without one.
 UNTITLED = "untitled"
-# The beginning of a text is enough to recognize its subject. Embedders also have their own limits; the packaged one
-# reads 512 tokens.
+# The beginning of a text is enough to recognize its subject. Embedders have limits too, such as 512 tokens.
 MAX_EMBEDDED_CHARS = 4_000
 # A document of PostgreSQL has at most a megabyte of lexemes, and a hyphenated word is stored whole and in parts.
 MAX_DOCUMENT_BYTES = 250_000
-# The most categories of one topic, from all sources together.
+# The maximum number of categories of a topic, from all sources together.
 MAX_CATEGORIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TopicText:
-    """The content of a topic: title, summary and the current values of its fields, in the order of their creation.
-
-    Names of fields are left out, because "city" does not distinguish a topic as "Berlin" does. Texts of linked topics
-    are also left out: recall adds the words of neighbours at query time. This gives better results
-    (docs/benchmarks.md), and nothing of a forgotten topic is in the vectors of others.
-    """
+    """The content of a topic: title, summary and the current values of its fields. Names of fields and texts of linked
+    topics are left out. Results are better without them (docs/benchmarks.md). Also, no vector of another topic contains
+    the text of a forgotten topic."""
 
     title: str
     summary: str

@@ -1,4 +1,4 @@
-"""Adds a conversation that explains one of the story's last changes. Changes no topic."""
+"""Adds a conversation that explains one of the story's last changes, without changing a topic."""
 
 import datetime as dt
 import uuid
@@ -18,7 +18,7 @@ BEFORE = dt.timedelta(minutes=2)
 
 
 def conversation_load(topics: Sequence[uuid.UUID]) -> None:
-    """Write a conversation that led to the latest change with a reason in ``topics``. Five queries. Does nothing if
+    """Write a conversation that led to the latest change with a reason in ``topics``. Six queries. Does nothing if
     there is no such change."""
     changes = Revision.objects.filter(
         field__topic__in=topics,

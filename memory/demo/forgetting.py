@@ -1,6 +1,6 @@
 """Forgetting in the demo's half year: weekly runs, a run held after a mistyped half-life, an undone run, and restores.
 
-The runs are made after all retrievals, each for its own time. So no run archives a topic that the story uses later.
+The runs are made after all retrievals, each with its own time, so that none archives a topic that the story uses later.
 """
 
 import datetime as dt
@@ -32,8 +32,8 @@ WANTED_BACK = 3
 
 
 def forgetting_load(*, topics: int, now: dt.datetime) -> None:
-    """Make the policies and runs of the half year before ``now``. Does nothing if the store has other topics too,
-    because a demo must not forget these."""
+    """Make the policies and runs of the half year before ``now``. Does nothing if the store has policies or other
+    topics, because a demo must not forget the other topics."""
     if Topic.objects.count() != topics or policies_current().numbers:
         return
     policy_save(
@@ -91,7 +91,8 @@ def _some_restore(now: dt.datetime) -> None:
 
 
 def _policies_set(now: dt.datetime) -> None:
-    """Set the policies of two scopes a few days ago, so that pages can show what the next run would change."""
+    """Set the policies of two scopes, with times a few days ago, so that pages can show what the next run would
+    change."""
     policy_save(
         "/session",
         preset=None,
@@ -112,8 +113,8 @@ def _policies_set(now: dt.datetime) -> None:
 
 
 def _schedules_ahead(now: dt.datetime) -> None:
-    """Move the schedules to their next times. Policies that were saved in the past have times in the past, at which the
-    worker would start runs at once."""
+    """Move the schedules to their next times. The policies were saved with past times, so their next runs are in the
+    past, and the worker would start them at once."""
     schedules = list(schedules_here().filter(func=FUNCTION))
     for schedule in schedules:
         schedule.next_run = cron_next(schedule.cron, now=now)

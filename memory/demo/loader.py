@@ -1,7 +1,7 @@
 """Reads the data files of the story (``story/*.toml``, described in ``story/README.md``).
 
 An error in a file raises ``StoryProblem``, whose sentence names the file and the place of the error. A rule is a
-function that returns the value of an entry of a file, or raises ``StoryProblem``.
+function that converts an entry of a file, or raises ``StoryProblem``.
 """
 
 import dataclasses
@@ -103,25 +103,25 @@ def _inside(name: str, rule: Rule, entry: object) -> Any:
         raise StoryProblem(problem.sentence, name, *problem.path) from None
 
 
-def _sort(expected: str, *sorts: type) -> Rule:
+def _typed(expected: str, *types: type) -> Rule:
     def _rule(entry: object) -> Any:
-        # A bool is an int in Python; empty texts and lists are not allowed.
-        if not isinstance(entry, sorts) or isinstance(entry, bool) or entry in ("", []):
+        # In Python, a bool is also an int. Empty texts and lists are not allowed.
+        if not isinstance(entry, types) or isinstance(entry, bool) or entry in ("", []):
             raise StoryProblem(f"{expected} is expected here")
         return entry
 
     return _rule
 
 
-_text: Final = _sort("a text", str)
-_whole: Final = _sort("a whole number", int)
-_number: Final = _sort("a number", int, float)
-_list: Final = _sort("a list", list)
-_table: Final = _sort("a table", dict)
+_text: Final = _typed("a text", str)
+_whole: Final = _typed("a whole number", int)
+_number: Final = _typed("a number", int, float)
+_list: Final = _typed("a list", list)
+_table: Final = _typed("a table", dict)
 
 
 def _days(entry: object) -> tuple[int, int]:
-    """A rule for one day, or the first and the last of several days."""
+    """The rule for a day, or for a range given by its first and last day."""
     first, last = entry if isinstance(entry, list) and len(entry) == 2 else (entry, entry)
     span = _whole(first), _whole(last)
     if span[0] > span[1]:
@@ -145,7 +145,8 @@ def _list_of(rule: Rule) -> Rule:
 
 
 def _list_under(name: str, rule: Rule) -> Rule:
-    """A rule for a table whose only entry is this list."""
+    """Return the rule for a table whose only entry has the key ``name`` and is a list. ``rule`` converts each item of
+    the list."""
     return lambda entry: _inside(name, _list_of(rule), entry[name] if list(entry) == [name] else None)
 
 
@@ -154,12 +155,13 @@ def _table_of(rule: Rule) -> Rule:
 
 
 def _keyed(rule: Rule, name: str) -> Rule:
-    """A rule for a table of tables. Each inner table gets its key as the entry ``name``."""
+    """Return the rule for a table of tables. Each inner table gets its key as the entry ``name``."""
     return lambda entry: tuple(_inside(key, rule, {**_table(each), name: key}) for key, each in _table(entry).items())
 
 
 def _record(made: type[Any], **rules: Rule) -> Rule:
-    """A rule for a table with an entry for each attribute of ``made``. Attributes with a default may be missing.
+    """Return the rule for a table with an entry for each attribute of ``made``. Attributes with a default may be
+    missing.
 
     ``rules`` has the rules of some attributes; the others follow from the types.
     """
@@ -178,7 +180,7 @@ def _record(made: type[Any], **rules: Rule) -> Rule:
     return _rule
 
 
-# The field type of each TOML type, and the check of its text.
+# The field type for each TOML type, and the check of a value's text for each field type.
 _SHOWN_BY: Final[dict[type, FieldType]] = {
     str: "string",
     bool: "bool",
@@ -237,7 +239,7 @@ def _links(entry: object) -> tuple[tuple[str, str], ...]:
 
 
 def _words(entry: object) -> tuple[str, ...]:
-    """A rule for an entry of the words of a family: one text, or its parts."""
+    """The rule for an entry of a family's words, which is one text or a list of texts."""
     return _list_of(_text)(entry) if isinstance(entry, list) else (_text(entry),)
 
 

@@ -32,7 +32,8 @@ class NoteField:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One topic. ``days`` is the range of its possible days, ``pinned`` the reason of its pin."""
+    """One topic. ``days`` is the range from which its day is drawn. ``pinned`` is the reason of its pin, empty if it is
+    not pinned."""
 
     key: str
     scope: str
@@ -42,7 +43,7 @@ class Note:
     days: tuple[int, int] | None = None
     categories: tuple[str, ...] = ()
     fields: tuple[NoteField, ...] = ()
-    # Kind and key of each.
+    # Kind and key of each linked topic.
     links: tuple[tuple[str, str], ...] = ()
     pinned: str = ""
 
@@ -78,7 +79,7 @@ class Family:
     """Outputs of one kind: their possible titles and texts, and when they occur.
 
     Titles, summaries, words and fields have placeholders in braces, which ``phrases.py`` replaces. The parts of an
-    entry of ``words`` are used together. ``about`` names topics that such an output may be about.
+    entry of ``words`` are used together. ``about`` has the keys of topics that an output may be about.
     """
 
     name: str
@@ -136,7 +137,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
-    """The studied text. ``same_as`` maps notes to topics of the story that say the same."""
+    """The studied text. ``same_as`` maps the keys of notes to the keys of topics of the story that say the same."""
 
     sections: tuple[Section, ...]
     same_as: dict[str, str]

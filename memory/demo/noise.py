@@ -1,4 +1,5 @@
-"""Adds tool outputs and session states to the story: most topics of a memory, seldom used."""
+"""Adds tool outputs and session states to the story. Most topics of a memory are of these kinds, and are seldom
+used."""
 
 import random
 import re

@@ -2,8 +2,8 @@
 
 `{number 2-14}` is a whole number, `{decimal 0.4-9.5}` a number with one decimal, `{clock}` a time of day, `{office}` a
 time of day at work. `{now}`, `{weekday}` and `{today}` are the time of the output, `{soon}` and `{workday}` a day
-shortly after. Any other name is replaced by an entry of the family's words, `{name.1}` by the second part of the entry.
-An entry is drawn once per output, so that title and summary agree.
+shortly after. Any other name is replaced by an entry of the family's words. `{name.1}` is replaced by the second part
+of that entry. An entry is drawn once per output, so that title and summary agree.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Gives the handwritten notes their times: topics with fields and links, and the later revisions of the fields."""
+"""Turns notes into topics with times, fields and links, and into later revisions of the fields."""
 
 import random
 from collections.abc import Sequence
@@ -40,8 +40,7 @@ def provenance_draw(scope: str, *, rng: random.Random) -> str:
 
 
 def notes_choose(notes: Sequence[Note], *, most: int, wanted: Sequence[str], rng: random.Random) -> list[Note]:
-    """Return at most ``most`` notes in their order. Pinned notes are chosen first, then wanted ones, then any
-    others."""
+    """Return at most ``most`` notes in their order. Pinned notes are chosen first, then wanted notes, then others."""
     if len(notes) <= most:
         return list(notes)
     ranks = {key: rank for rank, key in enumerate(wanted)}
@@ -54,7 +53,7 @@ def notes_choose(notes: Sequence[Note], *, most: int, wanted: Sequence[str], rng
 def notes_place(
     notes: Sequence[Note], *, calendar: Calendar, rng: random.Random
 ) -> tuple[list[StoryTopic], list[StoryRevision]]:
-    """Return topics and revisions for the notes. A topic comes after the topics to which it refers."""
+    """Return topics and revisions for the notes. A topic is later than the topics to which it refers."""
     by_key = {note.key: note for note in notes}
     times: dict[str, datetime] = {}
     for note in notes:

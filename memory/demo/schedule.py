@@ -56,7 +56,7 @@ class Calendar:
         return weight
 
     def day_draw(self, first: int, last: int, *, rng: random.Random, work: bool | None = None) -> int:
-        """Return a random day between the two, weighted by ``day_weight``."""
+        """Return a random day from ``first`` to ``last``, weighted by ``day_weight``."""
         days = range(max(first, 0), max(min(last, self.last_day), 0) + 1)
         return rng.choices(days, [self.day_weight(day, work=work) for day in days])[0]
 

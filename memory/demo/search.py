@@ -1,4 +1,4 @@
-"""A simple search, so that the results of the story's queries are plausible."""
+"""A simple search that gives plausible results for the queries of the story."""
 
 import math
 import re
@@ -63,8 +63,8 @@ class Search:
     def find(
         self, query: str, *, at: datetime, most: int, sure: Iterable[str] = (), old_noise: bool = False
     ) -> tuple[str, ...]:
-        """Return up to `most` keys for the query at the time `at`: the topics that belong to every answer, then the
-        best matches."""
+        """Return up to `most` keys for the query at the time `at`: first the topics in ``sure``, then the best matches.
+        If ``old_noise`` is true, old noise can be found, too."""
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words_of(query)):
             postings = self._postings.get(word, {})
@@ -72,13 +72,13 @@ class Search:
             for key, strength in postings.items():
                 scores[key] = scores.get(key, 0.0) + strength * rarity
         for key in list(scores):
-            scores[key] *= self._standing(key, at=at, old_noise=old_noise)
+            scores[key] *= self._weight(key, at=at, old_noise=old_noise)
         first = self.present(sure, at=at)
         floor = 0.45 * max(scores.values(), default=0.0)
         ranked = sorted((key for key, score in scores.items() if score > floor), key=lambda key: (-scores[key], key))
         return tuple(dict.fromkeys([*first, *ranked]))[:most]
 
-    def _standing(self, key: str, *, at: datetime, old_noise: bool) -> float:
+    def _weight(self, key: str, *, at: datetime, old_noise: bool) -> float:
         if not self._windows[key].holds(at):
             return 0.0
         topic = self._topics[key]

@@ -28,6 +28,7 @@ from memory.models import AccessLog, Field, Topic
 from memory.policy.effective import knobs_effective
 from memory.recall.access_fold import accesses_fold, fold_wait
 from memory.recall.corpus import documents_count
+from memory.stores.pending import work_pending
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
 # Seconds for the search for duplicates; more than the largest story needs.
@@ -39,14 +40,15 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     """Write ``story`` to the store. ``progress`` is called with the number of events of each step.
 
     Each day is one batch of ingest, so that the journal has the times of the story. Each topic is embedded once, at the
-    end. Retrievals are folded in the order of time, up to each change by an operator, so that the salience is correct.
-    Raises ``Conflict`` if the store already has a topic of the story.
+    end. Before each change by an operator, all earlier retrievals are applied to the salience, so that the salience is
+    correct. Raises ``Conflict`` if the store already has one of the first topics of the story.
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
         raise Conflict("The demo is in this store already.", code=ProblemCode.DEMO_LOADED)
     # One transaction, because a part of a demo would look like a store in use.
     with transaction.atomic():
-        # The lock keeps other processes from folding, because a manual change must follow the earlier retrievals.
+        # The lock keeps the worker from applying retrievals to the salience. Otherwise, the worker could apply a late
+        # retrieval after a change.
         fold_wait()
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
@@ -59,6 +61,8 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         pass
     # Finds the duplicates of the story, so that they wait for a decision.
     duplicates_find(ROOT, now=now, limit=len(story.topics), seconds=LOOK_SECONDS)
+    # In a store other than main, upkeep creates the schedules.
+    work_pending()
 
 
 def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:
@@ -71,8 +75,7 @@ def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:
 
 
 def story_size(story: Story) -> int:
-    """Return the number of steps that ``story_load`` reports: one for each event, and one more for each topic's
-    vector."""
+    """Return the number of steps that ``story_load`` reports: one for each event, and one for each topic's vector."""
     return 2 * len(story.topics) + len(story.revisions) + len(story.retrievals) + len(story.changes)
 
 

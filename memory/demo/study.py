@@ -1,4 +1,4 @@
-"""A finished study of a long text, with the steps and tools of any study.
+"""Adds a finished study of a long text. The steps and tools are those of any other study.
 
 A demo has no model, so the notes that a model would have written are in the data file, together with the text
 (``story/retrospective.toml``).
@@ -19,7 +19,8 @@ from memory.agents.chat.turns import CallLog, Ended, intent_store, turn_begin
 from memory.agents.study.control import study_start
 from memory.agents.study.link_step import LinkStep
 from memory.agents.study.queue import worker_released
-from memory.agents.study.work import StudyStep, study_step
+from memory.agents.study.step import StudyStep
+from memory.agents.study.work import study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
@@ -43,7 +44,7 @@ Call = tuple[str, dict[str, Any]]
 
 def study_load(*, now: dt.datetime) -> None:
     """Write a conversation with one message, which is studied. Does nothing if a topic to merge is missing, as in the
-    smallest stories. One transaction with about five hundred statements. Raises ``EmbeddingFailed``."""
+    smallest stories. One transaction with about five hundred SQL statements. Raises ``EmbeddingFailed``."""
     minutes = minutes_read(day_zero=Calendar(now).day_zero)
     text, sections = _read(minutes)
     keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(
@@ -68,10 +69,11 @@ def study_load(*, now: dt.datetime) -> None:
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            enqueue=worker_released,
+            enqueue=None,
             job_id=STUDY_ID,
             needs_model=False,
         )
+        worker_released(job.pk)
         reply = study_sentence(len(text), job.segments)
         CallLog(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)
@@ -100,9 +102,9 @@ class _Clock:
 class _ScriptedModel:
     """Replaces the model: calls the tools of each step as a model would."""
 
-    # (end, notes) of each section.
+    # For each section, the position of its end in the text, and its notes.
     sections: list[tuple[int, tuple[Note, ...]]]
-    # The topics of the story that say the same as a note.
+    # Maps the key of a note to the key of a topic of the story that says the same.
     same_as: dict[str, str]
     cuts: list[tuple[int, int]]
     # Other topics to which notes can be linked.
@@ -141,7 +143,7 @@ class _ScriptedModel:
 
 
 def _read(minutes: Minutes) -> tuple[str, list[tuple[int, tuple[Note, ...]]]]:
-    """Return (text, sections). Each section is (end, notes)."""
+    """Return the whole text, and for each section the position of its end and its notes."""
     text, sections = "", []
     for section in minutes.sections:
         text += f"{section.text.strip()}\n\n"

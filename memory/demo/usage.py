@@ -1,4 +1,4 @@
-"""Queries and manual changes over the half year."""
+"""The queries and the manual changes of the story."""
 
 import math
 import random
@@ -56,7 +56,7 @@ def changes_make(
 
 
 def windows_of(topics: Sequence[StoryTopic], changes: Sequence[StoryChange], *, now: datetime) -> dict[str, Window]:
-    """Return the times at which each topic could be found."""
+    """Return a dict from the key of each topic to the times at which the topic could be found."""
     away: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
     for change in sorted(changes, key=lambda change: change.at):
         if change.action == "archive":
@@ -75,8 +75,7 @@ def retrievals_make(
     calendar: Calendar,
     rng: random.Random,
 ) -> list[StoryRetrieval]:
-    """Return about ``count`` queries with their results. A few topics are returned often, the others seldom, noise
-    almost never."""
+    """Return about ``count`` queries with their results. A few topics are returned often, noise almost never."""
     return _Asking(questions, topics, changes, calendar=calendar, rng=rng).ask(count)
 
 

@@ -1,7 +1,7 @@
 """Finds duplicates by vector search and by title. A topic is compared only with the most similar ones.
 
 Ingest queues each topic that it writes (``DuplicateLook``). Detection compares the queued topics, stores the pairs that
-it finds, and removes the topics from the queue. A topic that is written meanwhile is queued again.
+it finds, and removes the topics from the queue. A topic that is written during its comparison is queued again.
 """
 
 import datetime as dt
@@ -9,23 +9,25 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from math import ceil
+from typing import Any, NamedTuple
 
 import structlog
 from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import MemoryProblem
 from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
-from memory.duplicates.merge import pairs_merge
-from memory.duplicates.plan import Side, compared_texts, fields_read, sides_read
-from memory.duplicates.queue import Waiting, read_waiting
+from memory.duplicates.merge_plan import Side, compared_texts, fields_read, sides_read
+from memory.duplicates.pair_actions import pairs_merge
+from memory.duplicates.pair_locks import PAIRS_LOCK_SQL
 from memory.duplicates.verdict import PairVerdict, pair_judge
 from memory.embedding import embedder_get
 from memory.ingest.nearest import NearPair, texts_near, topics_near
-from memory.models import DuplicatePair, Scope, Topic
+from memory.models import DuplicateLook, DuplicatePair, Scope, Topic
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
@@ -35,15 +37,31 @@ logger = structlog.get_logger(__name__)
 
 # The most pairs stored by one call. Topics of further pairs stay in the queue.
 PAIRS_A_RUN = 50
-# Topics compared in one transaction.
-TOPICS_A_STEP = 64
-# The time limit of one call, since the worker has other jobs.
+# The most topics that one transaction compares, and the most scopes of these topics.
+TOPICS_A_STEP, SCOPES_A_STEP = 64, 16
+# The time limit of one call, in seconds. It exists because the worker has other jobs.
 SECONDS = 20.0
 
 State = DuplicatePair.State
 
-# This lock is taken after the pairs are written. A writer of one of these topics waits for the lock, and then queues
-# the topic again.
+# Each scope gets an equal share, and the order of scopes is random, so that a busy scope does not delay the others.
+_NEXT_SQL = """
+WITH turns AS MATERIALIZED (
+    SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share
+    FROM memory_scope s
+    WHERE EXISTS (SELECT FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting) {within}
+    ORDER BY random() LIMIT {most_scopes}
+)
+SELECT w.topic_id, turns.id, turns.path, w.text_hash
+FROM turns CROSS JOIN LATERAL (
+    SELECT l.topic_id, v.text_hash FROM memory_duplicatelook l JOIN memory_topicvector v ON v.topic_id = l.topic_id
+    WHERE l.scope_id = turns.id AND l.waiting AND v.live AND v.model = %(model)s AND v.embedding IS NOT NULL
+    ORDER BY l.topic_id LIMIT turns.share
+) w
+ORDER BY turns.id, w.topic_id
+"""
+# This lock is taken after the pairs are written. A writer of a compared topic waits for the lock, and then queues the
+# topic again.
 _LOOKS_LOCK_SQL = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
 _DEQUEUE_SQL = """
 UPDATE memory_duplicatelook l SET waiting = false, text_hash = d.hash
@@ -51,7 +69,8 @@ FROM unnest(%(ids)s::uuid[], %(hashes)s::text[]) AS d (id, hash)
 JOIN memory_topicvector v ON v.topic_id = d.id AND v.text_hash = d.hash
 WHERE l.topic_id = d.id
 """
-# Inactive topics are compared when they are restored; topics in scopes with the mode ``off``, when the mode changes.
+# Topics are skipped if they are inactive or if the mode of their scope is ``off``. A skipped topic is queued again when
+# it is restored or when the mode of its scope changes.
 _SKIP_SQL = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l
@@ -62,7 +81,7 @@ WITH held AS MATERIALIZED (
 )
 UPDATE memory_duplicatelook l SET waiting = false FROM held WHERE l.topic_id = held.topic_id
 """
-# Inactive topics do not count as compared, since new topics are not compared with them.
+# Marks inactive topics as not compared, because new topics are not compared with inactive ones.
 _UNCOMPARE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l JOIN memory_topicvector v ON v.topic_id = l.topic_id
@@ -83,12 +102,7 @@ _WAITING_SCOPES_SQL = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
 """
-# In the order of their ids, as in decisions about pairs.
-_PAIRS_LOCK_SQL = """
-SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
-ORDER BY id FOR NO KEY UPDATE
-"""
-# Open pairs of these topics that were not found again.
+# Sets an open pair to lapsed if the comparison has not found it again and one of its topics has changed or is inactive.
 _LAPSE_SQL = """
 UPDATE memory_duplicatepair p SET state = 'lapsed'
 WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)) AND NOT p.id = ANY(%(again)s)
@@ -99,15 +113,19 @@ WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)
 """
 
 
+class _Waiting(NamedTuple):
+    id: uuid.UUID
+    scope_id: int
+    path: str
+    text_hash: str
+
+
 def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS) -> int:
-    """Compare the queued topics of the whole store, or at ``scope`` and below. Return the number of new pairs.
+    """Compare the queued topics of the whole store, or of ``scope`` and the scopes below. Then merge pairs in scopes
+    with the mode ``auto``. Return the number of new pairs, at most ``limit``; 0 while another process searches.
 
-    At most ``limit`` new pairs are stored; topics of further pairs stay in the queue. In scopes with the mode ``off``,
-    nothing is compared. In scopes with the mode ``auto``, pairs without a difference that matters are merged. With a
-    scope, topics that were skipped while the mode was off are compared too.
-
-    Runs one vector search and one title search per topic. Each step of ``TOPICS_A_STEP`` topics takes a dozen
-    statements and one transaction, so that a kill loses one step. Returns 0 while another process searches.
+    If ``scope`` is given, topics that were skipped are compared, too. One vector search and one title search per topic.
+    One transaction and a dozen statements for each ``TOPICS_A_STEP`` topics.
     """
     until = time.monotonic() + seconds
     policies = policies_current()
@@ -118,8 +136,8 @@ def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A
         try:
             stored = _step(scopes, policies, room=limit - found, now=now)
         except OperationalError as problem:
-            # A purge kept a lock for too long; the topics stay in the queue. Messages of the database may quote rows,
-            # so only the type is logged.
+            # A purge has held a lock for too long. The topics stay in the queue. Messages of the database may quote
+            # rows, so only the type of the error is logged.
             logger.warning("duplicates_step_failed", problem=type(problem.__cause__ or problem).__name__)
             break
         if stored is None:
@@ -130,9 +148,10 @@ def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A
 
 
 def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: Principal) -> list[uuid.UUID | None]:
-    """Return for each text a live topic of this scope and kind that says the same; None without one.
+    """Return for each text the id of a live topic in ``scope`` and of ``kind`` that says the same, or None.
 
-    Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
+    Six queries, seven in a large scope, and one call of the embedder. Raises ``EmbeddingFailed``, ``NotVisible``.
+    """
     path = principal.scope_chosen(scope)
     place = Scope.objects.filter(path=path).values_list("id", flat=True).first()
     if place is None or not texts:
@@ -164,29 +183,27 @@ def _is_same(text: str, stored: Sequence[str]) -> bool:
 
 
 def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:
-    """Compare the next topics and store at most ``room`` new pairs. Return the number of new pairs, or None if the
-    queue is empty or another process searches."""
+    """Compare the next topics. Return the number of new pairs; None if no topic is queued or another process
+    searches."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FIND_DUPLICATES):
             return None
-        waiting = read_waiting(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
+        waiting = _waiting_read(cursor, scopes)
         if not waiting:
             return None
-        cursor.execute(_PAIRS_LOCK_SQL, {"ids": [each.id for each in waiting]})
-        stored, found, compared = 0, list[uuid.UUID](), list[Waiting]()
+        cursor.execute(PAIRS_LOCK_SQL, {"topics": [each.id for each in waiting]})
+        stored, found, compared = 0, list[uuid.UUID](), list[_Waiting]()
         postponed: set[uuid.UUID] = set()
-        scopes_left = len({each.scope_id for each in waiting})
-        for _scope, members in groupby(waiting, key=lambda each: each.scope_id):
+        groups = [list(members) for _scope, members in groupby(waiting, key=lambda each: each.scope_id)]
+        for at, of_scope in enumerate(groups):
             if stored >= room:
                 break
-            of_scope = list(members)
-            # An unused share goes to the next scopes.
-            share = -(-(room - stored) // scopes_left)
-            scopes_left -= 1
-            written = _scope_compare(of_scope, policies, room=share, now=now)
-            stored += written.new
-            found += written.found
-            postponed |= written.postponed
+            # The unused part of a share goes to the next scopes.
+            share = ceil((room - stored) / (len(groups) - at))
+            new, open_pairs, left = _scope_compare(of_scope, policies, room=share, now=now)
+            stored += new
+            found += open_pairs
+            postponed |= left
             compared += of_scope
         cursor.execute(_LAPSE_SQL, {"ids": [each.id for each in compared], "again": found})
         finished = [each for each in compared if each.id not in postponed]
@@ -196,16 +213,21 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         return stored
 
 
-class _Written(NamedTuple):
-    """The number of new pairs, the ids of all pairs that are open now, and the topics of the pairs beyond the limit."""
+def _waiting_read(cursor: CursorWrapper, scopes: Sequence[int] | None) -> list[_Waiting]:
+    """Return the next queued topics that have a vector, grouped by scope. An idle worker does not load the model."""
+    if not DuplicateLook.objects.filter(waiting=True).exists():
+        return []
+    within = "" if scopes is None else "AND s.id = ANY(%(scopes)s)"
+    wanted: dict[str, Any] = {"model": embedder_get().model_name, "limit": TOPICS_A_STEP, "scopes": list(scopes or ())}
+    cursor.execute(_NEXT_SQL.format(within=within, most_scopes=SCOPES_A_STEP), wanted)
+    return [_Waiting(*row) for row in cursor.fetchall()]
 
-    new: int
-    found: list[uuid.UUID]
-    postponed: set[uuid.UUID]
+
+# The number of new pairs, the ids of all pairs that are open now, and the topics of pairs that the limit has left out.
+_Written = tuple[int, list[uuid.UUID], set[uuid.UUID]]
 
 
-def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
-    """Compare topics of one scope, and store at most ``room`` new pairs."""
+def _scope_compare(waiting: Sequence[_Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
     knobs = policies.knobs(waiting[0].path)
     near = topics_near(
         [each.id for each in waiting],
@@ -238,28 +260,26 @@ def _pairs_write(
         one_id__in={pair.one for pair in verdicts}, other_id__in={pair.other for pair in verdicts}
     )
     known = {(row.one_id, row.other_id): row for row in rows}
-    new: list[DuplicatePair] = []
-    renewed, found, opened = [], [], 0
+    new, renewed, reopened = list[DuplicatePair](), list[DuplicatePair](), list[uuid.UUID]()
+    found: list[uuid.UUID] = []
     postponed: set[uuid.UUID] = set()
     for pair, verdict in verdicts.items():
         row = known.get((pair.one, pair.other))
         hashes = (sides[pair.one].text_hash, sides[pair.other].text_hash)
         is_open = row is not None and row.state == State.OPEN
         if row is not None and not is_open and row.state != State.LAPSED and (row.one_hash, row.other_hash) == hashes:
-            # The pair is decided, and both texts are unchanged.
+            # The pair is already decided, and both texts are unchanged.
             continue
-        if not is_open and len(new) + opened >= room:
+        if not is_open and len(new) + len(reopened) >= room:
             postponed |= {pair.one, pair.other}
             continue
         if row is None:
             row = DuplicatePair(id=uuid7_at(now), scope_id=scope_id, one_id=pair.one, other_id=pair.other, found_at=now)
             new.append(row)
         else:
-            # A decided pair is open again if one of the texts has changed.
+            # A decided pair is opened again if one of its texts has changed.
             if not is_open:
-                opened += 1
-                row.found_at, row.decided_at, row.decided_by, row.reason = now, None, "", ""
-                row.run, row.survivor = None, None
+                reopened.append(row.id)
             renewed.append(row)
         row.state, row.kind = State.OPEN, sides[pair.one].kind
         row.verdict, row.held, row.differences = verdict.verdict, verdict.held, verdict.differences
@@ -267,16 +287,19 @@ def _pairs_write(
         row.one_hash, row.other_hash = hashes
         found.append(row.id)
     DuplicatePair.objects.bulk_create(new, ignore_conflicts=True)
-    columns = (
-        "state kind verdict held differences similarity same_title one_hash other_hash found_at decided_at decided_by "
-        "reason run survivor"
-    )
+    if reopened:
+        # A separate statement sets the times, because Citus refuses times in a statement that has one value for each
+        # row.
+        DuplicatePair.objects.filter(pk__in=reopened).update(
+            state=State.OPEN, found_at=now, decided_at=None, decided_by="", reason="", run=None, survivor=None
+        )
+    columns = "kind verdict held differences similarity same_title one_hash other_hash"
     DuplicatePair.objects.bulk_update(renewed, columns.split())
-    return _Written(len(new) + opened, found, postponed)
+    return len(new) + len(reopened), found, postponed
 
 
 def _requeue(scope: str) -> list[int]:
-    """Queue the skipped topics at a scope and below, and return the ids of these scopes. Runs three queries."""
+    """Queue the skipped topics of a scope and the scopes below, and return the ids of these scopes."""
     scopes = (
         Scope.objects.all() if scope == ROOT else Scope.objects.filter(Q(path=scope) | Q(path__startswith=f"{scope}/"))
     )
@@ -295,7 +318,8 @@ def _skip(policies: Policies) -> None:
 
 
 def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:
-    """Merge the oldest ``limit`` open pairs without a difference that matters in scopes with the mode ``auto``."""
+    """Merge open pairs in scopes with the mode ``auto``, the oldest first, at most ``limit``. Pairs with a difference
+    that matters are left out."""
     ready = DuplicatePair.objects.filter(state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE)
     if scopes is not None:
         ready = ready.filter(scope_id__in=scopes)

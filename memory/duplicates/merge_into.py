@@ -1,4 +1,4 @@
-"""Merges one topic into another without a pair, for callers that have already decided."""
+"""Merges one topic into another without a pair, for callers that have already decided to merge."""
 
 import datetime as dt
 import uuid
@@ -8,16 +8,16 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
-from memory.duplicates.join import topics_join, vectors_prepare
+from memory.duplicates.merge_apply import topics_join, vectors_prepare
+from memory.duplicates.merge_plan import MergePlan, merge_plan, sides_read
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
-from memory.duplicates.plan import MergePlan, merge_plan, sides_read
 from memory.embedding.base import Vectors
 from memory.models import ForgetRun
-from memory.policy.effective import policies_current
 
 
 def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> dict[str, Vectors]:
-    """Embed the future text of ``into``. Empty if the two cannot be merged. Call this before taking locks."""
+    """Return a mapping from the hash of the text that ``into`` will have to the vector of this text. It is empty if the
+    topics cannot be merged or the text stays the same. Must be called before any lock is taken."""
     try:
         return vectors_prepare(_plan(topic_id, into, now=now))
     except Conflict:
@@ -34,11 +34,11 @@ def topic_merge_into(
     now: dt.datetime,
     vectors: dict[str, Vectors],
 ) -> ForgetRun:
-    """Merge a topic into ``into``, as ``pair_merge`` does; ``into`` keeps its kind. About forty statements.
+    """Merge a topic into ``into``, and return the run. The kind of ``into`` stays. About forty statements.
 
-    Runs in the transaction of the caller. The caller checks permissions; if it merges several topics, it locks all of
-    them first (``topics_lock``). Returns the run by which the merge can be undone. Raises ``Conflict``, with nothing
-    changed, if one of the two is inactive or their scopes differ.
+    Runs in the transaction of the caller, who checks permissions. A caller that merges several topics must lock all of
+    them first. Raises ``Conflict`` if one of the two topics is inactive, if their scopes differ, or if ``into`` would
+    have too many fields.
     """
     states = topics_lock(cursor, [topic_id, into])
     plan = _plan(topic_id, into, now=now)
@@ -53,15 +53,15 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
         side = sides.get(side_id)
         if side is None or side.inactive_because:
             raise Conflict(
-                f"Topic {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged.",
+                f"Memory {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged.",
                 code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
     survivor, loser = sides[into], sides[topic_id]
     if topic_id == into:
-        raise Conflict("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
+        raise Conflict("A memory cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
     if survivor.scope != loser.scope:
         raise Conflict(
-            f"The two topics have different scopes, {loser.scope} and {survivor.scope}.",
+            f"The two memories have different scopes, {loser.scope} and {survivor.scope}.",
             code=ProblemCode.TOPICS_NOT_MERGEABLE,
         )
-    return merge_plan(survivor, loser, max_field_history=policies_current().knobs(survivor.scope).max_field_history)
+    return merge_plan(survivor, loser)

@@ -1,10 +1,10 @@
-"""Pairs of possible duplicates: the review list, one pair in detail, and counts. Reads only."""
+"""Pairs of possible duplicates: the review list, one pair in detail, and counts. Read-only."""
 
 import datetime as dt
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -15,17 +15,25 @@ from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.policy_values import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.duplicates.plan import FieldRow, MergePlan, Side, compared_texts, fields_read, merge_plan, sides_read
-from memory.duplicates.plan import survivor_first as _survivor_first
-from memory.duplicates.replies import PairCompared, PairOut, PairTopic, PairVerb
+from memory.duplicates.merge_plan import (
+    FieldRow,
+    MergePlan,
+    Side,
+    compared_texts,
+    fields_read,
+    merge_plan,
+    sides_read,
+    survivor_first,
+)
+from memory.duplicates.replies import PairCompared, PairDifference, PairOut, PairTopic, PairVerb
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
 from memory.models.newest_first import newest_page
 from memory.policy.effective import knobs_effective
-from memory.text.likeness import topics_compare
+from memory.text.likeness import Difference, topics_compare
 
+T = TypeVar("T", Side, Topic)
 State = DuplicatePair.State
-_VERDICTS = DuplicatePair.Verdict
 
 _WAITING_SQL = """
 SELECT count(*) FROM (
@@ -37,8 +45,7 @@ SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Conditions for the listed pairs; None stands for all. ``scope`` is canonical and includes scopes below. ``held``:
-    a difference that matters was found. ``state`` and ``verdict`` are values of ``DuplicatePair``."""
+    """Conditions for the listed pairs; None means no condition. ``scope`` is canonical and includes scopes below."""
 
     scope: str = "/"
     state: str | None = "open"
@@ -49,11 +56,11 @@ class PairFilter:
 def pairs_list(
     wanted: PairFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[PairOut], str | None]:
-    """Return pairs, newest first, and the cursor of the next page. One query.
+    """Return a page of pairs, newest first, and the cursor of the next page. One query. ``newer`` is the topic that a
+    merge keeps.
 
-    ``newer`` is the topic that a merge would keep or has kept (``survivor``).
-
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid cursor or an unknown value.
+    Raises ``NotVisible`` for a scope outside the caller's scope, and ``ValueRefused`` for an invalid cursor or an
+    unknown value.
     """
     pairs = _pairs(wanted, principal).select_related("scope", "one", "other")
     found, following = newest_page(pairs, by="found_at", cursor=cursor, limit=limit)
@@ -61,13 +68,17 @@ def pairs_list(
 
 
 def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of matching pairs, at most ``at_most`` + 1. One query. Raises as ``pairs_list``."""
+    """Return the number of matching pairs, at most ``at_most`` + 1. One query. Raises the errors of ``pairs_list``."""
     return _pairs(wanted, principal)[: at_most + 1].count()
 
 
 def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal) -> tuple[uuid.UUID | None, int]:
-    """Return (the next pair, the number of other matching pairs, at most 1,000). The next pair follows ``after`` in the
-    list; after the last pair, it is the first; None without another pair. Three queries. Raises as ``pairs_list``."""
+    """Return (id, count). The id is that of the pair that follows ``after`` in the list. If no pair follows, or
+    ``after`` is None, it is the id of the first other pair, or None if there is none. The count is the number of pairs
+    other than ``after``, at most 1,000.
+
+    At most four queries. Raises the errors of ``pairs_list``.
+    """
     others = _pairs(wanted, principal).order_by("-found_at", "-id")
     others = others.exclude(pk=after) if after else others
     ids = others.values_list("id", flat=True)
@@ -76,6 +87,12 @@ def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Princip
     if place is not None:
         following = ids.filter(Q(found_at__lt=place[0]) | Q(found_at=place[0], id__lt=place[1])).first()
     return following or ids.first(), others[:1000].count()
+
+
+def pairs_read(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[PairOut]:
+    """Return the pairs of ``ids`` that the caller may see, in the form of ``pairs_list``. One query."""
+    pairs = DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")
+    return [_row(pair) for pair in pairs if principal.sees(pair.scope.path)]
 
 
 def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
@@ -87,45 +104,30 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
 
 
 def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> PairOut:
-    """Return one pair as a row of ``pairs_list``. One query. Raises ``NotVisible``."""
+    """Return one pair in the form of ``pairs_list``. One query. Raises ``NotVisible``."""
     return _row(pair_get(pair_id, principal=principal))
 
 
 def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> PairCompared:
-    """Return one pair with both sides and their differences marked. Eight queries at most.
-
-    * ``title`` and ``summary``: ``{older: [Piece], newer: [Piece]}``, the pieces of each side's own text
-    * ``fields``, by name: ``[{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
-      pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]``
-    * ``merge``, the preview of a merge: ``{fields_moved: [name], histories_merged: [{name, revisions}],
-      links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty if the topics
-      cannot be merged
-    * ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``
+    """Return one pair with both sides, their differences and a preview of the merge. At most seven queries.
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
     pair = pair_get(pair_id, principal=principal)
     sides = sides_read([pair.one_id, pair.other_id], now=now)
-    newer, older = survivor_first(pair, list(sides.values()))
+    newer, older = _survivor_first(pair, list(sides.values()))
     fields = fields_read([older.id, newer.id])
     before, after = fields[older.id], fields[newer.id]
     found = topics_compare(compared_texts(older, before), compared_texts(newer, after))
-    rows = [{"sort": each.kind, "one": each.one, "other": each.other, "where": each.where} for each in found]
-    inactive = next(
-        (
-            f"The {name} topic {side.inactive_because}."
-            for name, side in (("older", older), ("newer", newer))
-            if side.inactive_because
-        ),
-        "",
-    )
+    inactive = ""
+    for name, side in (("newer", newer), ("older", older)):
+        inactive = f"The {name} memory {side.inactive_because}." if side.inactive_because else inactive
     open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
     refusal = ""
     merge: dict[str, Any] = {}
     if open_now and not inactive:
         try:
-            warm = knobs_effective(newer.scope).max_field_history
-            merge = _merge_as_json(merge_plan(newer, older, max_field_history=warm))
+            merge = _merge_as_json(merge_plan(newer, older))
         except Conflict as problem:
             refusal = problem.sentence
     return {
@@ -133,16 +135,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
         "title": _pieces(older.title, newer.title),
         "summary": _pieces(older.summary, newer.summary),
         "fields": _fields_as_json(before, after),
-        "differences": [
-            {
-                "sort": row["sort"],
-                "older": row["one"],
-                "newer": row["other"],
-                "where": row["where"],
-                "sentence": differences_words([row])[0],
-            }
-            for row in rows
-        ],
+        "differences": [_difference(each) for each in found],
         "merge": merge,
         "sides": {"older": _side_as_json(older), "newer": _side_as_json(newer)},
         "may": _possible_actions(pair, possible=open_now and not inactive, mergeable=bool(merge)),
@@ -150,14 +143,15 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     }
 
 
-def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Side]:
+def _survivor_first(pair: DuplicatePair, sides: Sequence[T]) -> tuple[T, T]:
     """Return (the topic that a merge has kept or would keep, the other topic)."""
-    newer, older = _survivor_first(sides)
+    newer, older = survivor_first(sides)
     return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
 
 
 def duplicate_settings(scope: str) -> dict[str, Any]:
-    """Return the settings in force at a scope: ``{mode, threshold, supersedes_threshold, warning}``. One query."""
+    """Return the settings for duplicates in force at a scope: ``{mode, threshold, supersedes_threshold, warning}``. One
+    query."""
     knobs = knobs_effective(scope)
     return {
         "mode": knobs.duplicates_mode,
@@ -179,27 +173,23 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
     pairs = DuplicatePair.objects.all()
     if scope != ROOT:
         pairs = pairs.filter(Q(scope__path=scope) | Q(scope__path__startswith=f"{scope}/"))
-    if wanted.state is not None:
-        if wanted.state not in State.values:
+    for name, value, values in (
+        ("state", wanted.state, State.values),
+        ("verdict", wanted.verdict, DuplicatePair.Verdict.values),
+    ):
+        if value is None:
+            continue
+        if value not in values:
             raise ValueRefused(
-                f"State {wanted.state[:30]!r} does not exist. Use one of {', '.join(State.values)}.",
+                f"{name.capitalize()} {value[:30]!r} does not exist. Use one of {', '.join(values)}.",
                 code=ProblemCode.UNKNOWN_CHOICE,
             )
-        pairs = pairs.filter(state=wanted.state)
-    if wanted.verdict is not None:
-        if wanted.verdict not in _VERDICTS.values:
-            raise ValueRefused(
-                f"Verdict {wanted.verdict[:30]!r} does not exist. Use one of {', '.join(_VERDICTS.values)}.",
-                code=ProblemCode.UNKNOWN_CHOICE,
-            )
-        pairs = pairs.filter(verdict=wanted.verdict)
+        pairs = pairs.filter(**{name: value})
     return pairs if wanted.held is None else pairs.filter(held=wanted.held)
 
 
 def _row(pair: DuplicatePair) -> PairOut:
-    older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
-    if pair.state != State.OPEN and pair.survivor_id == older.pk:
-        older, newer = newer, older
+    newer, older = _survivor_first(pair, (pair.one, pair.other))
     return {
         "id": pair.pk,
         "scope": pair.scope.path,
@@ -219,6 +209,11 @@ def _row(pair: DuplicatePair) -> PairOut:
         "reason": pair.reason,
         "run_id": pair.run_id,
     }
+
+
+def _difference(found: Difference) -> PairDifference:
+    (sentence,) = differences_words([{"sort": found.kind, "one": found.one, "other": found.other}])
+    return {"sort": found.kind, "older": found.one, "newer": found.other, "where": found.where, "sentence": sentence}
 
 
 def _topic_as_json(topic: Topic) -> PairTopic:
@@ -287,20 +282,20 @@ def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
         "pinned": plan.survivor.pinned or plan.loser.pinned,
         "salience": max(plan.survivor.salience, plan.loser.salience),
     }
-    sentences = [f"“{plan.survivor.title}” stays, because it was changed last. The other topic is no longer listed."]
+    sentences = [f"“{plan.survivor.title}” stays, because it was changed last. The other memory is no longer listed."]
     if plan.moved:
         sentences.append(f"It gains {_many(len(plan.moved), 'field')}: {_names(preview['fields_moved'])}.")
     for each in plan.joined:
-        newest = "" if each.value == each.of_survivor.value else " The newest value comes from the other topic."
+        newest = "" if each.value == each.of_survivor.value else " The newest value comes from the other memory."
         sentences.append(
             f"The joined history of {each.of_survivor.name} has {_many(len(each.order), 'revision')}.{newest}"
         )
     if plan.links:
-        sentences.append(f"It takes over {_many(len(plan.links), 'link')} of the other topic.")
+        sentences.append(f"It takes over {_many(len(plan.links), 'link')} of the other memory.")
     if added:
         sentences.append(f"It gains the categories {_names(added)}.")
     if plan.loser.pinned and not plan.survivor.pinned:
-        sentences.append("It becomes pinned, because the other topic is.")
+        sentences.append("It becomes pinned, because the other memory is.")
     if plan.loser.salience > plan.survivor.salience:
         sentences.append(f"It takes the higher salience, {plan.loser.salience:.2f}.")
     return {**preview, "sentences": sentences}

@@ -1,60 +1,40 @@
 """Splits selected pairs into those that ``pairs_merge`` would merge and those it would skip."""
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from memory.access.principal import Principal
+from memory.duplicates.pairs import pairs_read
 from memory.models import DuplicatePair
 
 
-@dataclass(frozen=True, slots=True)
-class PairSelection:
-    """Rows ``{id, scope, newer: {topic_id, title, updated_at}, older: {...}, similarity}``; ``{id}`` for a pair that
-    does not exist."""
+class PairSelection(NamedTuple):
+    """The pairs to merge, and the skipped pairs by reason. A pair that does not exist has only an ``id``."""
 
-    taken: list[dict[str, Any]]
-    skipped: list[tuple[dict[str, Any], str]]
+    taken: list[Mapping[str, Any]]
+    skipped: dict[str, list[Mapping[str, Any]]]
 
     @property
-    def skipped_by_reason(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """The skipped pairs by reason."""
-        groups: dict[str, list[dict[str, Any]]] = {}
-        for row, why in self.skipped:
-            groups.setdefault(why, []).append(row)
-        return list(groups.items())
+    def skipped_count(self) -> int:
+        """The number of skipped pairs."""
+        return sum(map(len, self.skipped.values()))
 
 
 def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelection:
-    """Return the pairs that ``pairs_merge`` would merge, and the others with the reasons. One query."""
-    found = {pair.pk: pair for pair in DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")}
-    done = PairSelection([], [])
+    """Divide pairs into those that ``pairs_merge`` would merge and those that it would skip. One query."""
+    found: dict[uuid.UUID, Mapping[str, Any]] = {pair["id"]: pair for pair in pairs_read(ids, principal=principal)}
+    selection = PairSelection([], {})
     for pair_id in ids:
-        pair = found.get(pair_id)
-        if pair is None or not principal.sees(pair.scope.path):
-            done.skipped.append(({"id": pair_id}, "This pair does not exist."))
-            continue
-        older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
-        row = {
-            "id": pair_id,
-            "scope": pair.scope.path,
-            "similarity": pair.similarity,
-            **{
-                side: {"topic_id": topic.pk, "title": topic.title, "updated_at": topic.updated_at}
-                for side, topic in (("older", older), ("newer", newer))
-            },
-        }
-        if why := _why_skipped(pair):
-            done.skipped.append((row, why))
+        pair = found.get(pair_id, {"id": pair_id})
+        if pair_id not in found:
+            why = "This pair does not exist."
+        elif pair["state"] != DuplicatePair.State.OPEN:
+            why = "This pair is already decided."
+        elif pair["held"]:
+            why = "A difference that matters was found; review this pair."
         else:
-            done.taken.append(row)
-    return done
-
-
-def _why_skipped(pair: DuplicatePair) -> str:
-    if pair.state != DuplicatePair.State.OPEN:
-        return "This pair is already decided."
-    if pair.held:
-        return "A difference that matters was found; review this pair."
-    return ""
+            selection.taken.append(pair)
+            continue
+        selection.skipped.setdefault(why, []).append(pair)
+    return selection

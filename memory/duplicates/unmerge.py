@@ -1,8 +1,7 @@
 """Undo of a merge: both topics become byte for byte what they were before, or nothing is changed.
 
-A merge records with its two actions the states that every run records, the former rows (``rows_image``), and a
-fingerprint of the result (``merge_fingerprint``). The rows can be restored while the fingerprint is the same. If the
-survivor was retrieved since, it keeps its salience.
+A merge stores the former rows (``rows_image``) and a fingerprint of the result (``merge_fingerprint``). The rows can be
+restored if the fingerprint is still the same. If the survivor was retrieved since the merge, it keeps its salience.
 """
 
 import json
@@ -16,7 +15,7 @@ from memory.duplicates.pair_locks import FIELDS_LOCK_SQL
 from memory.forgetting.topic_state import drift_words
 from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
 
-# Added to the numbers of revisions while these are exchanged. No field has so many revisions.
+# Added to the numbers of revisions while the numbers are exchanged. No field has so many revisions.
 APART = 1_000_000_000
 
 _IMAGE_SQL = """
@@ -37,7 +36,7 @@ SELECT jsonb_build_object(
 )
 """
 
-# The contents of the topics, without their use.
+# Hashes the contents of the topics, but not how often they were used.
 _FINGERPRINT_SQL = """
 SELECT t.id::text, jsonb_build_object(
     'said', md5(concat_ws('|', t.title, t.summary, t.kind, t.categories::text)),
@@ -56,7 +55,7 @@ _CHANGED_WORDS = {
 }
 
 
-# In two steps, because two revisions of a field must not have the same number even for a moment.
+# Two steps, because two revisions of a field must never have the same number, not even for a moment.
 _REVISIONS = (
     """
 UPDATE memory_revision r SET field_id = b.field, seq = b.seq + %(apart)s
@@ -81,7 +80,7 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EX
 )
 """
 
-# The worker counts the words again. Until then, the last count stays.
+# The worker counts the words of the document again later. Until then, the last count stays.
 _SEARCH = (
     """
 UPDATE memory_topicvector v SET embedding = b.embedding, model = b.model, text_hash = b.text_hash
@@ -109,47 +108,44 @@ _KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "updated_at")
 
 
 def rows_image(cursor: CursorWrapper, topic_id: uuid.UUID, *, joined: Sequence[uuid.UUID]) -> dict[str, Any]:
-    """Return what a merge may change of a locked topic in addition to its state: its fields, and the field and number
-    of each revision of the fields in ``joined``. One query."""
+    """Return the field rows of a locked topic. For the fields in ``joined``, also return the id, field and number of
+    each revision. One query."""
     cursor.execute(_IMAGE_SQL, {"id": topic_id, "joined": list(joined)})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def search_image(cursor: CursorWrapper, topic_id: uuid.UUID) -> dict[str, Any]:
-    """Return the present rows by which a search finds a topic: vector, document, mention. One query."""
+    """Return the rows by which a search finds a topic: vector, document, mention. One query."""
     cursor.execute(_SEARCHED_SQL, {"id": topic_id})
     found: dict[str, Any] = json.loads(cursor.fetchone()[0])
     return found
 
 
 def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, dict[str, str]]:
-    """Return hashes of the present contents of two topics, by topic. One query; reads their revisions."""
+    """Return hashes of the contents of two topics, by topic. One query, which reads all their revisions."""
     cursor.execute(_FINGERPRINT_SQL, {"ids": list(ids)})
     return {topic_id: json.loads(hashes) for topic_id, hashes in cursor.fetchall()}
 
 
 def revisions_move(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]) -> None:
-    """Set the fields and numbers of revisions, given as ``(revision, field, number)``. Two statements. Values stay, and
-    no row is added or removed."""
+    """Set the fields and numbers of revisions. ``places`` are triples (revision id, field id, number). Two
+    statements."""
     if not places:
         return
-    wanted: dict[str, Any] = {
-        "ids": [str(place[0]) for place in places],
-        "fields": [str(place[1]) for place in places],
-        "seqs": [place[2] for place in places],
-        "apart": APART,
-    }
+    ids, fields, seqs = map(list, zip(*places, strict=True))
+    wanted: dict[str, Any] = {"ids": list(map(str, ids)), "fields": list(map(str, fields)), "seqs": seqs}
     for statement in _REVISIONS:
-        cursor.execute(statement, wanted)
+        cursor.execute(statement, {**wanted, "apart": APART})
 
 
 def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
-    """Restore the fields, revisions, links and search rows of two merged topics that the caller has locked. The caller
-    restores their states. If a topic changed since the merge, nothing is restored, and the changed topics are returned,
-    each with what happened. About fifteen statements."""
+    """Restore the fields, revisions, links and search rows of two merged topics. If a topic has changed since the
+    merge, change nothing and return the conflicts. The caller locks the topics and restores their states. About fifteen
+    statements.
+    """
     topics = [each.topic_id for each in actions]
-    # Vectors and documents are locked when they are changed.
+    # Vectors and documents are locked only when they are changed.
     cursor.execute(FIELDS_LOCK_SQL, {"topics": topics})
     present = merge_fingerprint(cursor, topics)
     changes = {each.topic_id: json.loads(each.changes) for each in actions}
@@ -181,8 +177,7 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
 
 
 def _change_since(action: LockedAction, merged: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return what happened to a topic since the merge, by its fingerprints after the merge and now; empty if
-    nothing."""
+    """Return what happened to a topic since the merge; empty if nothing has changed."""
     after, present = json.loads(action.after), json.loads(action.present)
     left_out = (*USE, *_KEYS)
     if {k: v for k, v in after.items() if k not in left_out} != {k: v for k, v in present.items() if k not in left_out}:

@@ -1,4 +1,4 @@
-"""Classifies two similar topics: duplicates, one superseding the other, or neither. Pure."""
+"""Classifies two similar topics: duplicates, one superseding the other, or neither. No queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,20 @@ from memory.text.folding import fold
 from memory.text.likeness import ComparedTexts, Difference, topics_compare, words_shared
 from memory.text.stems import subject
 
-# Vectors alone do not decide: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
-# (docs/duplicates.md). Versions of one fact differ in one or two values; texts that differ in more are two events.
-MOST_FIRM = 2
+# Vectors alone cannot decide: entries of one log have cosines of up to 0.95, and unrelated texts of one household have
+# cosines of up to 0.8 (docs/duplicates.md). Values of the kinds ``FIRM`` are called firm. Two versions of one fact
+# differ in one or two firm values. Texts that differ in more firm values describe two events.
+MAX_FIRM = 2
 FIRM = frozenset({"number", "date", "identifier", "name"})
-# Two texts that may say the same share at least this part of their words; two texts with one subject, at least the
-# second part and this number of words.
+# Two texts may say the same if they share at least ``SAME_SHARE`` of their words. They have one subject if they share
+# at least ``SUBJECT_SHARE`` of their words and at least ``SUBJECT_WORDS`` words.
 SAME_SHARE = 0.6
 SUBJECT_SHARE = 0.5
 SUBJECT_WORDS = 2
-# Two similar texts with at most this number of differences may be one fact, whatever words they share.
+# Two similar texts with at most this number of differences may be one fact, even if they share few words.
 FEW = 2
-# Longer texts are cut.
+# Texts are cut to the first length to compare their words, and to the second length to compare their grammatical
+# subjects.
 SUBJECT_CHARS = 2000
 SUBJECT_PART = 300
 
@@ -40,8 +42,8 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """``verdict`` is a value of ``DuplicatePair.Verdict``. ``held``: the pair is never merged automatically, because of
-    ``differences``, rows ``{sort, one, other, where}``."""
+    """The verdict on two topics: a value of ``DuplicatePair.Verdict``. If ``held`` is true, the pair is never merged
+    automatically. ``differences`` are rows ``{sort, one, other, where}``."""
 
     verdict: str
     held: bool
@@ -51,22 +53,22 @@ class PairVerdict:
 def pair_judge(
     one: ComparedTexts, other: ComparedTexts, *, cosine: float | None, same_title: bool, knobs: Knobs
 ) -> PairVerdict | None:
-    """Return the verdict on two topics; None for neither. ``cosine`` is None without a vector."""
+    """Return the verdict on two topics; None if they are unrelated. ``cosine`` is None if a topic has no vector."""
     similar = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
     differences = topics_compare(one, other)
-    rows = [_row(each) for each in differences]
-    if same_title or (similar and _one_fact(one, other, differences)):
+    rows: list[dict[str, Any]] = [
+        {"sort": each.kind, "one": each.one[:200], "other": each.other[:200], "where": each.where}
+        for each in differences
+    ]
+    if same_title or (similar and _may_be_one_fact(one, other, differences)):
         if not similar:
             rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
         return PairVerdict("duplicate", held=bool(rows), differences=rows)
-    if (
-        cosine is not None
-        and cosine >= knobs.supersedes_threshold
-        and _one_subject(
-            one, other, differences, near=cosine >= (knobs.supersedes_threshold + 2 * knobs.duplicate_threshold) / 3
-        )
-    ):
+    if cosine is None or cosine < knobs.supersedes_threshold:
+        return None
+    near = cosine >= (knobs.supersedes_threshold + 2 * knobs.duplicate_threshold) / 3
+    if _have_one_subject(one, other, differences, near=near):
         return PairVerdict("supersedes", held=True, differences=rows)
     return None
 
@@ -84,35 +86,25 @@ def differences_words(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _pair_words(row: dict[str, Any]) -> str:
-    one, other = _cut(row["one"]), _cut(row["other"])
+    one, other = (text if len(text) <= 60 else text[:59] + "…" for text in (row["one"], row["other"]))
     if one and other:
         return f"“{one}” and “{other}”"
     return f"“{one or other}” in one only"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _row(difference: Difference) -> dict[str, Any]:
-    return {
-        "sort": difference.kind,
-        "one": difference.one[:200],
-        "other": difference.other[:200],
-        "where": difference.where,
-    }
-
-
-def _one_fact(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference]) -> bool:
-    """Return whether two similar texts may be one fact, equal or with another value."""
+def _may_be_one_fact(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference]) -> bool:
+    """Return whether two similar texts may state one fact, with equal or different values."""
     if len(differences) <= FEW:
         return True
-    return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
+    return _firm_count(differences) <= MAX_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
 
 
-def _one_subject(one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference], *, near: bool) -> bool:
-    """Return whether two texts have one subject: they share enough words, or their grammatical subject and a name."""
-    if _firm(differences) > MOST_FIRM:
+def _have_one_subject(
+    one: ComparedTexts, other: ComparedTexts, differences: Sequence[Difference], *, near: bool
+) -> bool:
+    """Return whether two texts have one subject. This is true if they share enough words, or if they share a name and
+    their grammatical subject."""
+    if _firm_count(differences) > MAX_FIRM:
         return False
     shared = words_shared(_text(one), _text(other))
     if shared.share >= SUBJECT_SHARE and shared.words >= SUBJECT_WORDS:
@@ -121,7 +113,7 @@ def _one_subject(one: ComparedTexts, other: ComparedTexts, differences: Sequence
     return near and shared.names > 0 and bool(about) and about == subject(_text(other)[:SUBJECT_PART])
 
 
-def _firm(differences: Sequence[Difference]) -> int:
+def _firm_count(differences: Sequence[Difference]) -> int:
     return sum(each.kind in FIRM for each in differences)
 
 

@@ -1,7 +1,5 @@
-"""Limits of the processor time for embedding: for the writes of one request, and for one key in a minute.
-
-Only requests with a key are limited, but not jobs, commands and the console.
-"""
+"""Limits the processor time of embedding: for the writes of one request, and for one key in a minute. Only requests
+with a key are limited."""
 
 import threading
 import time
@@ -31,7 +29,7 @@ class ClientGone(EmbeddingFailed):
 
 
 class _Used:
-    """The seconds that each key has used in this process. They decrease evenly, by the limit of a key in a minute."""
+    """The seconds that each key has used in this process. They decrease evenly, by the limit of a key per minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,7 +79,7 @@ class Allowance:
         )
 
     def require(self) -> None:
-        """Raise ``EmbeddingTimeUsed`` if the key has used its time of a minute. Raises ``ClientGone``."""
+        """Raise ``EmbeddingTimeUsed`` if the key has reached its limit, ``ClientGone`` if the client is gone."""
         if self.identity is None or self.left():
             return
         limit = settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY
@@ -99,7 +97,7 @@ def allowance_current() -> Allowance | None:
 
 
 def allowance_begin(gone: Callable[[], bool]) -> None:
-    """Begin the allowance of a request, of which the key is not known yet."""
+    """Begin the allowance of a request whose key is not known yet."""
     _current.set(Allowance(gone))
 
 

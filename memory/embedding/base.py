@@ -41,10 +41,8 @@ class Embedder(Protocol):
         """The usual cosine similarity of two texts about different things."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts to store: shape ``(len(texts), dimension)``, float32, rows of length 1.
-
-        Raises ``EmbeddingFailed``.
-        """
+        """Return the vectors of texts to store: shape ``(len(texts), dimension)``, float32, rows of length 1. Raises
+        ``EmbeddingFailed``."""
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a query: shape ``(dimension,)``. Raises ``EmbeddingFailed``."""

@@ -20,11 +20,8 @@ _BY_NAME = {
 
 
 def embedder_get() -> MeteredEmbedder:
-    """Return the embedder that ``MEMSTATE_EMBEDDER`` names. It respects the time limit of the running request.
-
-    Raises ``ImproperlyConfigured`` if the embedder cannot be created, or if its vectors do not have the length
-    ``MEMSTATE_EMBEDDING_DIMENSION``.
-    """
+    """Return the embedder that ``MEMSTATE_EMBEDDER`` names. Raises ``ImproperlyConfigured`` if it cannot be created, or
+    if its vectors do not have the length ``MEMSTATE_EMBEDDING_DIMENSION``."""
     global _chosen
     if _chosen is None:
         with _lock:

@@ -1,32 +1,41 @@
-"""The embedder that the rest of the store uses. It counts the processor time of the running request."""
+"""The embedder that the rest of the store uses: it embeds waiting questions together in batches.
+
+It also counts the processor time of the running request, and caches the vectors of questions."""
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 
 from memory.embedding.allowance import allowance_current
 from memory.embedding.base import Embedder, Vectors, text_hash
+from memory.stores.current import store_or_none
 
-# The number of questions whose vectors are cached: 3 MB at 384 dimensions. The keys are hashes, so that no text stays
-# in memory.
+# The number of questions whose vectors are cached: 3 MB at 384 dimensions. The keys are the store and the hash of the
+# text: if stores shared vectors, the time of a reply would show whether another store had the same question.
 QUESTIONS_KEPT = 2_000
-# The most questions that are embedded in the background at a time. A local model limits itself to the cores.
-AT_ONCE = 16
+# The maximum number of threads that embed questions of an endpoint or of a custom class.
+THREADS = 16
+# The maximum number of questions in a batch. A larger batch saves more processor time, but its first question waits
+# longer for its vector.
+MAX_IN_BATCH = 4
 
 # A vector, and the processor time that it took in seconds.
 Embedded = tuple[Vectors, float]
 
 
 class MeteredEmbedder:
-    """Counts the processor time of an embedder, and embeds equal questions once.
+    """Counts the processor time of an embedder, and embeds equal questions once. An embedder may have further members:
 
-    An embedder may have two more members. ``texts_per_turn`` is the number of texts after which the limits are checked
-    again; by default they are checked once per call. ``seconds_spent()`` returns the processor time spent for the
-    calling thread; by default the time of the thread itself counts.
+    * ``texts_per_turn``: the number of texts after which limits are checked; by default all texts of a call.
+    * ``seconds_spent()``: the processor time spent for the calling thread; by default the time of this thread.
+    * ``embed_queries(texts)``: the vectors of several questions. It must fail for all of them or for none. Without this
+      member, questions are embedded one by one.
+    * ``question_threads``: the number of threads that embed questions; by default ``THREADS``.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -35,15 +44,14 @@ class MeteredEmbedder:
         self.model_name = embedder.model_name
         self.unrelated = embedder.unrelated
         self._spent: Callable[[], float] = getattr(embedder, "seconds_spent", time.thread_time)
-        self._questions: OrderedDict[str, Future[Embedded]] = OrderedDict()
+        self._questions: OrderedDict[tuple[str | None, str], Future[Embedded]] = OrderedDict()
+        self._waiting: deque[tuple[str, Future[Embedded]]] = deque()
         self._lock = threading.Lock()
-        self._background = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="questions")
+        threads: int = getattr(embedder, "question_threads", THREADS)
+        self._background = ThreadPoolExecutor(threads, thread_name_prefix="questions")
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of all texts.
-
-        Raises ``EmbeddingFailed``, and ``EmbeddingTimeUsed`` if the key has already used its time of a minute.
-        """
+        """Return the vectors of all texts. Raises ``EmbeddingFailed``, ``EmbeddingTimeUsed``."""
         allowance = allowance_current()
         if allowance is None:
             return self.inner.embed_passages(texts)
@@ -51,30 +59,30 @@ class MeteredEmbedder:
         return self._embed(texts, lambda: True)
 
     def embed_affordable(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of as many of the first texts as the allowance permits. Raises ``EmbeddingFailed``."""
+        """Return the vectors of the first texts, as many as the allowance permits. Raises ``EmbeddingFailed``."""
         allowance = allowance_current()
         return self.inner.embed_passages(texts) if allowance is None else self._embed(texts, allowance.left)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a query, read-only. Raises as ``embed_passages`` does."""
+        """Return the vector of a query, read-only. Raises the errors of ``embed_passages``."""
         return self.query_begin(text)()
 
     def query_begin(self, text: str) -> Callable[[], Vectors]:
-        """Begin to embed a question in the background, and return a function that waits for the vector.
-
-        A question that is being embedded or was embedded lately is not embedded again. Its time is counted only for the
-        first caller. Raises ``EmbeddingTimeUsed``; the returned function raises ``EmbeddingFailed``.
-        """
+        """Begin to embed a question in the background, and return a function that waits for the vector. A question
+        whose vector is cached is not embedded again. The time of a question is counted only for its first caller.
+        Raises ``EmbeddingTimeUsed``; the returned function raises ``EmbeddingFailed``."""
         allowance = allowance_current()
         if allowance is not None:
             allowance.require()
-        key = text_hash(text)
+        key = (store_or_none(), text_hash(text))
         with self._lock:
             found = self._questions.get(key)
             # Failures are not cached, so that the next equal question tries again.
             known = found is not None and not (found.done() and found.exception())
             if not known:
-                found = self._questions[key] = self._background.submit(self._question, text)
+                found = self._questions[key] = Future()
+                self._waiting.append((text, found))
+                self._background.submit(self._waiting_embed)
             assert found is not None
             self._questions.move_to_end(key)
             while len(self._questions) > QUESTIONS_KEPT:
@@ -89,11 +97,28 @@ class MeteredEmbedder:
 
         return vector
 
-    def _question(self, text: str) -> Embedded:
+    def _waiting_embed(self) -> None:
+        """Embed the questions that have waited longest, in one batch. This function is called once for each question,
+        so many calls find no question left."""
+        together = getattr(self.inner, "embed_queries", None)
+        batch: list[tuple[str, Future[Embedded]]] = []
+        with suppress(IndexError):
+            while len(batch) < (MAX_IN_BATCH if together else 1):
+                batch.append(self._waiting.popleft())
+        if not batch:
+            return
+        texts = [text for text, _future in batch]
         before = self._spent()
-        vector = self.inner.embed_query(text)
-        vector.flags.writeable = False
-        return vector, self._spent() - before
+        try:
+            vectors = together(texts) if together else self.inner.embed_query(texts[0])[None]
+            vectors.flags.writeable = False
+            seconds = (self._spent() - before) / len(batch)
+        except BaseException as problem:
+            for _text, future in batch:
+                future.set_exception(problem)
+            return
+        for (_text, future), vector in zip(batch, vectors, strict=True):
+            future.set_result((vector, seconds))
 
     def _embed(self, texts: Sequence[str], go_on: Callable[[], bool]) -> Vectors:
         """Embed the texts until ``go_on`` returns False, and count the processor time."""

@@ -17,9 +17,9 @@ TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
 # The wait before the first retry. The wait doubles with each retry, up to the maximum.
-BACKOFF_SECONDS, MOST_BACKOFF_SECONDS = 0.5, 8.0
+BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
 # A Retry-After of more seconds is ignored.
-MOST_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0
 # Client errors (4xx) after which a retry may succeed.
 _RETRIED = (408, 409, 429)
 
@@ -74,7 +74,7 @@ class RemoteEmbedder:
         # Endpoints refuse empty texts, so a space is sent instead.
         body = {"model": self.model_name, "input": [text or " " for text in texts]}
         for retry in range(RETRIES + 1):
-            wait = min(MOST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0**retry) * (1 - random.random() / 4)  # noqa: S311
+            wait = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0**retry) * (1 - random.random() / 4)  # noqa: S311
             try:
                 response = self._client.post("embeddings", json=body)
             except httpx2.RequestError as problem:
@@ -86,7 +86,7 @@ class RemoteEmbedder:
                 if status < 500 and status not in _RETRIED:
                     break
                 asked = retry_after_seconds(response.headers.get("retry-after", ""))
-                wait = asked if asked and asked <= MOST_WAIT_SECONDS else wait
+                wait = asked if asked and asked <= MAX_WAIT_SECONDS else wait
             if retry < RETRIES:
                 time.sleep(wait)
         raise EmbeddingFailed(f"The embedding endpoint did not answer as expected: {why}")

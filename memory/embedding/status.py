@@ -7,7 +7,7 @@ from django.conf import settings
 from memory.core.endpoints import endpoint_address
 
 OPENAI_URL = "https://api.openai.com/v1"
-# The texts that every embedder receives, and when.
+# Pairs of a text that every embedder receives, and the occasion.
 SENT = (("the text of each topic, of long ones the beginning", "a topic is written"), ("the query", "a query runs"))
 
 

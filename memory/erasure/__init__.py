@@ -1,1 +1,1 @@
-"""Forgetting on command: release, purge and supersede, by what a request says or by a filter."""
+"""Forgetting on request: release, purge and supersede. The request is a text or a filter."""

@@ -1,4 +1,5 @@
-"""Limits for agents that may forget: they cannot release protected topics, and only a share of their scope per day."""
+"""Limits for agents that may forget. They cannot release protected topics, and can release only a share of the topics
+in their scope per day."""
 
 import datetime as dt
 import math
@@ -26,7 +27,8 @@ FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitalit
 WHERE t.id = ANY(%s)
 """
 
-# A list can be executed for an hour after its creation. The condition on the creation uses the index.
+# A list can be executed only within an hour after its creation. The condition on ``created_at`` therefore excludes no
+# list. It lets the planner use the index.
 _RELEASED_SQL = """
 WITH released AS (
     SELECT t.scope_id, a.from_rung < 3 AS was_live
@@ -46,7 +48,7 @@ SELECT {number}, (SELECT count(*) FROM memory_vitality WHERE live AND {within}),
 
 
 def forget_require(principal: Principal, verb: str) -> None:
-    """Raise ``NotAllowed`` unless the caller may ``verb`` (``release`` or ``purge``) topics of its scope."""
+    """Raise ``NotAllowed`` unless the caller may forget topics of its scope. ``verb`` is "release" or "purge"."""
     if verb != "release":
         principal.require("operator")
     elif not principal.may_forget:
@@ -54,8 +56,11 @@ def forget_require(principal: Principal, verb: str) -> None:
 
 
 def topics_protected(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> set[uuid.UUID]:
-    """Return those of ``ids`` that an agent may not release: topics pinned by an operator or a rule, of an exempt kind,
-    in an exempt scope, or in a scope where forgetting is paused. Three queries."""
+    """Return those of ``ids`` that an agent may not release. Three queries.
+
+    Agents may not release topics that an operator or a rule has pinned, or topics of an exempt kind. The same applies
+    to topics in a scope that is exempt or in which forgetting is paused.
+    """
     policies, paused = policies_current(), paused_scopes(now)
     with connection.cursor() as cursor:
         cursor.execute(_PROTECTION_SQL, [list(ids)])
@@ -67,10 +72,11 @@ def topics_protected(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> set[uuid.
 
 
 def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> None:
-    """Raise ``NotAllowed`` if an agent would release more topics within ``DAY`` than ``agent_forget_share`` allows in
-    the agent's scope, or in a scope below that sets the share.
+    """Raise ``NotAllowed`` if the release of ``ids`` would exceed ``agent_forget_share``. This is the share of the live
+    topics that all agents together may release within ``DAY``.
 
-    Three queries. Runs in the transaction of the release; releases by other agents wait for its end.
+    The share is checked in the agent's scope, and in each scope below it that sets a share of its own. Three queries.
+    Releases by other agents wait until the transaction ends.
     """
     lock_wait(Lock.AGENT_RELEASE)
     policies = policies_current()
@@ -88,13 +94,13 @@ def agent_release_check(ids: Sequence[uuid.UUID], *, principal: Principal, now: 
         cursor.execute(released_sql + " UNION ALL ".join(counts_sql), bound.values)
         counts = sorted(cursor.fetchall())
     for (place, share), (_number, live, released, were_live, wanted) in zip(share_of.items(), counts, strict=True):
-        # Without the epsilon, 5 % of 60 could be 2 because of rounding.
+        # Without the small addition, rounding errors could make 5 % of 60 equal to 2.
         most = math.floor(share * (live + were_live) + 1e-9)
         if wanted and released + wanted > most:
             raise NotAllowed(
-                f"In {place}, agents may release {100 * share:.3g}% of the live topics in 24 hours "
+                f"In {place}, agents may release {100 * share:.3g}% of the live memories in 24 hours "
                 f"(agent_forget_share): {most:,} of {live + were_live:,}. They have released {released:,} so far, and "
-                f"this list has {wanted:,} more. Nothing was done. Name fewer topics, wait, or ask an operator to "
+                f"this list has {wanted:,} more. Nothing was done. Name fewer memories, wait, or ask an operator to "
                 "release them.",
                 code=ProblemCode.AGENT_FORGET_LIMIT,
             )

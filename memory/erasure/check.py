@@ -1,4 +1,4 @@
-"""The verification of erasures as a background job. Each table is a step; a killed worker repeats one step."""
+"""The verification of erasures as a background job. Each table is a step. If a worker is killed, one step is lost."""
 
 import datetime as dt
 import uuid
@@ -25,11 +25,13 @@ from memory.jobs.resumable import (
     jobs_visible,
 )
 from memory.models import ErasureCheck
+from memory.stores.pending import work_pending
 
 # The most matches of each kind in a result.
-MOST_SHOWN = 100
-# A worker that takes too long for one table is killed, and then begins the table again, at most this number of times.
-MOST_BEGUN = 4
+MAX_SHOWN = 100
+# A worker that takes too long for one table is killed, and the table is begun again. A table is begun at most this
+# number of times.
+MAX_BEGUN = 4
 _TOO_LONG = (
     "The worker began the table {table} {begun} times and never finished it within MEMSTATE_JOB_TIMEOUT. Use "
     "manage.py verify_erasure instead, which has no time limit."
@@ -39,9 +41,10 @@ _TOO_LONG = (
 def erasure_check_start(*, principal: Principal, now: dt.datetime, enqueue: Enqueue | None) -> ErasureCheck:
     """Enqueue a verification of all receipts, or return the running one. Seven queries. Raises ``NotAllowed``."""
     principal.require("operator")
+    work_pending()
     with transaction.atomic():
-        # Waiting for a running purge includes it in the verification. Of two callers at the same time, only the first
-        # starts a job.
+        # Wait for a running purge, so that the verification includes it. The same lock ensures that two callers do not
+        # both start a job.
         last = purges_wait() - 1
         working = ErasureCheck.objects.filter(status=Status.WORKING).first()
         if working is not None:
@@ -55,7 +58,7 @@ def erasure_check_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None
 ) -> ErasureCheck:
     """Read tables until all are read or ``seconds`` have passed, and return the verification (see ``job_work``). A
-    table that was begun is read to its end."""
+    table is always read to its end."""
     search: ErasureSearch | None = None
 
     def step() -> bool:
@@ -66,7 +69,7 @@ def erasure_check_work(
         try:
             return _step(job, search, clock=clock)
         except Exception:
-            # The step was not stored, so the next attempt begins with the stored state.
+            # The step was not stored, so the next attempt continues from the stored state.
             search = None
             raise
 
@@ -74,7 +77,8 @@ def erasure_check_work(
 
 
 def erasure_checks_last(*, principal: Principal) -> tuple[ErasureCheck | None, ErasureCheck | None]:
-    """Return (the newest verification, the newest finished one), each None if there is none. Two queries."""
+    """Return the newest verification and the newest finished verification; None for one that is missing. Two
+    queries."""
     found = jobs_visible(ErasureCheck, principal).order_by("-created_at", "-id")
     return found.first(), found.filter(status=Status.DONE).first()
 
@@ -100,10 +104,13 @@ def _step(job: ErasureCheck, search: ErasureSearch, *, clock: Clock) -> bool:
 
 
 def _begin(job: ErasureCheck, table: SearchedTable, *, now: dt.datetime) -> ErasureCheck:
-    """Count the beginning of a table before the table is read, because a killed worker cannot count it."""
+    """Store that a worker begins this table. Raises ``JobFailed`` if the table was begun too often.
+
+    This is stored before the table is read, because a killed worker could not store it later.
+    """
     with transaction.atomic():
         job = job_hold(job)
-        if job.begun >= MOST_BEGUN:
+        if job.begun >= MAX_BEGUN:
             raise JobFailed(_TOO_LONG.format(table=table.label, begun=job.begun))
         job.begun, job.moved_at = job.begun + 1, now
         job.save(update_fields=["begun", "moved_at"])
@@ -111,19 +118,19 @@ def _begin(job: ErasureCheck, table: SearchedTable, *, now: dt.datetime) -> Eras
 
 
 def _report_as_json(report: VerificationReport) -> dict[str, Any]:
-    """Return a result with the numbers of all matches, and the first matches of each kind."""
     found = {"traces": report.traces, "stored_again": report.stored_again, "addresses": report.addresses}
     return {
         "ok": report.ok,
         "tables": report.tables,
         "rows": report.rows,
         "unreadable": report.unreadable,
+        "nodes_away": report.nodes_away,
         "ours": report.ours,
         "chain": list(report.chain.sentences),
         "counts": {name: len(each) for name, each in found.items()},
         "receipts": sorted({trace.receipt for trace in report.traces}),
         **{
-            name: [asdict(trace) | {"sentence": trace.sentence()} for trace in each[:MOST_SHOWN]]
+            name: [asdict(trace) | {"sentence": trace.sentence()} for trace in each[:MAX_SHOWN]]
             for name, each in found.items()
         },
     }

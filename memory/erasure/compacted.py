@@ -1,4 +1,5 @@
-"""Rewrites compacted topics. Their title and summary are made of other topics, and change if one of these is purged."""
+"""Rewrites compacted topics. The title and summary of a compacted topic are made from other topics, which are called
+its sources. Both must change if a source is purged."""
 
 import datetime as dt
 import uuid
@@ -16,9 +17,9 @@ from memory.ingest.write import plan_write
 from memory.models.links import COMPACTED_FROM
 from memory.recall.corpus import documents_erase
 
-# The sources of compacted topics, by links and by the journal, because a merge moves links to the surviving topic.
-# Links count only for topics with the provenance of a compaction, so that a user cannot get a topic rewritten by a
-# link.
+# The sources of compacted topics. They are read from the links and from the journal, because a merge moves links to the
+# surviving topic. A link counts only if it leads from a topic with the provenance of a compaction, so that users cannot
+# cause a rewrite by adding a link.
 _MADE_OF = """
 SELECT l.source_id AS made, l.target_id AS source FROM memory_link l
 JOIN memory_topic t ON t.id = l.source_id AND t.provenance = %(provenance)s
@@ -54,36 +55,38 @@ WITH edits AS (
 )
 UPDATE memory_topic SET title = %(title)s, summary = %(summary)s, updated_at = %(now)s WHERE id = %(id)s
 """
-# Differences quote words of the old text.
+# Differences of pairs are emptied, because they quote words of the old text.
 _PAIRS_SQL = """
 UPDATE memory_duplicatepair SET differences = '[]' WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
 """
 _JOURNAL_SQL = """
+WITH events (at, actor, action, topic_id, scope, reason, before, after) AS MATERIALIZED (
+    SELECT %(now)s, %(actor)s, 'summary_erased', t.id, s.path, %(reason)s, '{}'::jsonb,
+           jsonb_build_object('number', %(number)s::bigint)
+    FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s) ORDER BY t.id
+)
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, 'summary_erased', t.id, s.path, %(reason)s, '{}',
-       jsonb_build_object('number', %(number)s::bigint)
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s) ORDER BY t.id
+SELECT * FROM events
 """
 
 
 def compacted_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the topics that are compacted from these, directly or through others. One query."""
+    """Return the topics that were compacted from the topics ``ids``, directly or in several steps. One query."""
     cursor.execute(_MADE_SQL, {"ids": list(ids), "kind": COMPACTED_FROM, "provenance": PROVENANCE})
     return [row[0] for row in cursor.fetchall()]
 
 
 def compacted_texts(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> set[str]:
-    """Return the present and former titles and summaries of these topics. One query."""
+    """Return the present and former titles and summaries of the topics ``ids``. One query."""
     cursor.execute(_TEXTS_SQL, {"ids": list(ids)})
     return {row[0] for row in cursor.fetchall() if row[0]}
 
 
 def compacted_rewrite(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, now: dt.datetime) -> None:
-    """Replace the titles and summaries of compacted topics by new ones from the remaining sources, and erase the old
-    ones from the history.
+    """Erase the titles and summaries of compacted topics. Make new ones from the remaining sources, without a model.
 
-    Call this when the topics are locked and the purged sources are deleted. No language model is used; the worker makes
-    the vectors. About a dozen statements, and one for each topic.
+    The topics must be locked, and the purged sources must already be deleted. About a dozen statements, plus one for
+    each topic.
     """
     if not ids:
         return
@@ -93,7 +96,7 @@ def compacted_rewrite(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, now: d
         sources[made].append(source)
     known = known_load(changed={*ids, *(each for found in sources.values() for each in found)}, read=[], lock=False)
     topics = known.topics
-    # Topics that are sources of others come first.
+    # A compacted topic that is the source of another one is rewritten first.
     for made in sorted(ids, key=lambda each: any(source in sources for source in sources[each])):
         rest = [topics[source] for source in sources[made] if source in topics]
         leaves = sum(max(1, sum(kind == COMPACTED_FROM for _target, kind in source.links)) for source in rest)

@@ -1,4 +1,4 @@
-"""Decodes and encodes columns with encoded text, as their libraries do: pickles of the queue, and sessions."""
+"""Decodes and encodes pickles of the queue and sessions, with functions of the libraries that write them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,11 @@ from picklefield.fields import dbsafe_decode, dbsafe_encode
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The functions that decode and encode a column. With ``delete_when_changed``, a row that would change is deleted:
-    a queued job whose arguments contain erased content has nothing to do."""
+    """The functions that decode and encode a column.
+
+    If ``delete_when_changed`` is true, a row with erased content is deleted and not masked. For example, a queued job
+    with such content in its arguments has nothing left to do.
+    """
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]

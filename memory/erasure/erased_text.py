@@ -1,8 +1,5 @@
-"""Collects the content that a purge erases, in a form that can be searched elsewhere: passages, identifiers and ids.
-
-A text is erased elsewhere if it is long enough to mean something (``redact_text``). A text that another topic still
-states is not erased, and journals may keep it.
-"""
+"""Collects the content that a purge must erase outside the purged topics: passages, identifiers and ids. Texts that
+reveal nothing (``Weight.NONE``), and texts that another topic still states, are not erased."""
 
 import json
 import re
@@ -30,15 +27,16 @@ from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging
 from memory.models.identities import ids_of_others
 from memory.text.names import words_index
 
-# If more topics contain all words of a passage, one of these topics is assumed to state the passage.
-MOST_HOLDERS = 200
-# If there are more patterns, reading every row is cheaper than a query with the patterns.
-MOST_ANCHORS = 300
+# If more than this number of topics contain all words of a passage, these topics are not read. One of them is assumed
+# to state the passage.
+MAX_HOLDERS = 200
+# The most patterns in a query. With more patterns, the query is slower than reading every row.
+MAX_ANCHORS = 300
 
 LEAST_CORE = 2
 
-# The end of a sentence, and of a piece of a sentence. All texts are cut by the same rules, so that the hash of a
-# sentence is enough to find it in a longer text.
+# The ends of sentences, and the pauses between the pieces of a sentence. All texts are cut by these rules, so the hash
+# of a sentence is enough to find the sentence in a longer text.
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d\u00bb)\]]*(?:\s+|$)|[\r\n]+|[\u3002\uff01\uff1f]+")
 _PAUSES = re.compile(r"[:;]\s+|(?<!\s)\s+[-\u2013\u2014]+\s+")
 
@@ -88,8 +86,9 @@ class RemovedRows:
 
 @dataclass(frozen=True, slots=True)
 class ErasedContent:
-    """The content that a purge erases. ``eraser`` masks it in all journals. ``strict`` masks the reason of the purge;
-    it also removes texts that other topics still state. The receipt has hashes of ``passages`` and ``identifiers``."""
+    """The content that a purge erases. ``eraser`` masks it in all journals. ``strict`` masks the stated reason of the
+    purge, including texts that other topics still state. The receipt stores hashes of ``passages`` and
+    ``identifiers``."""
 
     eraser: Eraser
     strict: Eraser
@@ -100,12 +99,12 @@ class ErasedContent:
 def removed_rows_read(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], owned: Iterable[Belonging], columns: Sequence[Column]
 ) -> RemovedRows:
-    """Read every text and id of the rows that will be deleted. One statement for each table that belongs to topics."""
+    """Read every text and id of the rows that will be deleted. At most one statement for each entry of ``owned``."""
     found = RemovedRows()
     for each in owned:
         of_table = [column for column in columns if column.of_project and column.table == each.table]
         keys = [column for column in of_table if column.data_type == "uuid" and column.key and not column.foreign]
-        texts = [column for column in of_table if _is_remembered(column)]
+        texts = [column for column in of_table if _is_memory_text(column)]
         if each.table == "memory_topic":
             keys = [column for column in of_table if column.name == "id"]
         if not keys and not texts:
@@ -122,10 +121,8 @@ def removed_rows_read(
 
 
 def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: Sequence[str]) -> ErasedContent:
-    """Return the content to erase elsewhere after the rows were deleted: what no other topic contains. Six statements.
-
-    Texts of ``request_texts`` are erased too.
-    """
+    """Return the content to erase outside the purged topics: content of the deleted rows and of ``request_texts`` that
+    no other topic contains. Must be called after the rows were deleted. At most six statements."""
     weights = {passage: passage_weight(passage) for passage in map(passage_of, {*found.texts, *request_texts})}
     asked = {word for text in request_texts for word in distinctive_words(text)}
     removed_words = {word for passage in map(passage_of, found.texts) for word in passage}
@@ -134,21 +131,24 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     }
     names = {name for name in names if weights.get(name, Weight.NONE) is Weight.NONE}
     whole = {passage for passage, weight in weights.items() if weight is not Weight.NONE}
-    # Another text may repeat a single sentence of a long text.
+    # Each sentence is also searched for on its own, because another text may contain only one sentence of a long text.
     parts = {part for text in found.texts for part in parts_of(text)}
     whole |= parts
     still_stated = _still_stated(cursor, sorted(whole | names))
     passages = whole - still_stated
     identifiers = {each for text in {*found.texts, *request_texts} for each in identifiers_strong(text)}
-    # An identifier needs a core of at least two characters: a code "0" identifies nothing.
+    # The core of an identifier must have at least two characters, because a code such as "0" identifies nothing.
     identifiers = {
         each for each in identifiers if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE
     }
     still_named = _still_named(cursor, {key for each in identifiers for key in each.search_keys})
     erased = {key for each in identifiers if each.search_keys.isdisjoint(still_named) for key in each.stored}
-    # The rows of the topics are deleted. An id that still exists is that of a run, a job or the field of another topic.
+    # The rows of the purged topics are already deleted. So an id that still exists belongs to something else: a run, a
+    # job, or a field of another topic.
     ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
-    everything = {passage for passage in weights if sum(map(len, passage)) >= 4 and _has_letter(passage)}
+    everything = {
+        passage for passage in weights if sum(map(len, passage)) >= 4 and any(map(str.isalpha, "".join(passage)))
+    }
     everything |= {passage_of(text) for text in request_texts} | names | parts
     return ErasedContent(
         eraser=Eraser(passages | (names - still_stated), erased, ids),
@@ -161,8 +161,8 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
 
 
 def parts_of(text: str) -> set[Passage]:
-    """Return the sentences of ``text``, and their pieces between colons and dashes, if they are long enough to mean
-    something alone. Linear."""
+    """Return the sentences of ``text``, and their pieces between colons, semicolons and dashes, as passages. Only
+    passages of the weight LONG are included. Linear time."""
     parts = set()
     for sentence in _ENDS.split(text):
         for piece in {sentence, *_PAUSES.split(sentence)}:
@@ -172,11 +172,7 @@ def parts_of(text: str) -> set[Passage]:
     return parts
 
 
-def _has_letter(passage: Passage) -> bool:
-    return any(character.isalpha() for word in passage for character in word)
-
-
-def _is_remembered(column: Column) -> bool:
+def _is_memory_text(column: Column) -> bool:
     if column.table in _NOT_REMEMBERED or column.key or column.kept:
         return False
     if column.table == "memory_topic":
@@ -196,19 +192,19 @@ def _text_add(found: RemovedRows, column: Column, value: str) -> None:
 
 
 def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
-    """Return the passages that a topic still states. A short passage counts as stated if a topic has all its words; a
-    long one, if it is a whole text or sentence of a topic."""
+    """Return the passages that at least one topic still states. A short passage counts as stated if a topic contains
+    all its words. A long passage counts as stated if it is a whole text or sentence of a topic."""
     if not passages:
         return set()
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
-    cursor.execute(_HOLDERS_SQL, {"words": json.dumps(words), "most": MOST_HOLDERS + 1})
+    cursor.execute(_HOLDERS_SQL, {"words": json.dumps(words), "most": MAX_HOLDERS + 1})
     holders: dict[Passage, set[uuid.UUID]] = {}
     for place, topic_id in cursor.fetchall():
         holders.setdefault(passages[place - 1], set()).add(topic_id)
     stated = {
         passage
         for passage, topics in holders.items()
-        if passage_weight(passage) is not Weight.LONG or len(topics) > MOST_HOLDERS
+        if passage_weight(passage) is not Weight.LONG or len(topics) > MAX_HOLDERS
     }
     unsure = {passage: topics for passage, topics in holders.items() if passage not in stated}
     if unsure:
@@ -221,15 +217,14 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
 
 
 def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
-    """Return the keys of identifiers that another topic, or the name of a scope, an API key or an account, still
-    has."""
+    """Return the keys of identifiers that still occur in other topics, or in names of scopes, API keys or accounts."""
     if not search_keys:
         return set()
     cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(search_keys)})
     named: set[str] = {row[0] for row in cursor.fetchall()}
-    cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), search_keys, most=MOST_ANCHORS))})
+    cursor.execute(_ADDRESSES_SQL, {"anchors": anchors_pattern(anchors_of((), search_keys, most=MAX_ANCHORS))})
     for (address,) in cursor.fetchall():
-        # Each segment of a scope may be an identifier.
+        # Each segment of a path may be an identifier.
         for part in (address, *address.split("/")):
             named.update(key for found in identifiers_strong(part) for key in found.stored)
     return named

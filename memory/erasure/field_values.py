@@ -10,33 +10,32 @@ from memory.text.identifiers import identifiers_find
 from memory.text.negation import negated
 from memory.text.stems import stems
 
-# The most words of a value. A longer old value is a sentence; a longer new one is more than a value.
-MOST_WORDS: Final = 8
+# The most words of a value. A longer text counts as a sentence and not as a value.
+MAX_WORDS: Final = 8
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _YES: Final = re.compile(r"\b(?:true|yes|on|enabled|active)\b", re.IGNORECASE)
 _NO: Final = re.compile(r"\b(?:false|no|not|off|disabled|inactive|never)\b|n't\b", re.IGNORECASE)
-# Between the verb and the value.
+# The tags of the words that may come between the verb and the value.
 _PREPOSITIONS: Final = frozenset({"PRP", "TO0"})
 _JOINING: Final = frozenset({"VVN", "VBN", "VHN", "VDN", "VVG", "PRP", "TO0", "AV0", "AVP"})
 _AS: Final = "as"
-# The sentence is about the topic, which the request has named.
+# If a sentence begins with one of these, it is about the topic that the request names.
 _PRONOUNS: Final = frozenset({"he", "her", "his", "it", "its", "she", "their", "they"})
 _ARTICLE: Final = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 _AT_LAST: Final = re.compile(r"\s(?:again|already|now|nowadays|today)$", re.IGNORECASE)
 
 
 def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
-    """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None without one.
+    """Return the value that ``text`` states for the field ``name`` of a topic with this title, or None.
 
-    For a typed field, this is the only value of that type in the text. For a text field, it is the text after the verb,
-    if the sentence is about the topic and the old value is not a sentence. If the old value has no article, the article
-    of the new value is removed.
+    For a field with a type, ``text`` must contain exactly one value of this type. For a text field, ``text`` must be
+    about the topic, and the value is the part of ``text`` after the verb or the label.
     """
     if field_type != "string":
         return _typed(text, field_type)
     about = set(stems(title)) & set(stems(text)) or text.split(maxsplit=1)[0].lower() in _PRONOUNS
-    if len(old.split()) > MOST_WORDS or not about:
+    if len(old.split()) > MAX_WORDS or not about:
         return None
     label, colon, after = text.partition(":")
     if colon and set(stems(label)) <= set(stems(f"{title} {name}")):
@@ -54,7 +53,7 @@ def value_given(text: str, *, title: str, name: str, old: str, field_type: str) 
     article = None if _ARTICLE.match(old) else _ARTICLE.match(value)
     if article:
         value = value[article.end() :]
-    return value if 0 < len(value.split()) <= MOST_WORDS else None
+    return value if 0 < len(value.split()) <= MAX_WORDS else None
 
 
 def _typed(text: str, field_type: str) -> str | None:

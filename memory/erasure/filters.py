@@ -2,58 +2,38 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from memory.access.principal import Principal
 from memory.core.durations import duration_parse
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.forgetting.manual_actions import MOST_AT_ONCE
+from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.predicates.binding import Bound
-from memory.predicates.fields import predicate_from_fields
+from memory.predicates.form_fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetFilter:
-    """Conditions on the topics of a command; None means no condition. ``older_than`` is the age since creation, such as
-    ``30d``. A topic matches ``categories`` if it has one of them."""
+    """Conditions on the topics of a command; None means no condition. ``older_than`` is the least age since creation,
+    such as ``30d``. A topic matches a list of values if it has at least one of these values."""
 
     scope: str | None = None
     older_than: str | None = None
-    categories: tuple[str, ...] | None = None
-    kinds: tuple[str, ...] | None = None
-    ids: tuple[uuid.UUID, ...] | None = None
-
-    @classmethod
-    def from_json(cls, members: Mapping[str, Any]) -> "ForgetFilter":
-        """Return the filter for members of JSON; ids may be strings."""
-        lists = {
-            name: None if members.get(name) is None else tuple(members[name]) for name in ("categories", "kinds", "ids")
-        }
-        ids = lists.pop("ids")
-        return cls(
-            scope=members.get("scope"),
-            older_than=members.get("older_than"),
-            **lists,
-            ids=None if ids is None else tuple(uuid.UUID(str(topic_id)) for topic_id in ids),
-        )
+    categories: Sequence[str] | None = None
+    kinds: Sequence[str] | None = None
+    ids: Sequence[uuid.UUID | str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the filter as JSON, without conditions that are not set."""
-        members = {
-            "scope": self.scope,
-            "older_than": self.older_than,
-            "categories": list(self.categories) if self.categories is not None else None,
-            "kinds": list(self.kinds) if self.kinds is not None else None,
-            "ids": [str(topic_id) for topic_id in self.ids] if self.ids is not None else None,
-        }
-        return {name: value for name, value in members.items() if value is not None}
+        """Return the conditions as JSON."""
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        return members if self.ids is None else members | {"ids": [str(topic_id) for topic_id in self.ids]}
 
     def describe(self) -> str:
-        """Return the conditions in words, as the reason why a topic matched."""
+        """Return the conditions in words, to state why a topic matched."""
         parts = []
         if self.ids is not None:
             parts.append("named by its id")
@@ -69,20 +49,19 @@ class ForgetFilter:
 
 
 def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.datetime, inactive: bool = False) -> str:
-    """Return the conditions of ``wanted`` on a topic ``t`` within ``scope`` as SQL. ``inactive`` includes released and
-    merged topics, because a purge must erase these too.
+    """Return the SQL condition that a row ``t`` of the table of topics is within ``scope`` and matches ``wanted``.
 
-    Raises ``ValueRefused`` for an invalid age, and for lists that are empty or too long.
+    With ``inactive``, released and merged topics match, too. Raises ``ValueRefused`` for an invalid age, and for a list
+    that is empty or too long.
     """
-    conditions = [] if inactive else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
         if values is not None and not values:
             raise ValueRefused(
                 f"The list of {name} is empty. Leave it out to match all.", code=ProblemCode.NOTHING_NAMED
             )
-    if wanted.ids is not None and len(wanted.ids) > MOST_AT_ONCE:
+    if wanted.ids is not None and len(wanted.ids) > MAX_AT_ONCE:
         raise ValueRefused(
-            f"A request can name at most {MOST_AT_ONCE:,} ids; this one has {len(wanted.ids):,}.",
+            f"A request can name at most {MAX_AT_ONCE:,} ids; this one has {len(wanted.ids):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
     predicate = predicate_from_fields(
@@ -92,15 +71,15 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
         categories=wanted.categories,
         older_than=None if wanted.older_than is None else float(duration_parse(wanted.older_than)),
     )
-    now_sql = f"{bound.bind(now)}::timestamptz"
-    conditions.append(predicate_sql(predicate, now=now_sql, bind=bound.bind, narrow=False).sql)
-    return " AND ".join(conditions)
+    condition = predicate_sql(predicate, now=f"{bound.bind(now)}::timestamptz", bind=bound.bind, narrow=False).sql
+    return condition if inactive else f"t.released_at IS NULL AND t.merged_into_id IS NULL AND {condition}"
 
 
 def scope_of(wanted: ForgetFilter, scope: str | None, principal: Principal) -> str:
-    """Return the scope of a command: that of the filter, else ``scope``, else that of the caller.
+    """Return the scope of a command: the scope of the filter, else ``scope``, else the scope of the caller.
 
-    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid path or two that differ.
+    Raises ``NotVisible`` for a scope to which the caller has no access, and ``ValueRefused`` for an invalid path or for
+    two different scopes.
     """
     chosen = principal.scope_chosen(wanted.scope if wanted.scope is not None else scope)
     if wanted.scope is not None and scope is not None and principal.scope_chosen(scope) != chosen:

@@ -1,14 +1,10 @@
-"""Release and purge in two steps: list what would be forgotten and why, then execute exactly that list.
-
-The list is stored. Its token is its id. The token is valid once, for ``LISTED_FOR``, and only for the caller who made
-the list. If a topic changed after it was listed, nothing is done.
-"""
+"""Release and purge in two steps: list what would be forgotten and why, then execute exactly this list. The token of a
+list is its id. Only the caller who made the list can use the token, once and within ``LISTED_FOR``."""
 
 import dataclasses
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
@@ -19,24 +15,21 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.agent_release import agent_release_check, forget_require, topics_protected
 from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
-from memory.erasure.forget_lists import Listing, listed_topics, listing_of, listing_state
 from memory.erasure.matches import TopicMatch, matches_of
 from memory.erasure.purge import topics_purge
 from memory.erasure.receipts import purges_wait
 from memory.erasure.remainder import remainder_items, remainders_store
 from memory.finding.facts import ids_read
 from memory.finding.find import facts_meant
-from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_release
+from memory.forgetting.manual_actions import MAX_AT_ONCE, topics_release
 from memory.ingest.apply import ingest_prepare
-from memory.models import ErasureReceipt, ForgetListing, ForgetRun
+from memory.models import ForgetListing
 from memory.predicates.binding import Bound
 from memory.recall.access_fold import fold_wait
 
 VERBS = ("release", "purge")
-# Long enough to read a list, short enough that it is still current.
+# Long enough to read the list, and short enough that its topics have hardly changed.
 LISTED_FOR = dt.timedelta(hours=1)
-# The reply has at most this number of topics of a list; the others are read page by page.
-MATCHES_SHOWN = 200
 MAX_QUERY = 2_000
 
 _BY_FILTER_SQL = "SELECT t.id FROM memory_topic t WHERE {conditions} ORDER BY t.created_at, t.id LIMIT {most}"
@@ -56,16 +49,6 @@ FROM memory_topic t WHERE t.id = ANY(%s)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """The result of executing a list: the run that undoes a release, or the receipt of a purge."""
-
-    listing: Listing
-    count: int
-    run: ForgetRun | None = None
-    receipt: ErasureReceipt | None = None
-
-
 def forget_list(
     verb: str,
     *,
@@ -75,23 +58,21 @@ def forget_list(
     reason: str = "",
     principal: Principal,
     now: dt.datetime,
-) -> Listing:
-    """Find what ``verb`` (``release`` or ``purge``) would forget, store the list, and change nothing else.
+) -> ForgetListing:
+    """Find the topics that ``query`` and ``wanted`` select, and store them as a list to release or purge (``verb``).
 
-    Give ``query``, ``wanted`` or both; the filter narrows the result of the query. If a query matches several things
-    equally well, the list has all of them and cannot be executed. The list of an agent omits topics that only operators
-    may release. About ten statements for any number of topics. Raises ``NotAllowed`` for callers who may not forget,
-    and ``ValueRefused`` for a request that is empty or too large.
+    If the query matches several things equally well, the list cannot be executed. A list for an agent omits topics that
+    only operators may release. About ten statements. Raises ``NotAllowed`` and ``ValueRefused``.
     """
     forget_require(principal, verb)
     if verb not in VERBS:
         raise ValueRefused(f"The verb must be release or purge, not {verb[:50]!r}.", code=ProblemCode.UNKNOWN_CHOICE)
     query = (query or "").strip()
     if not query and (wanted is None or not wanted.as_json()):
-        raise ValueRefused("Give a query or a filter that says what to forget.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("Give a text or a filter that says what to forget.", code=ProblemCode.NOTHING_NAMED)
     if len(query) > MAX_QUERY:
         raise ValueRefused(
-            f"A query can have at most {MAX_QUERY:,} characters; this one has {len(query):,}.",
+            f"The text can have at most {MAX_QUERY:,} characters; this one has {len(query):,}.",
             code=ProblemCode.TEXT_TOO_LONG,
         )
     wanted = wanted or ForgetFilter()
@@ -103,9 +84,9 @@ def forget_list(
             found = [match for match in found if match.topic_id not in protected]
             omitted = f"Left out, because only an operator may release them: {len(protected):,}."
             question = f"{question} {omitted}".strip()
-    if len(found) > MOST_AT_ONCE:
+    if len(found) > MAX_AT_ONCE:
         raise ValueRefused(
-            f"More than {MOST_AT_ONCE:,} topics match, which is the limit. Narrow the request.",
+            f"More than {MAX_AT_ONCE:,} memories match, which is the limit. Narrow the request.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
     row = ForgetListing(
@@ -124,7 +105,6 @@ def forget_list(
         count=len(found),
     )
     states = _states([match.topic_id for match in found])
-    remainders = {match.topic_id: match.remainder for match in found if match.remainder}
     row.entries = [
         {
             "id": str(match.topic_id),
@@ -133,35 +113,68 @@ def forget_list(
             "excerpt": match.excerpt,
             "by": match.by,
             "state": states.get(match.topic_id),
-            "keeps": remainders.get(match.topic_id),
+            "keeps": match.remainder or None,
         }
         for match in found
     ]
     row.save(force_insert=True)
-    return listing_of(row, now=now, matches=listed_topics(row.entries[:MATCHES_SHOWN]))
+    return row
+
+
+def listing_narrow(
+    listing: ForgetListing, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
+) -> ForgetListing:
+    """Return a new list of the topics ``ids``, which a user has picked from ``listing``.
+
+    The query of the list is repeated on these topics, so that a topic keeps the facts to which the query does not
+    refer. If the query does not find all of these topics, they are all listed as whole topics. Costs at most twice as
+    much as ``forget_list``, and raises the same errors.
+    """
+    wanted = ForgetFilter(ids=ids)
+    if listing.query:
+        made = _repeat(listing, listing.query, wanted, principal=principal, now=now)
+        if made.state_at(now) == "open" and made.count == len(ids):
+            return made
+    return _repeat(listing, "", wanted, principal=principal, now=now)
+
+
+def listing_repeat(listing: ForgetListing, *, principal: Principal, now: dt.datetime) -> ForgetListing:
+    """Return a new list for the same request. Costs as much as ``forget_list``, and raises the same errors."""
+    return _repeat(listing, listing.query, ForgetFilter(**listing.filter), principal=principal, now=now)
+
+
+def _repeat(
+    listing: ForgetListing, query: str, wanted: ForgetFilter, *, principal: Principal, now: dt.datetime
+) -> ForgetListing:
+    return forget_list(
+        listing.verb,
+        query=query,
+        wanted=wanted,
+        scope=listing.scope,
+        reason=listing.reason,
+        principal=principal,
+        now=now,
+    )
 
 
 def forget_execute(
     token: str, *, principal: Principal, now: dt.datetime, reason: str | None = None, verb: str | None = None
-) -> Executed:
-    """Execute a list on exactly its topics, in one transaction.
+) -> ForgetListing:
+    """Execute a list in one transaction, and return it with its ``run`` or ``receipt``.
 
-    A release is a run of event ``by_hand``, which can be undone. A purge leaves a receipt and cannot be undone. If a
-    topic states more than the forgotten fact, the rest is kept as a new topic. ``reason`` replaces the reason of the
-    list; ``verb``, if given, must be the verb of the list.
-
-    If an error is raised, nothing is changed: ``NotVisible`` for a token that is unknown or belongs to another caller,
-    ``Conflict`` for a list that is ambiguous, empty, expired, used or outdated, and ``NotAllowed`` for more topics than
-    an agent may release in a day.
+    If a topic states more than the forgotten fact, the rest becomes a new topic. ``reason`` replaces the reason of the
+    list. Raises ``NotVisible`` for an unknown token, ``Conflict`` for a list that cannot be executed, and
+    ``NotAllowed`` if an agent exceeds its limit.
     """
     forget_require(principal, verb or "release")
     row = _list_of(token, principal)
     reason = row.reason if reason is None else reason
     remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
     items = remainder_items(remainders, reason=reason, verb=row.verb)
-    # Remainders keep their age and salience, which only operators may set.
+    # A remainder gets the age and salience of its original topic, and only operators may set these.
     writer = dataclasses.replace(principal, role="operator")
-    # Remainders are embedded before anything is locked. They are discarded if a topic has changed.
+    # Remainders are embedded before anything is locked. If a topic changes before it is locked, the list is not
+    # executed.
     kept = ingest_prepare(items, principal=writer, now=now, defer=False) if items else None
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
@@ -177,13 +190,23 @@ def forget_execute(
             # All purges take these locks in this order.
             purges_wait()
             fold_wait()
-        if not principal.covers("operator"):
+        is_agent = not principal.covers("operator")
+        if is_agent:
             agent_release_check(ids, principal=principal, now=now)
-        _drift_check(row, ids)
-        if not principal.covers("operator") and (pinned := topics_protected(ids, now=now)):
-            raise _outdated(row, [str(topic_id) for topic_id in ids if topic_id in pinned])
+        states = _states(ids, lock=True)
+        changed = {
+            uuid.UUID(entry["id"]) for entry in row.entries if states.get(uuid.UUID(entry["id"])) != entry["state"]
+        }
+        if is_agent:
+            changed |= topics_protected(ids, now=now)
+        if changed:
+            raise Conflict(
+                f"{len(changed)} of {row.count} memories changed after they were listed, the first of them "
+                f"{next(each for each in ids if each in changed)}. Nothing was done; make the list again.",
+                code=ProblemCode.LIST_OUTDATED,
+            )
         if kept:
-            # Remainders are stored first, so that they do not count as erased.
+            # Remainders are stored before a purge, so that the purge does not erase their texts.
             remainders_store(kept, list(remainders), principal=writer, now=now)
         run = receipt = None
         if purges:
@@ -194,9 +217,7 @@ def forget_execute(
             run = topics_release(ids, principal=principal, reason=reason, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
-    return Executed(
-        listing_of(row, now=now, matches=listed_topics(row.entries[:MATCHES_SHOWN])), len(ids), run, receipt
-    )
+    return row
 
 
 def _find(
@@ -213,14 +234,14 @@ def _find(
         if choice.ambiguous:
             question = f"{len(matches):,} memories match. Which do you mean?"
         return matches, choice.ambiguous, question
-    ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
+    ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MAX_AT_ONCE + 1), bound)
     why = wanted.describe()
-    question = "" if ids else f"No topic in this scope is {why}." if why else "This scope is empty."
+    question = "" if ids else f"No memory in this scope is {why}." if why else "This scope is empty."
     return [TopicMatch(topic_id, f"It is {why}.", 1.0) for topic_id in ids], False, question
 
 
 def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
-    """Replace merged topics by the topics into which they were merged, because a purge erases both. One query."""
+    """Replace each merged topic by the topic into which it was merged, because a purge erases both. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ROOTS_SQL, [[match.topic_id for match in matches]])
         roots: dict[uuid.UUID, uuid.UUID] = dict(cursor.fetchall())
@@ -228,7 +249,7 @@ def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
     for match in matches:
         root = roots.get(match.topic_id, match.topic_id)
         if root != match.topic_id:
-            why = f"A matching topic was merged into it. {match.why}"
+            why = f"A matching memory was merged into it. {match.why}"
             found.setdefault(root, TopicMatch(root, why, match.confidence, match.excerpt, by=match.by))
         else:
             found[root] = match
@@ -253,32 +274,17 @@ def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetL
 
 
 def _state_check(row: ForgetListing, now: dt.datetime) -> None:
-    state = listing_state(row, now)
-    if state == "executed":
-        raise Conflict("This list was already executed. Make a new one.", code=ProblemCode.LIST_EXECUTED)
-    if state == "ambiguous":
-        raise Conflict(
-            "This request matches several things equally well. Choose topics by their ids.",
-            code=ProblemCode.LIST_AMBIGUOUS,
-        )
-    if state == "empty":
-        raise Conflict("This list is empty: nothing matched.", code=ProblemCode.LIST_EMPTY)
-    if state == "expired":
-        raise Conflict(
-            f"This list expired at {row.expires_at.isoformat()}. Make a new one.", code=ProblemCode.LIST_EXPIRED
-        )
-
-
-def _drift_check(row: ForgetListing, ids: Sequence[uuid.UUID]) -> None:
-    states = _states(ids, lock=True)
-    changed = [entry["id"] for entry in row.entries if states.get(uuid.UUID(entry["id"])) != entry["state"]]
-    if changed:
-        raise _outdated(row, changed)
-
-
-def _outdated(row: ForgetListing, changed: Sequence[str]) -> Conflict:
-    return Conflict(
-        f"{len(changed)} of {row.count} topics changed after they were listed, the first of them {changed[0]}. "
-        "Nothing was done; make the list again.",
-        code=ProblemCode.LIST_OUTDATED,
-    )
+    match row.state_at(now):
+        case "executed":
+            raise Conflict("This list was already executed. Make a new one.", code=ProblemCode.LIST_EXECUTED)
+        case "ambiguous":
+            raise Conflict(
+                "This request matches several things equally well. Choose memories by their ids.",
+                code=ProblemCode.LIST_AMBIGUOUS,
+            )
+        case "empty":
+            raise Conflict("This list is empty: nothing matched.", code=ProblemCode.LIST_EMPTY)
+        case "expired":
+            raise Conflict(
+                f"This list expired at {row.expires_at.isoformat()}. Make a new one.", code=ProblemCode.LIST_EXPIRED
+            )

@@ -1,10 +1,11 @@
-"""The topics to which a request to forget refers: the reason, the confidence, and the remainder of each."""
+"""The topics to which a request to forget refers. Each topic has a reason, a confidence, and perhaps a remainder."""
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory.core.truncate import line_cut
 from memory.erasure.remainder import remainder_if_forgotten
 from memory.finding.choose import Choice
 from memory.finding.facts import facts_repeated
@@ -15,9 +16,9 @@ EXCERPT = 160
 
 @dataclass(frozen=True, slots=True)
 class TopicMatch:
-    """A topic to which a request refers: the reason (``why``), the confidence (0 to 1), the words that matched
-    (``excerpt``), the part of the topic that is kept (``remainder``), and by what the topic was found
-    (``identifier``, ``name``, ``meaning`` or ``filter``)."""
+    """A topic to which a request refers. ``why`` is the reason, ``confidence`` is from 0 to 1, and ``excerpt`` has the
+    words that matched. ``remainder`` is the part of the topic that is kept. ``by`` is how the topic was found:
+    ``identifier``, ``name``, ``meaning`` or ``filter``."""
 
     topic_id: uuid.UUID
     why: str
@@ -28,7 +29,7 @@ class TopicMatch:
 
 
 def matches_of(choice: Choice) -> list[TopicMatch]:
-    """Return each topic with a chosen fact once, highest confidence first. No query."""
+    """Return the topics of the chosen facts, highest confidence first. No query."""
     grouped: dict[uuid.UUID, list[Candidate]] = {}
     for one in choice.candidates:
         grouped.setdefault(one.fact.topic.id, []).append(one)
@@ -37,7 +38,7 @@ def matches_of(choice: Choice) -> list[TopicMatch]:
 
 def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], *, divide: bool) -> TopicMatch:
     first = group[0]
-    words = excerpt(first.fact.text, 0)
+    words = line_cut(first.fact.text, EXCERPT)
     why = "It states exactly this." if first.exact else f"It states “{words}”"
     if first.by == "identifier":
         why = f"It contains the identifier: “{words}”"
@@ -46,10 +47,3 @@ def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], *, divide: bool) 
     facts = [fact for one in group for fact in facts_repeated(one.fact, divide=divide)]
     remainder = remainder_if_forgotten(first.fact.topic, facts)
     return TopicMatch(topic_id, why, round(first.confidence, 3), words, remainder, first.by)
-
-
-def excerpt(text: str, at: int) -> str:
-    """Return the words of ``text`` around ``at`` in one line."""
-    start = max(0, at - EXCERPT // 3)
-    piece = " ".join(text[start : start + EXCERPT].split())
-    return f"{'…' if start else ''}{piece}{'…' if start + EXCERPT < len(text) else ''}"

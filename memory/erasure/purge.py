@@ -1,8 +1,6 @@
-"""Purge: erases topics for good, with every copy of their content in the database.
-
-Rows that belong to a topic are deleted, references to it are set to null, and erased text in journals is masked. All of
-this and the receipt (``receipts``) are one transaction.
-"""
+"""Purge: erases topics for good, with every copy of their content in the database. Rows of a topic are deleted,
+references to it are set to null, and erased text in journals is masked. One transaction does this and stores the
+receipt."""
 
 import datetime as dt
 import uuid
@@ -22,7 +20,7 @@ from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask
 from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unlogged
 from memory.erasure.related_rows import belongings, columns_of, cuts
 from memory.erasure.sources import sources_of
-from memory.forgetting.manual_actions import MOST_AT_ONCE, topics_states
+from memory.forgetting.manual_actions import MAX_AT_ONCE, topics_states
 from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.access_fold import fold_wait
 from memory.recall.corpus import documents_erase
@@ -36,8 +34,8 @@ WITH RECURSIVE family AS (
 )
 SELECT id FROM family ORDER BY id
 """
-# Rows are locked in the order of ids, as all writers do. Both tables are restricted by key, so that the plan does not
-# depend on estimates. The locks prevent new references to the topics.
+# All writers lock rows in the order of ids. Both tables are restricted by key, so that the plan does not depend on
+# estimates. The locks prevent new references to the topics.
 _TOPICS_SQL = """
 SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
@@ -49,47 +47,42 @@ _CUT_SQL = """
 WITH cut AS (
     UPDATE memory_revision r SET ref_topic_id = NULL WHERE ref_topic_id = ANY(%(ids)s::uuid[])
     RETURNING r.field_id, r.seq
+), events (at, actor, action, topic_id, scope, reason, before, after) AS MATERIALIZED (
+    SELECT %(now)s, %(actor)s, 'reference_cut', f.topic_id, s.path, %(reason)s, '{}'::jsonb,
+           jsonb_build_object('references', jsonb_object_agg(f.name, f.revisions), 'number', %(number)s::bigint)
+    FROM (
+        SELECT f.topic_id, f.name, jsonb_agg(c.seq ORDER BY c.seq) AS revisions
+        FROM cut c JOIN memory_field f ON f.id = c.field_id GROUP BY f.topic_id, f.name
+    ) f JOIN memory_topic t ON t.id = f.topic_id JOIN memory_scope s ON s.id = t.scope_id
+    GROUP BY f.topic_id, s.path ORDER BY f.topic_id
 )
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, 'reference_cut', f.topic_id, s.path, %(reason)s, '{}',
-       jsonb_build_object('references', jsonb_object_agg(f.name, f.revisions), 'number', %(number)s::bigint)
-FROM (
-    SELECT f.topic_id, f.name, jsonb_agg(c.seq ORDER BY c.seq) AS revisions
-    FROM cut c JOIN memory_field f ON f.id = c.field_id GROUP BY f.topic_id, f.name
-) f JOIN memory_topic t ON t.id = f.topic_id JOIN memory_scope s ON s.id = t.scope_id
-GROUP BY f.topic_id, s.path ORDER BY f.topic_id
+SELECT * FROM events
 """
 
 
 def topics_purge(
     ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, request_texts: Sequence[str] = ()
 ) -> ErasureReceipt:
-    """Erase topics for good, and return the receipt.
+    """Erase topics for good, and return the receipt. Topics that were merged into them, and texts from which they were
+    extracted, are also erased. ``request_texts`` are masked in reasons and logs, too. In journals outside the caller's
+    scope, only ids are removed. About a hundred statements. Each journal is read once, and other purges wait.
 
-    Topics that were merged into these, and the texts from which these were extracted, are erased too. Topics that were
-    compacted from these get a new summary. ``request_texts``, such as the query of the request, are also masked in
-    reasons and logs. In journals outside the scope of the caller, only ids are removed.
-
-    One transaction of about a hundred statements, a few for each table of the database. Its duration depends on the
-    size of the journals, because each is read once. Meanwhile the topics are locked, other purges wait, and the worker
-    neither folds nor counts.
-
-    If an error is raised, nothing is changed: ``NotAllowed`` below operator, ``NotVisible`` for a topic that the caller
-    cannot see, ``Conflict`` for a topic that was merged into a topic that stays, ``ValueRefused`` for no topic or too
-    many.
+    Raises ``NotAllowed`` if the caller is not an operator, ``NotVisible``, ``ValueRefused``, and ``Conflict`` for a
+    topic that was merged into a topic that is not purged.
     """
     principal.require("operator")
     if not ids:
-        raise ValueRefused("Name at least one topic.", code=ProblemCode.NOTHING_NAMED)
-    if len(set(ids)) > MOST_AT_ONCE:
+        raise ValueRefused("Name at least one memory.", code=ProblemCode.NOTHING_NAMED)
+    if len(set(ids)) > MAX_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE:,} topics can be purged at once; the request names {len(set(ids)):,}.",
+            f"At most {MAX_AT_ONCE:,} memories can be purged at once; the request names {len(set(ids)):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
-    # Checked before any lock or search, so that the duration of a refusal reveals nothing about other scopes.
+    # This is checked before any lock or search, so that the time until a refusal reveals nothing about other scopes.
     seen = {row.id for row in topics_states(ids, principal=principal)}
     if missing := [topic_id for topic_id in ids if topic_id not in seen]:
-        raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Memory {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()
@@ -100,11 +93,11 @@ def topics_purge(
         found = removed_rows_read(cursor, wanted, owned, columns)
         found.texts |= compacted_texts(cursor, made)
         turns = turns_unlogged(cursor, wanted)
-        counts = _remove(cursor, wanted)
+        counts = _rows_delete(cursor, wanted)
         compacted_rewrite(cursor, made, now=now)
         erased = erased_content(cursor, found, request_texts=request_texts)
         masked = erased.strict.masked(reason)
-        cut = _cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
+        cut = _references_cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
         counts |= cut
         if sources:
             counts["memory_topic.extracted_from"] = sources
@@ -118,7 +111,7 @@ def topics_purge(
             counts[table] = counts.get(table, 0) + times
         if reworded := reasons_mask(erased.eraser.masked, within=principal.scope):
             counts["memory_erasurereceipt"] = reworded
-        statistics_renew(cursor, erased.eraser)
+        statistics_renew(cursor, erased.eraser, columns)
         receipt = receipt_write(
             number,
             wanted,
@@ -135,7 +128,7 @@ def topics_purge(
 
 
 def scope_common(paths: Sequence[str]) -> str:
-    """Return the lowest scope that contains all of these."""
+    """Return the lowest scope that contains all ``paths``."""
     parts = [[part for part in path.split("/") if part] for path in paths]
     shared = []
     for each in zip(*parts, strict=False):
@@ -148,9 +141,11 @@ def scope_common(paths: Sequence[str]) -> str:
 def _lock_all(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal
 ) -> tuple[dict[uuid.UUID, str], int]:
-    """Lock the topics and the sources from which they were extracted. Return (scopes by topic, number of sources).
+    """Lock the topics and the sources from which they were extracted. Return the scope of each topic, and the number of
+    sources.
 
-    Sources are searched before locking, so that all rows are locked in one order, and again under the locks.
+    The sources are searched for before the first lock, so that all rows are locked in the order of their ids. The
+    search is repeated under the locks until it finds no more sources.
     """
     sources = set(sources_of(cursor, ids))
     while True:
@@ -162,7 +157,7 @@ def _lock_all(
 
 
 def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal) -> dict[uuid.UUID, str]:
-    """Lock the topics and all topics that were merged into them; return the scopes by topic."""
+    """Lock the topics and all topics that were merged into them. Return the scope of each topic."""
     wanted = list(dict.fromkeys(ids))
     scopes: dict[uuid.UUID, str] = {}
     merged: dict[uuid.UUID, uuid.UUID] = {}
@@ -170,7 +165,7 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     while True:
         cursor.execute(_FAMILY_SQL, {"ids": wanted})
         family = [row[0] for row in cursor.fetchall()]
-        # Topics that were compacted from these are rewritten.
+        # Topics that were compacted from the family are locked, too, because they will be rewritten.
         needed = {*family, *compacted_of(cursor, family)}
         if locked == needed:
             break
@@ -182,27 +177,29 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
         merged = {topic_id: into for topic_id, _path, into in of_family if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
-        raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
-    # Merges stay within a scope. If one did not, the caller may not erase the topic in the other scope.
+        raise NotVisible(f"Memory {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+    # A merge requires that both topics have the same scope. If the scopes differ in spite of this, a topic outside the
+    # caller's scope must not be erased.
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
         raise NotVisible(
-            "A topic that was merged into one of these is outside the scope of the key.",
+            "A memory that was merged into one of these is outside the scope of the key.",
             code=ProblemCode.TOPIC_NOT_FOUND,
         )
     for topic_id, into in merged.items():
         if into not in scopes:
             raise Conflict(
-                f"Topic {topic_id} was merged into {into}, which holds its content. To erase this topic too, purge "
-                f"{into}. To purge only this topic, undo the merge first.",
+                f"Memory {topic_id} was merged into {into}, which holds its content. To erase this memory too, purge "
+                f"{into}. To purge only this memory, undo the merge first.",
                 code=ProblemCode.TOPIC_MERGED,
             )
     cursor.execute(_FIELDS_SQL, {"ids": family})
     return scopes
 
 
-def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
-    """Delete all rows that belong to the topics and return their number by table. One statement per table."""
+def _rows_delete(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
+    """Delete all rows that belong to the topics. Return the number of deleted rows by table. One statement per
+    table."""
     counts: dict[str, int] = {}
     counts["memory_topicdocument"], counts["memory_lexeme"] = documents_erase(ids)
     for each in belongings():
@@ -216,10 +213,10 @@ def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
     return {table: times for table, times in counts.items() if times}
 
 
-def _cut(
+def _references_cut(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, number: int, actor: str, reason: str, now: dt.datetime
 ) -> dict[str, int]:
-    """Set references from fields of other topics to null, and write an audit event for each of the other topics."""
+    """Set references from fields of other topics to null, and write an audit event for each of these other topics."""
     parameters: dict[str, Any] = {"ids": list(ids), "number": number, "actor": actor, "reason": reason, "now": now}
     counts: dict[str, int] = {}
     for model, column in cuts():

@@ -1,9 +1,5 @@
-"""Finds erased content in other texts, and writes "[erased]" in its place.
-
-A *passage* is the sequence of the normalized words of a text: "Anna's  E-Mail" and "anna s e mail" are the same. A text
-contains a passage if all its words follow one another as whole words, with any separators. Identifiers are compared in
-canonical form, so that another spelling of a number matches, but not a longer number.
-"""
+"""Finds erased content in other texts, and replaces it by "[erased]". A *passage* is the sequence of the normalized
+words of a text. It matches these words with any separators between them. Identifiers are compared in canonical form."""
 
 import enum
 import re
@@ -29,32 +25,34 @@ _UUID = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9
 # These characters join two words into one.
 _JOINERS = "-_.@+~"
 
-# A passage of at least this length means something by itself, even if other texts contain a part of it.
+# The least length, in words and in characters, of a passage with the weight LONG. In scripts without spaces, only the
+# number of characters counts.
 LONG_WORDS, LONG_SIGNS = 4, 16
 LONG_UNSPACED = 8
-# A passage shorter than this means nothing.
-SHORT_WORDS, SHORT_SIGNS, SHORT_WORD = 2, 6, 5
+# The least length, in characters, of a passage with the weight SHORT.
+SHORT_SIGNS = 5
 SHORT_UNSPACED = 2
-# Before a text is parsed, it is searched for this number of characters from the end of an identifier.
+# A cheap search before parsing uses at most this number of characters from the end of an identifier.
 CORE_SIGNS = 7
-# Names in titles and words of requests are searched by themselves if they have at least this length.
+# Names in titles and words of requests are searched for separately if they have at least this number of characters.
 NAME_SIGNS = 4
 
-# Members of JSON that programs read: undo restores them, lists filter by them. They never contain sentences.
+# Members of JSON that programs read, for example for an undo or a filter. They never contain sentences.
 _STRUCTURE = """
 action actor after_id applied_by by categories confidence event field_type fields graph kind kinds method mode name
 names policy preset provenance role run run_id rung scope scopes standing state status strategy token topic_kind
 value_type verb version
 """
 STRUCTURE = frozenset(_STRUCTURE.split())
-# Members that contain sentences. Only these are searched for short passages: a user may have stored "active".
+# Members that contain sentences. Only these are searched for short passages. In another member, a word such as "active"
+# is a constant, although a purged topic may also contain it.
 _SENTENCES = """
 detail error excerpt failure impact_expected note pin_reason q query question reason result said summary text title
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
-# Members in which journals and stored replies have the id of something other than a topic. These ids are not masked,
-# because programs use them. Other such members, for example ``token`` and ``list``, occur only in requests of clients.
+# Members of journals and stored replies with the id of something other than a topic. These ids are not masked, because
+# programs use them. Members such as ``token`` and ``list`` are missing here, because they occur only in requests.
 IDS_OF_OTHERS = frozenset({"conversation", "conversation_id", "job", "receipt", "run", "study", "study_id", "task"})
 
 # Words of requests and titles that do not identify a person or thing.
@@ -72,8 +70,8 @@ COMMON = frozenset(_COMMON.split())
 
 
 class Weight(enum.Enum):
-    """How much a passage reveals: nothing (NONE), something if no other topic states it (SHORT), or enough by itself
-    (LONG)."""
+    """How much a passage reveals: nothing (NONE), little (SHORT), or enough to be masked in every text (LONG). A SHORT
+    passage is masked only in plain texts and in JSON members that contain sentences (``SENTENCES``)."""
 
     NONE = 0
     SHORT = 1
@@ -81,7 +79,7 @@ class Weight(enum.Enum):
 
 
 def words_of(text: str) -> list[tuple[str, int, int]]:
-    """Return the normalized words of ``text``, each with its start and end. Linear."""
+    """Return the normalized words of ``text``, each with its start and end. Linear time."""
     if text.isascii():
         return [(found.group(), found.start(), found.end()) for found in _ASCII.finditer(text.lower())]
     found = []
@@ -108,7 +106,7 @@ def passage_of(text: str) -> Passage:
 
 
 def passage_weight(passage: Passage) -> Weight:
-    """Return how much a passage reveals. Numbers alone reveal nothing here; significant numbers are identifiers."""
+    """Return how much a passage reveals. Numbers alone reveal nothing; significant numbers are identifiers."""
     signs = sum(map(len, passage))
     if not any(sign.isalpha() for word in passage for sign in word):
         return Weight.NONE
@@ -116,16 +114,11 @@ def passage_weight(passage: Passage) -> Weight:
         return Weight.LONG if signs >= LONG_UNSPACED else Weight.SHORT if signs >= SHORT_UNSPACED else Weight.NONE
     if len(passage) >= LONG_WORDS and signs >= LONG_SIGNS:
         return Weight.LONG
-    if (len(passage) >= SHORT_WORDS and signs >= SHORT_SIGNS) or (passage and signs >= SHORT_WORD):
-        return Weight.SHORT
-    return Weight.NONE
+    return Weight.SHORT if signs >= SHORT_SIGNS else Weight.NONE
 
 
 def names_of(title: str) -> set[Passage]:
-    """Return the words of a title that may be names: longer ones with a capital letter, without common words.
-
-    Words in scripts without capitals are not returned.
-    """
+    """Return the words of a title that may be names: longer words with a capital letter, except common words."""
     return {
         (word,)
         for word, start, end in words_of(title)
@@ -137,7 +130,7 @@ def names_of(title: str) -> set[Passage]:
 
 
 def distinctive_words(request: str) -> set[Passage]:
-    """Return the words of a request that may reveal whom it was about."""
+    """Return the words of a request that may reveal the person or thing to which the request refers."""
     return {(word,) for word, *_place in words_of(request) if len(word) >= NAME_SIGNS and word not in COMMON}
 
 
@@ -148,8 +141,8 @@ def identifiers_strong(text: str) -> list[Identifier]:
 
 @dataclass(slots=True)
 class Eraser:
-    """Masks erased content in texts. ``identifiers`` are keys as stored with a topic, including marks; ``ids`` are ids
-    of rows, in lower case with hyphens."""
+    """Masks erased content in texts. ``identifiers`` are keys in the form that is stored with a topic
+    (``Identifier.stored``). ``ids`` are ids of rows, in lower case with hyphens."""
 
     passages: set[Passage] = field(default_factory=set)
     identifiers: set[str] = field(default_factory=set)
@@ -159,7 +152,7 @@ class Eraser:
     _certain: bool = True
 
     def __post_init__(self) -> None:
-        # The longest first, so that a whole sentence is masked and not only a name in it.
+        # The longest passages come first, so that a whole sentence is masked and not only a name in it.
         for passage in sorted(self.passages, key=len, reverse=True):
             if passage:
                 self._by_first.setdefault(passage[0], []).append(passage)
@@ -171,10 +164,8 @@ class Eraser:
                 self._certain = False
 
     def masked(self, text: str, *, short: bool = True) -> str:
-        """Return ``text`` with erased content replaced; the same object if it has none.
-
-        Ids, identifiers and long passages are always searched for. If ``short`` is false, short passages are not.
-        """
+        """Return ``text`` with erased content replaced; the same object if it has none. If ``short`` is false, short
+        passages are not searched for."""
         if not text:
             return text
         spans = [*self._ids_in(text), *self._identifiers_in(text), *self._passages_in(text, short=short)]
@@ -188,7 +179,7 @@ class Eraser:
 
     def masked_value(self, value: Any, member: str | None = None) -> Any:
         """Return a JSON value with all strings masked; the same object if nothing changed. ``member`` is the name of
-        the member with this value."""
+        the member that has this value."""
         return _mapped(value, self._masked_member, member)
 
     def _masked_member(self, text: str, member: str | None) -> str:
@@ -211,7 +202,7 @@ class Eraser:
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:
-        """Return whether ``text`` may contain an erased identifier. Parsing takes a hundred times as long."""
+        """Return whether ``text`` may contain an erased identifier. This is a hundred times as fast as parsing."""
         if not self._certain or not text.isascii():
             return True
         words = _NO_CORE.split(text.lower())
@@ -220,8 +211,8 @@ class Eraser:
             if length >= NAME_SIGNS:
                 if any(signs[at : at + length] in cores for at in range(len(signs) - length + 1)):
                     return True
-            # A short core is part of almost any text, so it must be one to three whole words.
-            elif any(not cores.isdisjoint((one, one + two, one + two + three)) for one, two, three in _threes(words)):
+            # A short core occurs by chance in almost any text, so it must consist of one to three whole words.
+            elif any(not cores.isdisjoint((one, one + two, one + two + three)) for one, two, three in _triples(words)):
                 return True
         return False
 
@@ -244,7 +235,8 @@ class Eraser:
 
 
 def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield (string, short) for the strings with content in a JSON value. ``short``: short passages count in it."""
+    """Yield (string, short) for each string in a JSON value, except in members that programs read (``STRUCTURE``). If
+    ``short`` is true, short passages are searched for in the string."""
     found: list[tuple[str, bool]] = []
 
     def collect(text: str, member: str | None) -> str:
@@ -257,8 +249,11 @@ def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
 
 
 def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, most: int) -> list[str] | None:
-    """Return patterns to select texts. Every lower-case ASCII text with one of the passages or identifiers matches at
-    least one pattern. None if more than ``most`` are needed. The patterns have one meaning in Python and PostgreSQL."""
+    """Return regular expressions for a first selection of texts. They are valid in Python and in PostgreSQL.
+
+    Every lower-case ASCII text with one of the passages or identifiers matches at least one of the expressions. Return
+    None if there would be more than ``most``, or if an identifier has no core.
+    """
     words: set[str] = set()
     for passage in sorted(passages, key=len):
         if all(word.isascii() for word in passage) and words.isdisjoint(passage):
@@ -268,15 +263,18 @@ def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, mos
         core = identifier_core(identifier)
         if core is None:
             return None
-        # The characters may be grouped in any way, with zeros in between.
+        # The characters may be grouped in any way, and zeros may come between them.
         pattern = "[^a-z1-9]*".join(core)
         patterns.add(pattern if len(core) >= NAME_SIGNS else f"(^|[^a-z1-9]){pattern}([^a-z1-9]|$)")
     return sorted(patterns) if len(patterns) <= most else None
 
 
 def identifier_core(key: str) -> str | None:
-    """Return characters that every ASCII text with the identifier contains in this order, apart from zeros and other
-    characters in between. None if no such characters are certain. A cheap test that few other texts pass."""
+    """Return the core of an identifier: characters that every ASCII text with the identifier contains in this order.
+
+    Zeros, and characters other than letters and digits, may come between them. Few other texts contain the core, so it
+    is a cheap test before parsing. Return None if the identifier has no core.
+    """
     kind, colon, canonical = key.lstrip("*~").partition(":")
     plain = fold(canonical if colon else kind)
     if not plain.isascii():
@@ -284,23 +282,24 @@ def identifier_core(key: str) -> str | None:
     if plain.endswith("@gmail.com"):
         # The address may also end with googlemail.com.
         return "mailcom"
-    # The part before the @ may have a tag, and its dots are ignored.
+    # Only the part after the @ is used. In the part before it, dots are ignored, and a tag may be added.
     words = [word.replace("0", "") for word in _ASCII.findall(plain.rpartition("@")[2])]
     longest = max(words, key=len, default="")
     return (longest if len(longest) >= NAME_SIGNS else "".join(words))[-CORE_SIGNS:]
 
 
 def anchors_pattern(anchors: list[str] | None) -> str | None:
-    """Return one pattern for all anchors. None matches every text, and an empty list matches none."""
+    """Return one pattern that matches if one of ``anchors`` matches. The pattern for an empty list matches no text. For
+    None, return None, which selects every text."""
     return None if anchors is None else "|".join(anchors) or "a^"
 
 
-def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
+def _triples(words: list[str]) -> Iterator[tuple[str, str, str]]:
     return zip(words, [*words[1:], ""], [*words[2:], "", ""], strict=False)
 
 
 def _is_bounded(text: str, start: int, end: int) -> bool:
-    """Return whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
+    """Return False if a short passage is a part of a longer word, such as "ann" in "ann-marie" or "ann@x.io"."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
     return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))
@@ -332,7 +331,8 @@ def _mapped(value: Any, change: Callable[[str, str | None], str], member: str | 
         same = all(new is old for new, old in zip(mapped.values(), value.values(), strict=False))
         return value if same and mapped.keys() == value.keys() else mapped
     if isinstance(value, (list, tuple)):
-        # Items belong to the member of the list. An erased id is removed rather than masked.
+        # The items of a list are treated like a single value of the member. An erased id is removed from a list and not
+        # masked.
         items = [(each, _mapped(each, change, member)) for each in value]
         if all(old is new for old, new in items):
             return value

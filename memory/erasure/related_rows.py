@@ -1,9 +1,6 @@
-"""Derives from the models what a purge of a topic deletes, what it sets to null, and what it searches.
-
-A row with a foreign key to a topic, directly or through other rows, belongs to the topic and is deleted with it. Thus a
-table that is added later is included. Exceptions are in ``REFERENCES``. Tables and columns that are not searched for
-erased content are in ``KEPT``, with the reason.
-"""
+"""Derives from the models what a purge of a topic deletes, sets to null, and searches. A row is deleted with a topic if
+it refers to the topic by foreign keys, directly or through other rows. ``REFERENCES`` has the exceptions from this, and
+``KEPT`` the columns in which nothing is masked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +11,22 @@ from django.apps import apps
 from django.db import models
 from django.db.backends.utils import CursorWrapper
 
+from memory.stores.citus import cluster_is, nodes_rows
+from memory.stores.current import store_current, store_schema
+from memory.stores.queue import rows_here_sql
+
 Model = type[models.Model]
 
-# Cut: the reference becomes null and the row stays. Followed: the referring row is deleted too.
+# Cut: the reference becomes null, and the referring row stays. Followed: the referring row is deleted, too.
 CUT, FOLLOWED = "cut", "followed"
 REFERENCES = {
-    # A field of another topic may refer to the topic; its own value stays.
+    # A field of another topic may refer to the topic. The field and its value stay.
     ("memory.Revision", "ref_topic"): CUT,
-    # A topic merged into another states the same, so both are purged.
+    # A topic that was merged into another states the same, so both are purged.
     ("memory.Topic", "merged_into"): FOLLOWED,
 }
 
-# Tables with the content of topics. Rows of other topics are never changed.
+# Tables with the content of topics. Nothing is masked in them: rows of purged topics are deleted, and other rows stay.
 TEXT_OF_TOPICS = frozenset(
     {
         "memory_topic",
@@ -42,7 +43,8 @@ TEXT_OF_TOPICS = frozenset(
     }
 )
 
-# Tables and columns in which nothing is masked. They have names that programs look up, not memories.
+# Tables and columns in which nothing is masked. They contain names that programs look up, but no memories. The value
+# describes the content.
 KEPT: dict[str, str] = {
     "django_migrations": "which migrations ran",
     "django_content_type": "names of models",
@@ -55,6 +57,7 @@ KEPT: dict[str, str] = {
     "memory_corpustotals": "a number",
     "stores_store": "names of stores, and times",
     "stores_keystore": "hashes of keys",
+    "stores_storerole": "an account, a store and a role",
     "stores_workerheartbeat": "a name and a time",
     "memory_watermark": "a name and a number",
     "memory_wakeup": "a scope and an event",
@@ -82,15 +85,15 @@ KEPT: dict[str, str] = {
     "django_session.session_key": "a random key",
     "axes_accessattemptexpiration": "a time",
 }
-# Columns with these names have identities, scopes and kinds in every table.
+# In every table, columns with these names contain identities, scopes and kinds.
 _KEPT_COLUMNS = """
 action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind lifted_by
 method name path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash
 state status undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
-# Columns that keep the ids of purged topics. The journal and the receipt record the purge; a list records its topics; a
-# verification records where something is left.
+# Columns in which the ids of purged topics stay. The journal and the receipt record the purge, a list records its
+# topics, and a verification records the places of remaining content.
 IDS_KEPT = frozenset(
     {
         "memory_auditevent.topic_id",
@@ -111,22 +114,33 @@ SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_ty
        n.nspname IN (current_schema(), 'public') AND c.relkind = 'r', has_table_privilege(c.oid, 'SELECT')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped
-  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-  AND (n.nspname !~ '^store_' OR n.nspname = current_schema())
+  AND (n.nspname IN (current_schema(), 'public') OR
+       current_schema() = 'store_main' AND n.nspname !~ '^(pg|store)_' AND n.nspname <> 'information_schema')
 ORDER BY n.nspname, c.relname, a.attnum
 """
 _STATISTICS_SQL = """
-SELECT tablename, attname, value FROM (
+SELECT {table} AS tablename, attname, value FROM (
     SELECT s.tablename, s.attname, unnest(array_cat(array_cat(
-        coalesce(s.most_common_vals::text::text[], '{}'), coalesce(s.histogram_bounds::text::text[], '{}')),
-        coalesce(s.most_common_elems::text::text[], '{}'))) AS value
+        coalesce(s.most_common_vals::text::text[], '{{}}'), coalesce(s.histogram_bounds::text::text[], '{{}}')),
+        coalesce(s.most_common_elems::text::text[], '{{}}'))) AS value
     FROM pg_stats s
     JOIN pg_class c ON c.relname = s.tablename AND c.relnamespace = s.schemaname::regnamespace
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
-    WHERE s.schemaname IN (current_schema(), 'public') AND a.atttypid IN (
+    WHERE {schema} AND a.atttypid IN (
         'text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'varchar[]'::regtype, 'jsonb'::regtype,
         'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype)
 ) x WHERE value <> ''
+"""
+_OF_STORE = "(s.schemaname = current_schema() OR s.schemaname = 'public' AND current_schema() = 'store_main')"
+# On a node, the name of a table ends with the number of its shard.
+_TABLE_ON_NODE = r"regexp_replace(tablename, '_\d+$', '')"
+# The tables on a node that are being analyzed.
+_ANALYZED_SQL = f"""
+SELECT {_TABLE_ON_NODE} FROM (
+    SELECT c.relname AS tablename FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+    WHERE l.mode = 'ShareUpdateExclusiveLock' AND c.relname ~ '_\\d+$'
+    AND c.relnamespace::regnamespace::text = '{{schema}}'
+) x
 """
 _TOPICS = "id = ANY(%(ids)s)"
 TEXTS = frozenset({"text", "character varying", "character", "citext", "name"})
@@ -136,20 +150,20 @@ TEXT_ARRAYS = frozenset(f"{each}[]" for each in TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """The rows of ``model`` that belong to the topics ``%(ids)s``, as an SQL condition (``where``)."""
+    """The rows of ``model`` that belong to topics. ``where`` is the SQL condition; its parameter is ``ids``."""
 
     model: Model
     where: str
 
     @property
     def table(self) -> str:
-        """The table."""
+        """The name of the table."""
         return self.model._meta.db_table
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of the database, read from the catalog."""
+    """A column of a database table, as described by the catalog."""
 
     schema: str
     table: str
@@ -183,27 +197,21 @@ class Column:
         return f'"{self.schema}"."{self.table}"'
 
     @property
-    def kept(self) -> bool:
-        """Whether the column has names, not content."""
-        return self.of_project and column_kept(self.table, self.name)
+    def rows_here(self) -> str:
+        """The SQL condition for the rows of the current store."""
+        return rows_here_sql(self.table) if self.schema == "public" else "true"
 
     @property
-    def own_text(self) -> bool:
-        """Whether the column has the content of topics."""
-        return self.of_project and self.table in TEXT_OF_TOPICS
-
-
-def column_kept(table: str, name: str) -> bool:
-    """Return whether a column of the project has names, not content."""
-    return table in KEPT or f"{table}.{name}" in KEPT or name in KEPT_COLUMNS
+    def kept(self) -> bool:
+        """Whether the column contains names and no content."""
+        named = self.table in KEPT or f"{self.table}.{self.name}" in KEPT or self.name in KEPT_COLUMNS
+        return self.of_project and named
 
 
 @cache
 def belongings() -> tuple[Belonging, ...]:
-    """Return the rows that belong to topics, in an order in which they can be deleted: the topics come last.
-
-    A row with several owners belongs to each of them: a pair of duplicates is deleted with either topic.
-    """
+    """Return the rows that belong to topics, in an order in which they can be deleted: the topics come last. A row that
+    belongs to several rows is deleted if one of these is deleted."""
     topic: Model = apps.get_model("memory", "Topic")
     owned: dict[Model, dict[Model, list[str]]] = {topic: {}}
     ahead: list[Model] = [topic]
@@ -215,7 +223,7 @@ def belongings() -> tuple[Belonging, ...]:
                 ahead.append(model)
             owned[model].setdefault(owner, []).append(column)
     where: dict[Model, str] = {topic: _TOPICS}
-    # Owners first, because the condition of a row contains the condition of its owner.
+    # Owners come first, because the condition of a row contains the condition of its owner.
     for model in TopologicalSorter({model: set(owners) for model, owners in owned.items()}).static_order():
         if model is not topic:
             where[model] = " OR ".join(
@@ -234,7 +242,7 @@ def _our_tables() -> frozenset[str]:
 
 @cache
 def cuts() -> tuple[tuple[Model, str], ...]:
-    """Return the references that are cut: the model and the column."""
+    """Return the references that are set to null, as pairs of a model and a column."""
     return tuple(
         (apps.get_model(label), apps.get_model(label)._meta.get_field(name).column)
         for (label, name), how in REFERENCES.items()
@@ -243,22 +251,42 @@ def cuts() -> tuple[tuple[Model, str], ...]:
 
 
 def columns_of(cursor: CursorWrapper) -> list[Column]:
-    """Return every column of every table, without system tables and those of other stores. One statement."""
+    """Return every column of the tables in which the current store has rows, except system tables. Rows that belong to
+    no other store belong to the store ``main``. One statement."""
     cursor.execute(_COLUMNS_SQL)
-    return [Column(*row) for row in cursor.fetchall()]
+    return [column for row in cursor.fetchall() if (column := Column(*row)).rows_here != "false"]
 
 
 def key_sql(columns: Sequence[Column]) -> str:
-    """Return the primary key of a row as SQL for a text."""
+    """Return the SQL expression for the primary key of a row as one text."""
     keys = [f'"{column.name}"::text' for column in columns if column.key]
-    return f"concat_ws(' ', {', '.join(keys)})" if keys else "''"
+    # ``concat_ws`` is not IMMUTABLE, so Citus refuses it in RETURNING.
+    return " || ' ' || ".join(keys) or "''"
 
 
 def statistics_read(cursor: CursorWrapper) -> list[tuple[str, str, str]]:
-    """Return the values in the planner's statistics of columns with texts and ids: table, column, value. One
-    statement."""
-    cursor.execute(_STATISTICS_SQL)
+    """Return (table, column, value) for each value in the planner's statistics of texts and ids. One statement. On a
+    cluster, the statistics of stores are on the nodes (``statistics_on_nodes``)."""
+    cursor.execute(_STATISTICS_SQL.format(table="tablename", schema=_OF_STORE))
     return list(cursor.fetchall())
+
+
+def statistics_on_nodes() -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return the values of ``statistics_read`` from the nodes of a cluster, and the nodes that could not be read. Two
+    statements. On plain PostgreSQL, both lists are empty after one statement. Statistics that the running transaction
+    has changed are not seen."""
+    if not cluster_is():
+        return [], []
+    here = f"s.schemaname = '{store_schema(store_current())}'"
+    rows, away = nodes_rows(_STATISTICS_SQL.format(table=_TABLE_ON_NODE, schema=here))
+    return [(table, column, value) for table, column, value in rows], away
+
+
+def analyzed_on_nodes() -> set[str]:
+    """Return the tables of the current store that a node of the cluster is analyzing now. The new statistics may still
+    contain deleted rows. One statement."""
+    rows, _away = nodes_rows(_ANALYZED_SQL.format(schema=store_schema(store_current())))
+    return {table for (table,) in rows}
 
 
 def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
@@ -274,11 +302,5 @@ def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
 def _ids_sql(owner: Model, where: str) -> str:
     if where == _TOPICS:
         return "%(ids)s"
-    # As an array, so that the subquery runs once and first, independent of the planner's estimates.
-    return f'ARRAY(SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where})'
-
-
-def _pk(model: Model) -> str:
-    column = model._meta.pk.column
-    assert column is not None
-    return str(column)
+    # With the array, the subquery runs once and before the rest, whatever the planner estimates.
+    return f'ARRAY(SELECT "{owner._meta.pk.column}" FROM "{owner._meta.db_table}" WHERE {where})'

@@ -1,4 +1,4 @@
-"""Computes and stores remainders: the part of a topic that is kept when one of its facts is removed."""
+"""Computes and stores remainders. A remainder is the part of a topic that is kept if facts are forgotten."""
 
 import datetime as dt
 import re
@@ -27,7 +27,7 @@ from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.text.folding import fold
 
-# The link from a remainder to the topic it was part of.
+# The kind of the link from a remainder to its original topic.
 REST_OF = "rest_of"
 
 _AGES_SQL = """
@@ -35,21 +35,21 @@ SELECT t.id, t.created_at, v.salience FROM memory_topic t JOIN memory_vitality v
 WHERE t.id = ANY(%s)
 """
 _LINKS_COPY_SQL = """
+WITH links (source_id, target_id, kind, created_at, actor) AS MATERIALIZED (
+    SELECT l.source_id, d.kept, l.kind, l.created_at, l.actor
+    FROM unnest(%s::uuid[], %s::uuid[]) AS d (whole, kept) JOIN memory_link l ON l.target_id = d.whole
+    WHERE l.source_id <> ALL(%s::uuid[]) AND l.source_id <> d.kept
+)
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
-SELECT l.source_id, d.kept, l.kind, l.created_at, l.actor
-FROM unnest(%s::uuid[], %s::uuid[]) AS d (whole, kept) JOIN memory_link l ON l.target_id = d.whole
-WHERE l.source_id <> ALL(%s::uuid[]) AND l.source_id <> d.kept
+SELECT * FROM links
 ON CONFLICT DO NOTHING
 """
 _LINKS_SQL = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
 
 
 def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
-    """Return the title, summary and fields of ``topic`` without ``facts``; None if nothing is left.
-
-    A fact in both title and field is removed from both. If only the title is left and it is a mere label,
-    nothing is kept.
-    """
+    """Return the title, summary and fields of ``topic`` without ``facts``; None if nothing or only a label is left. A
+    fact that is in both the title and a field is removed from both."""
     removed = {text_key(fact.text) for fact in facts}
     title, summary = topic.title, topic.summary
     fields: dict[str, str] = {}
@@ -68,16 +68,16 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
     if not has_content:
         return None
     if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
-        # The title repeated the beginning of a text that changed.
+        # The title was the beginning of a text that has changed.
         title = next(iter(fields.values()), summary)[:200]
     return {"title": title, "summary": summary, "fields": fields}
 
 
 def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
-    """Return what ``remainder_of`` returns, if this may be stored when ``facts`` are forgotten; otherwise None.
+    """Return the result of ``remainder_of`` if it may be stored when ``facts`` are forgotten, else None.
 
-    The remainder of a topic that no query returns is not stored, because queries would return it. A remainder that
-    repeats a forgotten fact inside another sentence is not stored either. A title with a forgotten fact is replaced.
+    Queries would return a stored remainder. Therefore, nothing may be stored if the topic is inactive, if a fact is in
+    the history, or if the remainder repeats a forgotten fact.
     """
     if not topic.live or any(fact.element.where == HISTORY for fact in facts):
         return None
@@ -94,7 +94,7 @@ def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[s
 
 
 def _is_distinctive(text: str) -> bool:
-    """Return whether a text has the same meaning in every context. Short numbers and words do not: "2", "ok"."""
+    """Return whether a text is long enough to mean the same wherever it occurs. "2" and "ok" are not."""
     return len(text) > (3 if text.isdigit() else 2)
 
 
@@ -103,10 +103,10 @@ def _within(part: str, text: str) -> bool:
 
 
 def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, reason: str, verb: str) -> list[IngestItem]:
-    """Return the topics to store for ``remainders``, a dict by the id of the original topic.
+    """Return the items of ingest that store ``remainders``, which maps ids of original topics to remainders.
 
-    Each new topic has the scope, kind, categories, age, salience and links of the original. After a release, it also
-    has a link to the original. Runs four queries, none without remainders.
+    Each new topic has the scope, kind, categories, age, salience and links of its original. For a release, it also has
+    a link to the original. Four queries, or none if there are no remainders.
     """
     if not remainders:
         return []
@@ -149,8 +149,8 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, reason: s
 def remainders_store(
     prepared: PreparedItems, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
 ) -> None:
-    """Store the remainders of the topics ``origins`` in the transaction of the caller. Links to the original topics are
-    copied to the remainders. Costs an ingest and one more statement."""
+    """Store the remainders of the topics ``origins`` in the transaction of the caller, and copy the links that lead to
+    the original topics. Costs an ingest and one more statement."""
     kept = []
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):

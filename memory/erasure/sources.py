@@ -1,8 +1,5 @@
-"""Finds sources, the texts from which facts were extracted. A purge of a fact erases its source too.
-
-The whole source is erased, because it seldom contains the fact word for word ("She has it since May"). Removing only
-the words of the fact would not be enough. Facts from other sentences of the source stay.
-"""
+"""Finds sources, the texts from which facts were extracted. A purge of a fact erases its whole source, because the
+words of the source may differ from those of the fact ("She has it since May"). Other facts from the source stay."""
 
 import json
 import uuid
@@ -16,15 +13,15 @@ from memory.erasure.redact_text import Eraser, Passage, Weight, passage_of, pass
 from memory.extraction.store import EDGE, SOURCE_FIELD, SOURCE_KIND, TEXT_FIELD, source_id_of
 from memory.text.names import words_index
 
-# The most topics with all words of a text that are checked.
-MOST_SAYING = 10_000
+# For each text, at most this number of topics that contain all its words are checked.
+MAX_SAYING = 10_000
 
 _FACT_TEXTS_SQL = """
 SELECT t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 UNION SELECT r.value FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r
     ON r.field_id = f.id WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 """
-# A source is linked by an edge or by a field with a reference, or it has all words of a text.
+# A source is found by a link to it, by a field that refers to it, or because it contains all words of a text.
 _SOURCES_SQL = """
 WITH facts AS (
     SELECT id, scope_id FROM memory_topic WHERE id = ANY(%(ids)s)
@@ -53,10 +50,11 @@ GROUP BY t.id, s.path
 
 
 def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the sources of topics, and other sources of the same scope that contain one of their texts.
+    """Return the sources of the topics ``ids``, and other sources in their scopes that contain a text of one of these
+    topics. Two statements.
 
-    Only sources that were stored by extraction count. Their id is derived from their text, so that a user cannot get a
-    topic purged by an edge. Two statements.
+    Extraction derives the id of a source from its text. Only topics with such an id count as sources, so that users
+    cannot cause the purge of a topic by adding a link.
     """
     parameters: dict[str, Any] = {
         "ids": list(ids),
@@ -64,10 +62,10 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
         "edge": EDGE,
         "reference": SOURCE_FIELD,
         "text": TEXT_FIELD,
-        "most": MOST_SAYING,
+        "most": MAX_SAYING,
     }
     cursor.execute(_FACT_TEXTS_SQL, parameters)
-    passages = _long(row[0] for row in cursor.fetchall())
+    passages = _long_passages(row[0] for row in cursor.fetchall())
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
     cursor.execute(_SOURCES_SQL, {**parameters, "words": json.dumps([each for each in words if each])})
     eraser = Eraser(passages=passages)
@@ -80,6 +78,6 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
     )
 
 
-def _long(texts: Iterable[str]) -> set[Passage]:
+def _long_passages(texts: Iterable[str]) -> set[Passage]:
     passages = {passage for text in texts for passage in (passage_of(text), *parts_of(text))}
     return {passage for passage in passages if passage_weight(passage) is Weight.LONG}

@@ -1,14 +1,11 @@
-"""Supersede: replaces a fact by a new text. The old value stays in the history and is not returned by default.
-
-If a sentence states two facts, only the requested one is replaced. If facts about different subjects match equally
-well, nothing is changed, and the error has a token for each of them.
-"""
+"""Replaces a fact by a new text. The old value stays in the history. In a sentence with two facts, only the requested
+fact is replaced."""
 
 import datetime as dt
 import hashlib
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.core import signing
 from django.db import transaction
@@ -22,6 +19,7 @@ from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.erasure.field_values import value_given
 from memory.erasure.remainder import remainder_of
+from memory.erasure.replies import CandidateOut, SupersededOut, SupersedeReply
 from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
@@ -51,11 +49,11 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.text.stems import same_text
 
 MAX_TEXT = 20_000
-# How long the token of a candidate is valid.
+# How long the token of a candidate is valid, in seconds.
 TOKEN_SECONDS = 3_600
 _SALT = "memory.supersede.candidate"
 
-# Live topics that may already state the new text, as title or as a whole field.
+# Live topics whose title may be the new text, and live topics whose facts are replaced.
 _STORED_SQL = """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id AND v.live
 WHERE t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}
@@ -64,46 +62,14 @@ ORDER BY t.created_at, t.id LIMIT 20
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """The change of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the text of the element with the fact,
-    and ``after`` is its new text. ``confidence`` and ``by`` describe the match."""
-
-    topic_id: uuid.UUID
-    mode: str
-    before: str
-    after: str
-    confidence: float = 1.0
-    by: str = "meaning"
-
-
-@dataclass(frozen=True, slots=True)
-class Supersession:
-    """The topic that states the new text, and the changes of topics, if there are any."""
-
-    topic_id: uuid.UUID
-    superseded: list[Superseded] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class FactCandidate:
-    """A fact that the caller can choose, and the token that chooses it."""
-
-    topic_id: uuid.UUID
-    text: str
-    confidence: float
-    by: str
-    token: str
-
-
 class Ambiguous(Conflict):
     """Facts about different subjects match equally well (409)."""
 
     code = ProblemCode.AMBIGUOUS_REQUEST
 
-    def __init__(self, sentence: str, candidates: Sequence[FactCandidate]) -> None:
+    def __init__(self, sentence: str, candidates: list[CandidateOut]) -> None:
         super().__init__(sentence)
-        self.candidates = list(candidates)
+        self.candidates = candidates
 
 
 def supersede(
@@ -115,17 +81,13 @@ def supersede(
     token: str | None = None,
     principal: Principal,
     now: dt.datetime,
-) -> Supersession:
-    """Find the fact to which ``old_query`` refers, and replace it by ``new_text``, in one transaction.
+) -> SupersedeReply:
+    """Replace the fact to which ``old_query`` refers by ``new_text``, in one transaction. A topic that states only this
+    fact keeps its id. If the topic states more, the new text becomes a new topic with a link to the old one. If nothing
+    matches, the new text is stored as a new topic. ``token`` (see ``Ambiguous``) chooses the fact. About fifty
+    statements.
 
-    * A topic that states only the old fact keeps its id, and its field gets a new revision.
-    * If a topic states more, only the fact is removed. The new text becomes a topic with a link to the old one.
-    * A new text that is already stored is not stored again; topics that state only the old fact are released.
-    * If nothing matches, the new text is stored as a topic.
-
-    ``token``, from an ``Ambiguous`` error, chooses the fact. About fifty statements for any number of topics. Raises
-    ``Ambiguous``, ``ValueRefused`` for an empty or too long text or a bad token, ``NotAllowed``, ``NotVisible`` and
-    ``EmbeddingFailed``.
+    Raises ``Ambiguous``, ``ValueRefused``, ``NotAllowed``, ``NotVisible`` and ``EmbeddingFailed``.
     """
     principal.require("agent")
     old_query, new_text = old_query.strip(), new_text.strip()
@@ -137,7 +99,7 @@ def supersede(
                 f"`{name}` has {len(text):,} characters; the limit is {MAX_TEXT:,}.", code=ProblemCode.TEXT_TOO_LONG
             )
     place = principal.scope_chosen(scope)
-    # Embed the new text in the form of a new topic, so that such a topic is not embedded again.
+    # The new text is embedded in the form of a new topic. If it becomes a topic, it is not embedded again.
     embedded_text = TopicText(new_text[:200], "", [new_text]).embedded()
     vector = embedder_get().embed_passages([embedded_text])[0]
     choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, new_vector=vector, scope=place)
@@ -145,7 +107,7 @@ def supersede(
         raise _ambiguous(choice)
     with transaction.atomic():
         topics = list(dict.fromkeys(one.fact.topic.id for one in choice.candidates))
-        # The topics are locked and read again, so that a change meanwhile is not overwritten.
+        # The topics are locked and read again, so that a change made meanwhile is not overwritten.
         locked = topic_contents(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
             raise Conflict(
@@ -157,17 +119,17 @@ def supersede(
 
 
 def _ambiguous(choice: Choice) -> Ambiguous:
-    candidates = [
-        FactCandidate(
-            one.fact.topic.id,
-            one.fact.text,
-            round(one.confidence, 3),
-            one.by,
-            signing.dumps([str(one.fact.topic.id), _digest(one.fact)], salt=_SALT),
-        )
+    candidates: list[CandidateOut] = [
+        {
+            "topic_id": str(one.fact.topic.id),
+            "text": one.fact.text,
+            "confidence": round(one.confidence, 3),
+            "by": one.by,
+            "token": signing.dumps([str(one.fact.topic.id), _digest(one.fact)], salt=_SALT),
+        }
         for one in choice.candidates
     ]
-    named = "; ".join(repr(one.text[:200]) for one in candidates)
+    named = "; ".join(repr(one["text"][:200]) for one in candidates)
     return Ambiguous(
         f"{len(candidates)} facts match equally well: {named}. Send the token of the one you mean.", candidates
     )
@@ -210,48 +172,70 @@ def _state(topic: TopicContent | None) -> tuple[bool, list[str]]:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes one supersession in the transaction of the caller, which has locked the topics."""
+    """Writes one supersession. The caller must have locked the topics in its transaction."""
 
     new_text: str
     scope: str
     reason: str
     principal: Principal
     now: dt.datetime
-    # Vectors by the hash of the embedded text.
+    # Maps the hash of an embedded text to its vector.
     vectors: dict[str, Vectors]
 
-    def replace(self, chosen: Sequence[Candidate]) -> Supersession:
+    def replace(self, chosen: Sequence[Candidate]) -> SupersedeReply:
         by_topic: dict[uuid.UUID, list[Candidate]] = {}
         for one in chosen:
             by_topic.setdefault(one.fact.topic.id, []).append(one)
         stated_by = self._stored(set(by_topic))
-        done: list[Superseded] = []
+        done: list[SupersededOut] = []
         released: list[uuid.UUID] = []
         for topic_id, group in by_topic.items():
             facts = [fact for one in group for fact in facts_repeated(one.fact)]
             topic, element = facts[0].topic, facts[0].element
-            match = (round(group[0].confidence, 3), group[0].by)
             whole = remainder_of(topic, facts) is None
             value = _field_value(topic, facts, self.new_text)
-            # A typed field cannot contain a sentence: the field is emptied, and the sentence becomes a topic.
+            mode, after = "whole", self.new_text
+            # A typed field cannot contain a sentence. So the field is emptied, and the sentence becomes a topic.
             fits = value is not None or element.kind == "string"
             if stated_by is None and fits and (whole or value is not None):
+                after = value or self.new_text
                 self._rewrite(topic, facts, value if value is not None else self.new_text)
                 stated_by = topic_id
-                done.append(Superseded(topic_id, "whole", element.text, value or self.new_text, *match))
             elif whole and fits:
-                # Another topic already states the new text, so this topic would only repeat it.
+                # Another topic already states the new text, so this topic is released instead of repeating it.
                 released.append(topic_id)
-                done.append(Superseded(topic_id, "whole", element.text, self.new_text, *match))
             else:
                 self._rewrite(topic, facts, None)
+                mode = "part"
                 after = facts_removed(element.text, [fact for fact in facts if fact.element == element])
-                done.append(Superseded(topic_id, "part", element.text, after, *match))
+            done.append(
+                {
+                    "topic_id": str(topic_id),
+                    "mode": mode,
+                    "before": element.text,
+                    "after": after,
+                    "confidence": round(group[0].confidence, 3),
+                    "by": group[0].by,
+                }
+            )
         if stated_by is None:
             source = chosen[0].fact.topic if chosen else None
             stated_by = self._store(source, list(by_topic))
         else:
-            self._link(stated_by, [topic_id for topic_id in by_topic if topic_id != stated_by])
+            Link.objects.bulk_create(
+                (
+                    Link(
+                        source_id=stated_by,
+                        target_id=topic_id,
+                        kind=SUPERSEDES,
+                        created_at=self.now,
+                        actor=self.principal.actor,
+                    )
+                    for topic_id in by_topic
+                    if topic_id != stated_by
+                ),
+                ignore_conflicts=True,
+            )
         if released:
             topics_release(released, principal=self.principal, reason=self.reason or "superseded", now=self.now)
         AuditEvent.objects.bulk_create(
@@ -259,18 +243,18 @@ class _Writer:
                 at=self.now,
                 actor=self.principal.actor,
                 action="superseded",
-                topic_id=entry.topic_id,
+                topic_id=entry["topic_id"],
                 scope=self.scope,
                 reason=self.reason,
-                before={"text": entry.before, "mode": entry.mode},
-                after={"text": entry.after, "by": str(stated_by)},
+                before={"text": entry["before"], "mode": entry["mode"]},
+                after={"text": entry["after"], "by": str(stated_by)},
             )
             for entry in done
         )
-        return Supersession(stated_by, done)
+        return {"topic_id": str(stated_by), "superseded": done}
 
     def _stored(self, replaced: set[uuid.UUID]) -> uuid.UUID | None:
-        """Return a topic that already states the new text. Three queries at most."""
+        """Return the id of a topic that already states the new text; None if there is none. At most three queries."""
         plain = self.new_text.rstrip(".!? ")
         digests = [
             hashlib.md5(text.lower().encode(), usedforsecurity=False).hexdigest()
@@ -298,7 +282,7 @@ class _Writer:
             rest = facts_removed(element.text, of_element) if of_element else ""
             fits = FIELD_TYPES[element.kind][0]
             if not rest.strip() and new is not None and fits(new):
-                # The title repeats the text of the field; a summary does not have to.
+                # Only the first element and the title get the new text.
                 rest, placed = (new if not placed or element.where == TITLE else ""), True
             if element.where == TITLE:
                 first = next((value for value in fields.values() if value), topic.summary)
@@ -306,7 +290,7 @@ class _Writer:
             elif element.where == SUMMARY:
                 summary = rest
             else:
-                # The rest of a list is text if it is no longer a list.
+                # What remains of a list is stored as text if it is not a valid list.
                 fields[element.name] = rest
                 kinds[element.name] = element.kind if not rest or fits(rest) else "string"
         changed = " ".join(fields.values()) or (summary or "")
@@ -349,23 +333,8 @@ class _Writer:
         )
         return self._ingest(item).topic_id
 
-    def _link(self, stated_by: uuid.UUID, replaced: Sequence[uuid.UUID]) -> None:
-        Link.objects.bulk_create(
-            (
-                Link(
-                    source_id=stated_by,
-                    target_id=topic_id,
-                    kind=SUPERSEDES,
-                    created_at=self.now,
-                    actor=self.principal.actor,
-                )
-                for topic_id in replaced
-            ),
-            ignore_conflicts=True,
-        )
-
     def _ingest(self, item: IngestItem, *, edited: bool = False) -> ItemReply:
-        """Write one item. With ``edited``, the vector is not computed here, because an edit follows."""
+        """Write one item. With ``edited``, no vector is computed, because an edit with the final text follows."""
         prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors)
         (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
         if not isinstance(outcome, ItemReply):
@@ -374,8 +343,8 @@ class _Writer:
 
 
 def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> str | None:
-    """Return the new value of a field that states only the fact. None if the fact is not a whole field, or if the new
-    text gives no value for a typed field."""
+    """Return the new value of a field that states only the fact. Return None if the field states more, or if the field
+    has a type and the new text gives no value of this type."""
     element: Element = facts[0].element
     if element.where != FIELD or facts_removed(element.text, [f for f in facts if f.element == element]).strip():
         return None

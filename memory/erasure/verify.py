@@ -1,8 +1,6 @@
-"""Verifies that purged content is nowhere left: searches every table of the database, and the planner's statistics.
-
-Receipts have no text, only keyed hashes. Therefore each value, each string within JSON, each sentence, each identifier
-and each id is hashed and looked up. The list of tables comes from the database, so that all tables are read.
-"""
+"""Verifies that no purged content is left in a store. Searches every table, and the statistics of the planner. Receipts
+store only keyed hashes of texts and identifiers. Each value, string within JSON, sentence and identifier is therefore
+hashed and looked up."""
 
 import datetime as dt
 import json
@@ -15,7 +13,7 @@ from django.db import connection, transaction
 
 from memory.erasure.encoded_columns import ENCODINGS
 from memory.erasure.receipt_search import ErasedHashes, erased_hashes, match_finder
-from memory.erasure.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours
+from memory.erasure.receipts import Chain, identifier_hash, is_anchor, receipts_verify, seals_are_ours
 from memory.erasure.redact_text import Eraser, strings_of
 from memory.erasure.related_rows import (
     DOCUMENTS,
@@ -25,24 +23,25 @@ from memory.erasure.related_rows import (
     Column,
     columns_of,
     key_sql,
+    statistics_on_nodes,
     statistics_read,
 )
 
 ROWS = 1_000
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 _LISTS = ("traces", "stored_again", "addresses")
 
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])")
 _SEARCHED_TYPES = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
-# The other columns of a receipt are hashes and numbers.
+# Of the columns of a receipt, only ``_RECEIPT_TEXTS`` contain text.
 _RECEIPT = "memory_erasurereceipt."
 _RECEIPT_REASON = f"{_RECEIPT}reason"
 _RECEIPT_TEXTS = (_RECEIPT_REASON, f"{_RECEIPT}scope")
 
-# The column with the time at which a row was written: the first of these that a table has.
+# Names of columns with the time at which a row was written. The first of these columns in a table is used.
 _TIME_COLUMNS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
-# A UUIDv7 contains the time of its creation, which an imported item cannot choose. A file that was made by hand may
-# have ids of another version.
+# A UUIDv7 contains the time of its creation, which the author of an imported item cannot choose. In a file that was
+# written by hand, ids may have another version.
 _MADE = """CASE WHEN substr(id::text, 15, 1) = '7'
            THEN to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) END"""
 _LAST_WRITTEN_SQL = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
@@ -51,7 +50,7 @@ _WRITTEN: dict[str, str | None] = {
     "memory_topic": _LAST_WRITTEN_SQL,
     "memory_revision": _MADE,
     "memory_field": _MADE,
-    # The times in this table are not those at which its texts were written.
+    # The times in this table are not the times at which its texts were written.
     "memory_vitality": None,
     "memory_forgetrun": "created_at",
     "memory_rekeying": None,
@@ -60,7 +59,7 @@ _WRITTEN: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A place where purged content is still stored, without the content. ``type`` is id, text or identifier."""
+    """A place where purged content is still stored. The content is not included. ``type`` is id, text or identifier."""
 
     table: str
     column: str
@@ -79,9 +78,10 @@ class Trace:
 
 @dataclass(slots=True)
 class VerificationReport:
-    """The result of a search. ``traces`` were stored before the purge. Content that was ``stored_again`` after the
-    purge is not a trace, nor are the names of scopes, keys and accounts (``addresses``). ``ours``: the receipts were
-    made with the present secret key."""
+    """The result of a search. ``traces`` are places with purged content that was stored before its purge.
+    ``stored_again`` are places with such content that was stored after the purge. ``addresses`` are names of scopes,
+    keys and accounts that contain purged content. ``ours`` is true if the receipts were made with the present secret
+    key."""
 
     chain: Chain
     ours: bool = True
@@ -92,18 +92,20 @@ class VerificationReport:
     rows: int = 0
     # Tables that the database account may not read.
     unreadable: list[str] = field(default_factory=list)
+    # Nodes of a cluster whose statistics could not be searched.
+    nodes_away: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether the chain is whole and nothing is left."""
-        return self.chain.ok and self.ours and not self.traces
+        """Whether the chain is valid, every node was searched, and there are no traces."""
+        return self.chain.ok and self.ours and not self.traces and not self.nodes_away
 
 
 def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> VerificationReport:
     """Read every table of the database, verify the chain of receipts, and report purged content that is left.
 
-    ``progress`` is called with the table and the number of rows read since the last call. Runs one statement per
-    thousand rows, and one transaction per table; reads about ten thousand rows a second. Changes nothing.
+    ``progress`` is called with the name of a table and the number of rows that were read since the last call. Costs one
+    statement per thousand rows. Reads about ten thousand rows per second.
     """
     search = ErasureSearch(erased_hashes())
     tables, unreadable = tables_read()
@@ -117,15 +119,15 @@ def rows_expected() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT coalesce(sum(greatest(reltuples, 0)), 0)::bigint FROM pg_class c JOIN pg_namespace n "
-            "ON n.oid = c.relnamespace WHERE relkind = 'r' AND nspname <> 'information_schema' AND nspname !~ '^pg_' "
-            "AND (nspname !~ '^store_' OR nspname = current_schema())"
+            "ON n.oid = c.relnamespace WHERE relkind = 'r' AND (nspname = current_schema() OR "
+            "current_schema() = 'store_main' AND nspname <> 'information_schema' AND nspname !~ '^(pg|store)_')"
         )
         return int(cursor.fetchone()[0])
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedTable:
-    """A table with the searched columns, and its key and the time at which a row was written, both as SQL."""
+    """A table with the columns to search. ``key`` and ``written`` are SQL for the key and the time of a row."""
 
     columns: list[Column]
     key: str
@@ -138,16 +140,18 @@ class SearchedTable:
 
 
 def tables_read() -> tuple[list[SearchedTable], list[str]]:
-    """Return (the tables to search, in their order; the names of the tables that the database account may not read).
-    One query."""
+    """Return the tables to search, in order, and the names of the tables that the database account may not read.
+
+    One query.
+    """
     with connection.cursor() as cursor:
         columns = columns_of(cursor)
     return _tables(columns), sorted({column.table_label for column in columns if not column.readable})
 
 
 class ErasureSearch:
-    """Collects matches, table by table. Whether a match is a trace may depend on rows that are read later. Between two
-    tables, ``as_json`` returns the state; another search for the same receipts can continue with it."""
+    """Collects matches, table by table. Whether a match is a trace may depend on rows that are read later. The state
+    between two tables can be stored (``as_json``), and another search for the same receipts can continue from it."""
 
     def __init__(self, erased: ErasedHashes, state: Mapping[str, Any] | None = None) -> None:
         state = state or {}
@@ -156,10 +160,9 @@ class ErasureSearch:
         self.rows: int = state.get("rows", 0)
         self._stored_again: set[str] = set(state.get("known", ()))
         self._lists = {name: [Trace(**each) for each in state.get(name, ())] for name in _LISTS}
-        # By digest: matches that are traces unless the same content turns out to be stored again.
+        # Matches in rows without a time, by digest. They are traces unless another row stores the same content again.
         self._undecided = {key: [Trace(**each) for each in found] for key, found in state.get("unsure", {}).items()}
         self._matches = match_finder(erased)
-        self._identifier = identifier_hasher()
 
     def as_json(self) -> dict[str, Any]:
         """Return the state of the search."""
@@ -185,14 +188,17 @@ class ErasureSearch:
         self.tables += 1
 
     def report(self, unreadable: Sequence[str] = ()) -> VerificationReport:
-        """Search the planner's statistics, verify the chain, and return the report. Five queries; receipts are read in
-        batches."""
-        if self.erased:
+        """Search the planner's statistics, verify the chain, and return the report. Six queries, on a cluster seven;
+        reads receipts in batches."""
+        away: list[str] = []
+        if any(self.erased.values()):
             with connection.cursor() as cursor:
-                for owner, name, value in statistics_read(cursor):
-                    self.search_statistics(owner, name, value)
-        for digest, found in self._undecided.items():
-            for trace in found:
+                found = statistics_read(cursor)
+            on_nodes, away = statistics_on_nodes()
+            for owner, name, value in (*found, *on_nodes):
+                self.search_statistics(owner, name, value)
+        for digest, traces in self._undecided.items():
+            for trace in traces:
                 self._add("stored_again" if digest in self._stored_again else "traces", trace)
         return VerificationReport(
             receipts_verify(),
@@ -200,15 +206,16 @@ class ErasureSearch:
             tables=self.tables,
             rows=self.rows,
             unreadable=list(unreadable),
+            nodes_away=away,
             **self._lists,
         )
 
     def search_value(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
         """Search one value of a row."""
-        if not self.erased:
+        if not any(self.erased.values()):
             return
         if column.label not in IDS_KEPT and "-" in value:
-            for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
+            for found in set(_UUID.findall(value.lower())) & self.erased["id"].keys():
                 if not _names_another(column, value, found):
                     self._match_add(column, key, written, "id", found)
         if column.data_type in ("uuid", "uuid[]") or (
@@ -217,8 +224,8 @@ class ErasureSearch:
             return
         for text, short in _searched_texts(column, value):
             if column.label == "memory_topicmention.identifiers":
-                digest = self._identifier(text)
-                if digest in self.erased.identifiers:
+                digest = identifier_hash(text)
+                if digest in self.erased["identifier"]:
                     self._match_add(column, key, written, "identifier", digest)
                 continue
             for match in self._matches(text, short):
@@ -226,16 +233,16 @@ class ErasureSearch:
 
     def search_statistics(self, table: str, column: str, value: str) -> None:
         """Search one value of the planner's statistics."""
-        found = [("id", each) for each in set(_UUID.findall(value.lower())) & self.erased.ids.keys()]
+        found = [("id", each) for each in set(_UUID.findall(value.lower())) & self.erased["id"].keys()]
         if f"{table}.{column}" in IDS_KEPT:
             found = []
         found += [(match.type, match.digest) for match in self._matches(value, True)]
         for match_type, digest in found:
-            number, _at = self.erased.of_type(match_type)[digest]
+            number, _at = self.erased[match_type][digest]
             self._decide_later(Trace(f"the statistics of {table}", column, "", match_type, number), digest)
 
     def _match_add(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
-        number, erased_at = self.erased.of_type(match_type)[digest]
+        number, erased_at = self.erased[match_type][digest]
         trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.of_project)
         if column.kept and match_type != "id" and column.label != _RECEIPT_REASON:
             self._add("addresses", trace)
@@ -248,12 +255,12 @@ class ErasureSearch:
             self._add("traces", trace)
 
     def _add(self, name: str, trace: Trace) -> None:
-        if len(self._lists[name]) < MOST_LISTED:
+        if len(self._lists[name]) < MAX_LISTED:
             self._lists[name].append(trace)
 
     def _decide_later(self, trace: Trace, digest: str) -> None:
         undecided = self._undecided.setdefault(digest, [])
-        if len(undecided) < MOST_LISTED:
+        if len(undecided) < MAX_LISTED:
             undecided.append(trace)
 
 
@@ -267,12 +274,12 @@ def _tables(columns: Sequence[Column]) -> list[SearchedTable]:
     for own in by_table.values():
         searched = [column for column in own if column.data_type in _SEARCHED_TYPES]
         if searched:
-            # In a table of another application, a column with such a name may have any meaning.
+            # In a table of another application, a column with a name of ``_TIME_COLUMNS`` may mean something else.
             names = {column.name for column in own if column.of_project}
             time_column = next((f'"{name}"' for name in _TIME_COLUMNS if name in names), None)
             written = _WRITTEN.get(own[0].table_label, time_column) or "NULL"
             tables.append(SearchedTable(searched, key_sql(own), written))
-    # Topics first, so that content stored again is known before rows without a time are read.
+    # Topics come first, so that content that was stored again is known before rows without a time are read.
     return sorted(tables, key=lambda table: table.label not in ("memory_topic", "memory_revision"))
 
 
@@ -280,7 +287,8 @@ def _rows(table: SearchedTable) -> Iterator[list[tuple[str, dt.datetime | None, 
     wanted = ", ".join(_as_text(column) for column in table.columns)
     with connection.chunked_cursor() as reader:
         reader.execute(
-            f"SELECT {table.key}, ({table.written})::timestamptz, {wanted} FROM {table.columns[0].quoted_table}"
+            f"SELECT {table.key}, ({table.written})::timestamptz, {wanted} FROM {table.columns[0].quoted_table} "
+            f"WHERE {table.columns[0].rows_here}"
         )
         while rows := reader.fetchmany(ROWS):
             yield [(key, written, list(values)) for key, written, *values in rows]
@@ -298,7 +306,8 @@ def _as_text(column: Column) -> str:
 
 
 def _searched_texts(column: Column, value: str) -> Iterator[tuple[str, bool]]:
-    """Yield the texts in a value to search, each with whether short passages count in it."""
+    """Yield (text, short) for each text in a value that must be searched. If ``short`` is true, the text is also
+    searched for short passages."""
     encoding = ENCODINGS.get(column.label)
     if encoding is not None:
         yield from strings_of({"result": _decoded(encoding.read, value)})
@@ -309,7 +318,7 @@ def _searched_texts(column: Column, value: str) -> Iterator[tuple[str, bool]]:
         for text, short in strings_of(document):
             yield text, short
             if text[:1] in "{[" and '"' in text:
-                # Stored replies are JSON within JSON.
+                # Stored replies are JSON within JSON strings.
                 yield from strings_of(_decoded(json.loads, text))
     elif column.data_type in TEXT_ARRAYS or column.data_type == "tsvector":
         for text in json.loads(value):
@@ -319,7 +328,8 @@ def _searched_texts(column: Column, value: str) -> Iterator[tuple[str, bool]]:
 
 
 def _names_another(column: Column, value: str, found: str) -> bool:
-    """Return whether a purge would keep the id ``found`` in this value, for example as the id of a run."""
+    """Return whether a purge would keep the id ``found`` in this value, for example because ``found`` is the id of a
+    run."""
     if column.data_type not in DOCUMENTS:
         return False
     document = json.loads(value)

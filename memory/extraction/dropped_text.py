@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-# Parts of a text that are left out, and faults of facts that a model returned, in singular and plural.
+# Maps each type of left-out text, and each fault of a model's fact, to its label in singular and plural.
 _WORDS = {
     "question": ("question", "questions"),
     "filler": ("greeting or filler", "greetings and fillers"),
@@ -26,7 +26,7 @@ _WORDS = {
 
 
 def dropped_words(dropped: Mapping[str, int]) -> str:
-    """Return the numbers of dropped parts as a list: "2 questions, 1 heading". Empty if nothing was dropped."""
+    """Return the numbers of dropped parts in words: "2 questions, 1 heading"; empty if nothing was dropped."""
     return ", ".join(
         f"{count:,} {_WORDS.get(what, (what, what))[count != 1]}" for what, count in dropped.items() if count
     )

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.db import connection
 
@@ -14,7 +13,7 @@ from memory.text.statements import title_of
 
 FACT_FIELD = "fact"
 
-# Live topics with the title that a fact would get, each with its fact, if it has one.
+# Live topics with the title that a fact would get, each with its fact if it has one.
 _SAME_TITLE_SQL = """
 SELECT t.id, t.title, r.value
 FROM memory_topic t
@@ -27,37 +26,25 @@ ORDER BY t.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """A fact that was not stored, and the topic that already states it."""
-
-    text: str
-    topic_id: uuid.UUID
-    start: int = 0
-    end: int = 0
+# A fact, and the topic that already states it.
+Known = tuple[Fact, uuid.UUID]
 
 
 def known_facts_split(
     facts: Sequence[Fact], *, scope: str, kind: str, principal: Principal
-) -> tuple[list[Fact], list[Duplicate]]:
-    """Return (new facts, known facts) of ``scope``, both in order.
+) -> tuple[list[Fact], list[Known]]:
+    """Return (the facts that are not stored in ``scope``, the stored facts with their topics), both in order.
 
-    A different number, date or name, or a "not", makes a different fact. Runs one query and those of
-    ``near_duplicates``, for any number of facts. Facts that are not known in the same words are embedded in one call.
-    Raises ``EmbeddingFailed``.
+    A fact with another number, date or name than a stored fact, or with an additional "not", does not count as stored.
+    One query, plus those of ``near_duplicates``. Raises ``EmbeddingFailed``.
     """
-    found = _in_the_same_words(facts, scope=scope, kind=kind) if facts else []
+    found = _in_the_same_words(facts, scope=scope, kind=kind)
     others = [at for at, topic_id in enumerate(found) if topic_id is None]
     similar = near_duplicates([facts[at].text for at in others], scope=scope, kind=kind, principal=principal)
     for at, topic_id in zip(others, similar, strict=True):
         found[at] = topic_id
     new = [fact for fact, topic_id in zip(facts, found, strict=True) if topic_id is None]
-    known = [
-        Duplicate(fact.text, topic_id, fact.start, fact.end)
-        for fact, topic_id in zip(facts, found, strict=True)
-        if topic_id is not None
-    ]
-    return new, known
+    return new, [(fact, topic_id) for fact, topic_id in zip(facts, found, strict=True) if topic_id is not None]
 
 
 def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[uuid.UUID | None]:

@@ -17,7 +17,7 @@ from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.newest_first import newest_page
 
 STORED, KNOWN = "stored", "known"
-# The most characters shown of the text of a known fact.
+# The text of a known fact is shown up to this number of characters.
 EXCERPT = 300
 
 
@@ -44,28 +44,21 @@ def extraction_facts(
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
     ids = [entry["topic_id"] for entry in shown if _has_id(entry)]
-    titles = {
-        str(topic_id): (title, released is not None, rung == Rung.ARCHIVED)
-        for topic_id, title, released, rung in Topic.objects.filter(pk__in=ids).values_list(
-            "id", "title", "released_at", "rung"
-        )
+    topics = {
+        str(topic.pk): {
+            "title": topic.title,
+            "released": topic.released_at is not None,
+            "archived": topic.rung == Rung.ARCHIVED,
+        }
+        for topic in Topic.objects.filter(pk__in=ids).only("title", "released_at", "rung")
     }
     content = (source_text(job.source_id) or "") if which == KNOWN and shown else ""
     facts = []
     for entry in shown:
-        title, released, archived = titles.get(str(entry.get("topic_id")), ("", False, False))
-        excerpt = " ".join(content[entry.get("start", 0) : entry.get("end", 0)].split())[:EXCERPT]
-        facts.append(
-            {
-                "topic_id": entry.get("topic_id"),
-                "title": title,
-                "released": released,
-                "archived": archived,
-                "said": excerpt,
-            }
-        )
-    more = after + limit < len(entries)
-    return facts, str(after + limit) if more else None
+        said = " ".join(content[entry.get("start", 0) : entry.get("end", 0)].split())[:EXCERPT]
+        topic = topics.get(str(entry.get("topic_id")), {"title": "", "released": False, "archived": False})
+        facts.append({"topic_id": entry.get("topic_id"), "said": said, **topic})
+    return facts, str(after + limit) if after + limit < len(entries) else None
 
 
 def extraction_as_json(job: ExtractionJob) -> ExtractionOut:

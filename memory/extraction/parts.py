@@ -1,29 +1,32 @@
-"""Cuts a text into parts, at breaks of its layout where possible, and within sentences only as a last resort."""
+"""Cuts a text into parts. A part ends at a break of the layout where possible, and within a sentence only if the
+sentence is longer than a part."""
 
 import re
 from bisect import bisect_left, bisect_right
 
 from memory.text.sentences import Sentence, sentences_find
 
-# A part ends at the best break in its last share of this size.
+# A break is searched for first after this share of a part.
 WITHIN = 0.5
 
 _GAP = re.compile(r"\n[^\S\n]*\n")
 _SPACE = re.compile(r"\s")
 
-# Rank of a break: after a heading, between sentences, between lines or items, between paragraphs, before a heading.
-_BEHIND_HEADING, _SENTENCE, _LINE, _PARAGRAPH, _HEADING = range(5)
+# The ranks of breaks, from worst to best: after a heading, between sentences, between lines or items, between
+# paragraphs, before a heading.
+_AFTER_HEADING, _SENTENCE, _LINE, _PARAGRAPH, _HEADING = range(5)
 
 
 def parts_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
-    """Return adjoining spans of at most ``at_most`` characters that cover ``content``; none if it is blank.
+    """Return adjoining spans of at most ``at_most`` characters that cover ``content``; none if the text is blank.
 
-    A part ends before a heading in its second half, else between paragraphs, else between lines or items, else between
-    sentences, else between words. Deterministic and linear: a third of a second for a million characters.
+    The best break in the second half of a part ends the part: before a heading, else between paragraphs, else between
+    lines or items, else between sentences. If there is no break, the part ends between words. Deterministic and linear:
+    a third of a second for a million characters.
     """
     if not content.strip():
         return []
-    places, ranks = _seams(content)
+    places, ranks = _breaks(content)
     spans, start = [], 0
     while len(content) - start > at_most:
         end = _end(content, places, ranks, start, start + at_most)
@@ -32,7 +35,7 @@ def parts_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
     return [*spans, (start, len(content))]
 
 
-def _seams(content: str) -> tuple[list[int], list[int]]:
+def _breaks(content: str) -> tuple[list[int], list[int]]:
     places, ranks = [], []
     before: Sentence | None = None
     for sentence in sentences_find(content):
@@ -45,7 +48,7 @@ def _seams(content: str) -> tuple[list[int], list[int]]:
 
 def _rank(content: str, before: Sentence, after: Sentence) -> int:
     if before.kind == "heading":
-        return _BEHIND_HEADING
+        return _AFTER_HEADING
     if after.kind == "heading":
         return _HEADING
     if before.block == after.block:
@@ -54,8 +57,8 @@ def _rank(content: str, before: Sentence, after: Sentence) -> int:
 
 
 def _end(content: str, places: list[int], ranks: list[int], start: int, most: int) -> int:
-    """Return the end of the part from ``start``: the last of the best breaks in its second half, else in the whole
-    part."""
+    """Return the end of the part that begins at ``start``: the best break in its second half, else in the whole part.
+    Of equally good breaks, the last is returned."""
     until = bisect_right(places, most)
     for begin in (start + int((most - start) * WITHIN), start + 1):
         among = range(bisect_left(places, begin), until)

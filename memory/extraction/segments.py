@@ -1,15 +1,17 @@
-"""Divides a text into segments, and extracts the facts of each by the language model, or by rules without one."""
+"""Divides a text into segments, and extracts the facts of each segment with the language model, or with rules."""
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from django.conf import settings
+from django.core.cache.backends.locmem import LocMemCache
 
 from memory.extraction.known import fact_key
-from memory.extraction.model_cache import answer_get, answer_keep, key_of
-from memory.llm.client import model_configured
+from memory.llm.chat_request import model_configured
 from memory.llm.facts import CheckedFacts, facts_ask
 from memory.llm.wire import ModelProblem
 from memory.text.sentences import sentences_find
@@ -17,12 +19,16 @@ from memory.text.statements import Reading, facts_read, segments_cut
 from memory.text.statements import Statement as Fact
 
 LLM, EXTRACTIVE = "llm", "extractive"
-# Long enough to resolve pronouns; short enough for a small model, and to lose little when a job is killed.
+# The maximum number of characters of a segment. Pronouns can be resolved in a segment of this length. A small model can
+# process it, and little work is lost if a job is killed.
 SEGMENT_CHARS = 3_000
 # Characters before a segment that are sent to the model as context.
 BEFORE_CHARS = 400
-# The model is not asked if less time is left.
+# If fewer seconds are left, rules are used instead of the model.
 LEAST_SECONDS = 0.5
+# Recent answers of the model, so that a request to store can use the answer of its preview. The shared cache is not
+# used, because a purge cannot erase text there.
+answers = LocMemCache("extraction", {"TIMEOUT": 600, "OPTIONS": {"MAX_ENTRIES": 64}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +48,18 @@ class Segments:
     def __init__(self, content: str) -> None:
         self.content = content
         self.spans = segments_cut(content, at_most=SEGMENT_CHARS)
-        self._reading: Reading | None = None
 
     def __len__(self) -> int:
         return len(self.spans)
 
+    @cached_property
     def reading(self) -> Reading:
-        """Return what rules find in the whole text. Thus a name in one segment is known in the next."""
-        if self._reading is None:
-            self._reading = facts_read(self.content)
-        return self._reading
+        """The result of the rules for the whole text, so that a name in one segment is known in the next."""
+        return facts_read(self.content)
 
     def facts(self, number: int, *, until: float | None = None) -> SegmentFacts:
-        """Return the facts of one segment. Waits for a model at most until ``until`` of the monotonic clock, and at
-        most ``MEMSTATE_LLM_TIMEOUT_SECONDS``. No queries; never raises because of a model."""
+        """Return the facts of one segment. Waits for a model for at most ``MEMSTATE_LLM_TIMEOUT_SECONDS``, and not
+        beyond ``until``, a time of ``time.monotonic``. If the model fails, rules are used. No queries."""
         plain = self._by_rules(number)
         if not model_configured():
             return plain
@@ -74,26 +78,27 @@ class Segments:
 
     def _by_rules(self, number: int) -> SegmentFacts:
         start, end = self.spans[number]
-        facts = [fact for fact in self.reading().facts if start <= fact.start < end]
-        # Dropped parts are counted for the whole text, and returned with the first segment.
-        return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
+        facts = [fact for fact in self.reading.facts if start <= fact.start < end]
+        # Dropped parts are counted for the whole text. The first segment returns all counts.
+        return SegmentFacts(facts, EXTRACTIVE, self.reading.dropped if number == 0 else Counter())
 
     def _by_model(self, number: int, seconds: float) -> CheckedFacts:
         start, end = self.spans[number]
-        units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
-        key = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
-        answer = answer_get(key)
+        asked = f"{settings.MEMSTATE_LLM_MODEL}\x00{before}\x00{text}"
+        key = hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()
+        answer: CheckedFacts | None = answers.get(key)
         if answer is None:
-            speakers = sorted(self.reading().speakers)
+            units = [sentence.text for sentence in sentences_find(text)]
+            speakers = sorted(self.reading.speakers)
             answer = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
-            answer_keep(key, answer)
+            answers.set(key, answer)
         return answer
 
 
 @dataclass(slots=True)
 class GatheredFacts:
-    """The facts of several segments, without repetitions."""
+    """The facts of several segments, each with the method that found it, without repetitions."""
 
     facts: list[tuple[Fact, str]] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
@@ -116,7 +121,8 @@ class GatheredFacts:
 
 
 def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> GatheredFacts:
-    """Return the facts of a whole text. A model may take ``seconds``. ``tick`` is called after each segment."""
+    """Return the facts of a whole text. Waits for a model for at most ``seconds`` in total. ``tick`` is called after
+    each segment with (segments done, all segments)."""
     until = time.monotonic() + seconds
     segments, gathered = Segments(content), GatheredFacts()
     for number in range(len(segments)):
@@ -132,7 +138,7 @@ def method_of(methods: Sequence[str]) -> str:
 
 
 def note_of(methods: Sequence[str]) -> str:
-    """Return a sentence on how the facts were found, and on the limits of this method."""
+    """Return how the facts were found, and the limits of this method."""
     if method_of(methods) == LLM:
         return "A language model extracted the facts; each was checked against its text."
     if LLM in methods:

@@ -1,15 +1,13 @@
-"""Stores facts as topics through ingest, each with an edge to the text from which it was extracted.
+"""Stores facts as topics through ingest. Each topic has an edge to the text from which its fact was extracted.
 
-The text becomes a topic of the kind ``source``. Its id is derived from the text, so that one text is one topic. A text
-that is too long for one value is split into several fields. The source is released in the transaction that creates it,
-because queries must not return forgotten or superseded facts through the text. The source is still found by its id and
-by a purge. Each fact also refers to its source in a field, because released topics are not listed as neighbours.
+The text becomes a topic of the kind ``source``, whose id is derived from the text. The source is released from the
+start, because queries must not return forgotten or superseded facts by returning the text. Each fact also refers to its
+source in a field, because released topics are not listed as neighbours.
 """
 
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from django.db import connection
 from django.utils.crypto import salted_hmac
@@ -17,7 +15,7 @@ from django.utils.crypto import salted_hmac
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.field_values import MAX_VALUE_LENGTH
-from memory.extraction.known import FACT_FIELD, Duplicate, known_facts_split
+from memory.extraction.known import FACT_FIELD, Known, known_facts_split
 from memory.extraction.parts import parts_cut
 from memory.forgetting import state_changes
 from memory.ingest.apply import ingest_apply, ingest_prepare
@@ -33,48 +31,25 @@ FACT_KIND = "fact"
 TEXT_FIELD = "text"
 SOURCE_FIELD = "source"
 EDGE = "extracted_from"
-RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every query."
-
-
-@dataclass(slots=True)
-class Stored:
-    """The new topics, in the order of their facts, and the facts that were known."""
-
-    topics: list[uuid.UUID] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
+RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every recall."
 
 
 def source_id_of(content: str, *, scope: str) -> uuid.UUID:
-    """Return the id of the source of ``content`` in ``scope``. Deterministic; reveals nothing about the text."""
+    """Return the id of the source of ``content`` in ``scope``. It reveals nothing about the text."""
     digest = salted_hmac("memory.extraction.source", f"{scope}\x00{content}", algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
-
-
-def source_title(content: str, *, now: dt.datetime) -> str:
-    """Return the title of the source of ``content``. The title reveals nothing, because lists and logs show titles."""
-    return f"Text of {now:%Y-%m-%d}, {len(content):,} characters"
 
 
 def source_text(source_id: uuid.UUID | None) -> str | None:
     """Return the text of a source; None if it was erased. One query."""
     if source_id is None:
         return None
-    # Sources are released topics, which never get a second revision.
+    # Sources are released topics, so their fields never get a second revision.
     rows = Revision.objects.filter(field__topic_id=source_id, field__name__startswith=TEXT_FIELD, seq=1)
     parts = dict(rows.values_list("field__name", "value"))
     if TEXT_FIELD not in parts:
         return None
     return "".join(parts[name] for name in sorted(parts, key=lambda name: (len(name), name)))
-
-
-def source_fields(content: str) -> list[IngestField]:
-    """Return the fields of a source: ``text``, ``text 2`` and so on. Their values together are the text."""
-    return [
-        IngestField(
-            name=TEXT_FIELD if number == 1 else f"{TEXT_FIELD} {number}", value=content[start:end], provenance="extract"
-        )
-        for number, (start, end) in enumerate(parts_cut(content, at_most=MAX_VALUE_LENGTH), start=1)
-    ]
 
 
 def source_lock(source_id: uuid.UUID | None) -> bool:
@@ -85,10 +60,8 @@ def source_lock(source_id: uuid.UUID | None) -> bool:
 
 
 def scope_wait(scope: str) -> None:
-    """Wait until no other transaction stores extractions into ``scope``, and keep others waiting until this one ends.
-
-    Otherwise two requests with the same text could both store its facts.
-    """
+    """Lock ``scope`` against other extractions until the transaction ends. So if several requests have the same text,
+    only one stores the facts."""
     lock_wait(Lock.STORE_EXTRACTION, scope)
 
 
@@ -101,17 +74,17 @@ def facts_store(
     principal: Principal,
     now: dt.datetime,
     source: uuid.UUID | None = None,
-) -> Stored:
-    """Store the facts that are not known yet, each with the method that found it. Create their source if needed.
+) -> tuple[list[uuid.UUID], list[Known]]:
+    """Store the new facts. Return (the new topics in the order of their facts, the known facts).
 
-    With ``source``, the id of the existing source, no source is created. Runs in the transaction of the caller, which
-    has called ``scope_wait``. Runs seven queries, those of ``known_facts_split``, and one batch of ingest. Raises as
-    ingest does for an item; the caller must then roll back.
+    ``facts`` are pairs of a fact and the method that found it. Runs in the transaction of the caller, which has called
+    ``scope_wait``. Costs the queries of ``known_facts_split``. For new facts, also those of one batch of ingest, and
+    those of ``source_ensure`` if ``source`` is None. Raises the errors of ingest.
     """
     new, known = known_facts_split([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
     how = {fact: "llm" if method == "llm" else "extract" for fact, method in facts}
     if not new:
-        return Stored([], known)
+        return [], known
     source = source or source_ensure(content, scope=scope, principal=principal, now=now)
     items = [
         IngestItem(
@@ -121,21 +94,21 @@ def facts_store(
             scope=scope,
             fields=[
                 IngestField(name=FACT_FIELD, value=fact.text, provenance=how[fact]),
-                # The reference has no text, so that the topic is found by its fact alone.
+                # The reference has no text, so that a search finds the topic only by its fact.
                 IngestField(name=SOURCE_FIELD, ref_topic_id=source, provenance=how[fact]),
             ],
             edges=[IngestEdge(to_topic_id=source, kind=EDGE)],
         )
         for fact in new
     ]
-    return Stored(_written(items, principal=principal, now=now), known)
+    return _written(items, principal=principal, now=now), known
 
 
 def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.datetime) -> uuid.UUID:
     """Return the id of the source of ``content`` in ``scope``. If it does not exist, create and release it.
 
-    Runs in the transaction of the caller, which has called ``scope_wait``. Runs one query for an existing source, else
-    a batch of ingest and six queries.
+    Runs in the transaction of the caller, which has called ``scope_wait``. One query if the source exists. Otherwise
+    six queries, plus those of one batch of ingest.
     """
     source_id = source_id_of(content, scope=scope)
     if Topic.objects.filter(pk=source_id).exists():
@@ -143,10 +116,14 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     item = IngestItem(
         placement="new_topic",
         topic_id=str(source_id),
-        title=source_title(content, now=now),
+        # The title reveals nothing about the text, because lists and logs show titles.
+        title=f"Text of {now:%Y-%m-%d}, {len(content):,} characters",
         topic_kind=SOURCE_KIND,
         scope=scope,
-        fields=source_fields(content),
+        fields=[
+            IngestField(name=TEXT_FIELD if at == 1 else f"{TEXT_FIELD} {at}", value=content[a:b], provenance="extract")
+            for at, (a, b) in enumerate(parts_cut(content, at_most=MAX_VALUE_LENGTH), start=1)
+        ],
     )
     _written([item], principal=principal, now=now)
     with connection.cursor() as cursor:

@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from collections import Counter
 
+from django.conf import settings
 from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
-from memory.extraction.request import content_checked, kind_checked
+from memory.extraction.request import content_check, kind_checked
 from memory.extraction.segments import GatheredFacts, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_lock, source_text
 from memory.jobs.resumable import (
@@ -23,6 +24,7 @@ from memory.jobs.resumable import (
     job_work,
 )
 from memory.models import ExtractionJob
+from memory.stores.pending import work_pending
 
 _ERASED = "The text was erased before the extraction finished."
 
@@ -38,12 +40,15 @@ def extraction_start(
 ) -> ExtractionJob:
     """Store the text as a source, and enqueue the extraction of its facts. One transaction.
 
-    Raises ``NotAllowed`` without an agent's key, ``ValueRefused`` and ``NotVisible`` as ``extract`` does.
+    Raises ``NotAllowed`` for readers, ``ValueRefused`` and ``NotVisible`` in the same cases as ``extract``, and the
+    errors of ingest.
     """
     principal.require("agent")
     path = principal.scope_chosen(scope)
-    content, kind = content_checked(content), kind_checked(kind)
+    content_check(content, most=settings.MEMSTATE_EXTRACT_MAX_CHARS)
+    kind = kind_checked(kind)
     job = job_new(ExtractionJob, principal=principal, now=now, scope=path, kind=kind, segments=len(Segments(content)))
+    work_pending()
     with transaction.atomic():
         scope_wait(path)
         job.source_id = source_ensure(content, scope=path, principal=principal, now=now)
@@ -61,22 +66,18 @@ def extraction_work(
         nonlocal segments
         job = job_at_work(ExtractionJob, job_id)
         if segments is None:
-            segments = _segments(job)
+            content = source_text(job.source_id)
+            if content is None:
+                raise JobFailed(_ERASED)
+            segments = Segments(content)
         return _step(job, segments, clock=clock)
 
     return job_work(ExtractionJob, job_id, step, clock=clock, seconds=seconds, enqueue=enqueue)
 
 
-def _segments(job: ExtractionJob) -> Segments:
-    content = source_text(job.source_id)
-    if content is None:
-        raise JobFailed(_ERASED)
-    return Segments(content)
-
-
 def _step(job: ExtractionJob, segments: Segments, *, clock: Clock) -> bool:
-    """Do the next segment of a job; return whether there is more to do."""
-    # Checked first, so that the model is not asked in vain.
+    """Do the next segment of a job. Return whether there is more to do."""
+    # Checked before the model is called, because a job without a valid principal cannot store the answer.
     job_principal(job, now=clock())
     gathered = GatheredFacts()
     if job.done < len(segments):
@@ -85,15 +86,25 @@ def _step(job: ExtractionJob, segments: Segments, *, clock: Clock) -> bool:
     now = clock()
     with transaction.atomic():
         scope_wait(job.scope)
-        # The source is locked before the job, as in a purge.
+        # The source is locked before the job, in the same order as in a purge.
         exists = source_lock(job.source_id)
         job = job_hold(job)
         if not exists or job.source_id is None:
             # The source was erased during the extraction, so nothing of it may be stored.
             raise JobFailed(_ERASED)
         writer = job_principal(job, now=now)
-        if gathered.facts:
-            _store(job, gathered, segments.content, writer=writer, now=now)
+        stored, known = facts_store(
+            gathered.facts,
+            segments.content,
+            scope=job.scope,
+            kind=job.kind,
+            principal=writer,
+            now=now,
+            source=job.source_id,
+        )
+        job.stored = [*job.stored, *map(str, stored)]
+        skipped = [{"start": fact.start, "end": fact.end, "topic_id": str(topic)} for fact, topic in known]
+        job.skipped = [*job.skipped, *skipped]
         job.methods = [*job.methods, *gathered.methods]
         job.dropped = dict(sorted((Counter(job.dropped) + gathered.dropped).items()))
         job.warning, job.failure = job.warning or gathered.warning, ""
@@ -103,14 +114,3 @@ def _step(job: ExtractionJob, segments: Segments, *, clock: Clock) -> bool:
             return False
         job.save()
     return True
-
-
-def _store(job: ExtractionJob, gathered: GatheredFacts, content: str, *, writer: Principal, now: dt.datetime) -> None:
-    stored = facts_store(
-        gathered.facts, content, scope=job.scope, kind=job.kind, principal=writer, now=now, source=job.source_id
-    )
-    job.stored = [*job.stored, *map(str, stored.topics)]
-    job.skipped = [
-        *job.skipped,
-        *({"start": each.start, "end": each.end, "topic_id": str(each.topic_id)} for each in stored.duplicates),
-    ]

@@ -1,1 +1,2 @@
-"""Finds the stored facts to which a request refers: ranked candidates, strong evidence, and guards that exclude."""
+"""Finds the stored facts to which a request refers. Strong evidence outweighs rank. Guards exclude facts to which the
+request cannot refer."""

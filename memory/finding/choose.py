@@ -1,8 +1,6 @@
-"""Chooses the facts to which a request refers: first by evidence, then by rank. Guards exclude facts.
-
-Pure, except for ``similarities``: a function that returns for each fact its similarity to the request and to the new
-text.
-"""
+"""Chooses the facts to which a request refers: first by evidence, then by rank. Guards exclude facts. The parameter
+``similarities`` is a function that returns, for each fact, its similarities to the request and to the new text. Only
+this function queries the database."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -28,7 +26,7 @@ from memory.text.identifiers import identifier_search_keys
 from memory.text.negation import negated
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
-# A period in the past. A new text does not replace a fact with such a period.
+# A period that has ended. A new text does not replace a fact about such a period.
 _ENDED: Final = re.compile(
     r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
     re.IGNORECASE,
@@ -42,36 +40,36 @@ Similarities = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # The least confidence of the best fact.
 FLOOR: Final = 0.04
-# The least confidence of a further fact that has the old value.
+# The least confidence of a further replaced fact that has the old value.
 SAME_VALUE: Final = 0.3
-# The least confidence of a further fact that states the same attribute of the same subject.
+# The least confidence of a further replaced fact that states the same attribute of the same subject.
 SAME_MATTER: Final = 0.5
-# The least confidence of a further fact if the request allows several answers.
+# The least confidence of each further fact if the request allows several facts.
 SEVERAL: Final = 0.1
-# The least confidence of names for "everything about" a person. The whole name must occur, because a request about
-# Anna Berg does not refer to every Anna.
+# The least confidence that a fact mentions the name in "everything about Anna Berg". Facts about other persons named
+# Anna have less.
 WHOLE_NAME: Final = 0.5
-# For "everything about", a mention in another script or spelling may be less certain than the best one by this much.
+# For "everything about", the confidence of a mention in another script or spelling may be this much below the best.
 OTHER_SPELLING: Final = 0.25
-# The least relevance of a released fact; unrelated texts have 0.
+# The least relevance of a fact to be released or purged; unrelated texts have 0.
 RELEVANT: Final = 0.3
-# A replaced fact has at least the relevance REPLACED_LEAST. In addition, its relevance or its similarity to the new
-# text is at least REPLACED_NEAR. In 323 cases the right facts had at least 0.19 and 0.3; unrelated facts had a
+# The first limit applies to the relevance of a replaced fact. The second applies to its relevance or its similarity to
+# the new text, whichever is greater. In 323 cases, the right facts had at least 0.19 and 0.3, and unrelated facts had a
 # relevance of at most 0.04.
 REPLACED_LEAST: Final = 0.15
 REPLACED_NEAR: Final = 0.25
-# Facts about two subjects are equally likely if their confidences differ by at most this.
+# Two facts about different subjects are equally likely if their confidences differ by at most this.
 EQUAL: Final = 0.35
 
 
 @dataclass(slots=True)
 class Choice:
-    """The chosen facts, best first. If ``ambiguous``, the facts are equally likely and about different subjects, so
-    that the caller has to choose."""
+    """The chosen facts, best first. If ``ambiguous``, the facts are equally likely and about different subjects, so the
+    caller has to choose one."""
 
     candidates: list[Candidate] = field(default_factory=list)
     ambiguous: bool = False
-    # All ranked facts, best first, among which a language model may choose.
+    # All ranked facts, best first. A language model may choose among these.
     ranked: list[Candidate] = field(default_factory=list)
     # Whether the facts are sentences and clauses, not whole texts.
     divided: bool = True
@@ -84,7 +82,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
     if exact:
         return Choice([_candidate(fact, "meaning", 1.0) for fact in exact])
     facts = _without(request, facts)
-    alone = _without_items(facts)
+    alone = [fact for fact in facts if not fact.item]
     codes = identifier_stems(request.body)
     if request.everything or not set(stems(request.body)) - codes - GENERIC:
         identified = facts_with_any(facts_with_identifiers, request.body, alone)
@@ -97,11 +95,12 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
     else:
         names = facts_with_names(request.body, pool)
     covered = (identified.covered if identified else frozenset()) | (names.covered if names else frozenset())
-    uncovered = _uncovered(request, covered)
+    # General words such as "customer" do not count, unless the request is for a possession, such as "Anna's phone".
+    uncovered = frozenset(stems(request.body)) - covered - (frozenset() if request.owned else GENERIC)
     if names:
         pool = names.facts
     if not identified and not uncovered - codes and identifier_search_keys(request.body):
-        # A request for one identifier never refers to another one, however similar.
+        # A request for one identifier never refers to another identifier, even a similar one.
         return Choice()
     named = any(name[:1].isupper() for name in names_find(request.body, []))
     if request.everything and not identified and named and not (names and names.confidence >= WHOLE_NAME):
@@ -111,7 +110,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
         covering = _covering(uncovered, pool)
         if request.everything or not uncovered:
             if request.everything and names and _DESCRIBED.search(request.body):
-                covering = tuple(fact for fact in pool if not _described_else(fact, uncovered))
+                covering = tuple(fact for fact in pool if not _described_otherwise(fact, uncovered))
             return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts)])
         if identified and not request.owned and not any(uncovered & set(stems(fact.found_by)) for fact in pool):
             # The other words are a remark: "RX-40, discontinued".
@@ -120,7 +119,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
             if negated(request.body):
                 covering = tuple(fact for fact in covering if negated(fact.text)) or covering
             return Choice([_candidate(fact, by, confidence) for fact in covering])
-    if request.everything and (about := _about(request, pool)):
+    if request.everything and (about := _with_most_words(request, pool)):
         return Choice([_candidate(fact, "meaning", share) for fact, share in about])
     choice = _ranked(request, pool, similarities)
     if not choice.ambiguous:
@@ -133,11 +132,16 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], sim
     request = request_read(request_text)
     possible = [fact for fact in facts if not same_text(fact.text, new_text)]
     exact = [fact for fact in possible if same_text(fact.text, request.text)]
-    pool = _without_items(possible) if not exact else possible
-    pool, identified = replaced_pool(request_text, new_text, pool)
+    whole = possible if exact else [fact for fact in possible if not fact.item]
+    pool, identified = replaced_pool(request_text, new_text, whole)
     found = candidates_weigh(request.body, new_text, pool, similarities(pool))
     # The old fact must be similar to the request or to the new text.
-    found = [one for one in found if one.exact or _replaceable(one)]
+    found = [
+        one
+        for one in found
+        if one.exact
+        or (relevance(one) >= REPLACED_LEAST and max(relevance(one), one.features["new_meaning"]) >= REPLACED_NEAR)
+    ]
     names = names_asked(request, new_text, found)
     found = [one for one in found if not contradiction(one, request, new_text, names)]
     if not found or (found[0].confidence < FLOOR and not found[0].exact):
@@ -157,8 +161,9 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], sim
 
 
 def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tuple[tuple[Fact, ...], bool]:
-    """Return (the facts to rank, whether an identifier was decisive). The facts are those with the identifiers of the
-    request, otherwise those with its numbers, narrowed to those with a name that both texts contain."""
+    """Return (the facts to rank, whether an identifier found them). The facts have the identifiers or numbers of the
+    request. If some facts also have a name that occurs in both ``request_text`` and ``new_text``, the others are left
+    out."""
     request = request_read(request_text)
     possible = _without(request, facts)
     # Dates do not identify a fact, because several facts can have the same date.
@@ -168,28 +173,17 @@ def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tu
     return facts_with_common_names(request.body, new_text, pool), identified is not None
 
 
-def _replaceable(one: Candidate) -> bool:
-    relevant = relevance(one)
-    return relevant >= REPLACED_LEAST and max(relevant, one.features["new_meaning"]) >= REPLACED_NEAR
-
-
 def relevance(one: Candidate) -> float:
-    """Return how similar a fact is to the request, regardless of other facts: 0 for unrelated texts, above 1 for equal
-    ones."""
+    """Return how similar a fact is to the request: 0 for unrelated texts, above 1 for equal ones."""
     return one.features["meaning"] + one.features["words"] / 2
 
 
 def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
-    """Replace a sentence by items of its list, if ``words`` name some of the items but not all."""
+    """Replace each sentence that contains a list by the items that contain one of ``words``. A sentence stays if all or
+    none of its items contain one. Words that all items contain are ignored."""
     found: list[Candidate] = []
     for one in chosen:
-        items = [
-            fact
-            for fact in facts
-            if fact.item
-            and fact.topic is one.fact.topic
-            and (fact.element, fact.sentence) == (one.fact.element, one.fact.sentence)
-        ]
+        items = [fact for fact in facts if fact.item and fact.of_sentence(one.fact)]
         common = frozenset.intersection(*(frozenset(stems(fact.text)) for fact in items)) if items else frozenset()
         named = [fact for fact in items if words & (set(stems(fact.text)) - common)]
         if one.exact or not named or len(named) == len(items):
@@ -197,11 +191,6 @@ def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozen
         else:
             found += [_candidate(fact, one.by, one.confidence) for fact in named]
     return found
-
-
-def _without_items(facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that are not items of lists."""
-    return tuple(fact for fact in facts if not fact.item)
 
 
 def _candidate(fact: Fact, by: str, confidence: float) -> Candidate:
@@ -212,42 +201,33 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     if not request.without:
         return list(facts)
     words = frozenset(stems(request.without))
-    # "Except her phone number" has only general words.
+    # "Except her phone number" has only general words, so general words count here.
     stays = words - GENERIC or words
     return [fact for fact in facts if not stays & set(stems(fact.found_by))]
 
 
-def _described_else(fact: Fact, description: frozenset[str]) -> bool:
-    """Return whether a fact describes a person in other words than ``description``: "Ada the baker"."""
+def _described_otherwise(fact: Fact, description: frozenset[str]) -> bool:
+    """Return whether a fact describes a person with a word that is not in ``description``: "Ada the baker"."""
     found = _DESCRIBED.match(fact.found_by)
     return found is not None and stem(fold(found[1])) not in description
 
 
-def _uncovered(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return the stems of a request that are not in ``covered``.
-
-    General words such as "customer" are also left out, unless the request asks for a possession.
-    """
-    return frozenset(
-        one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
-    )
-
-
 def _covering(uncovered: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that contain all of ``uncovered``, such as all words of "the floor 2 printer"."""
+    """Return the facts that contain all words in ``uncovered``, such as all words of "the floor 2 printer"."""
     return tuple(fact for fact in facts if uncovered and uncovered <= set(stems(fact.found_by)))
 
 
 def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the chosen facts. If a topic with several fields has a chosen fact, all its facts are returned."""
+    """Return the chosen facts. If a topic with several fields has a chosen fact, also return all other facts of that
+    topic."""
     records = {fact.topic.id for fact in chosen if len(fact.topic.fields) > 1}
     kept = {id(fact) for fact in chosen}
     return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
 
 
-def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
-    """Return the facts with the most words of a request for "everything about" common words, as (fact, share of the
-    words)."""
+def _with_most_words(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
+    """Return the facts that contain most words of a request for everything about something, as (fact, share of the
+    words). Rare words count more."""
     known = frozenset(one for fact in facts for one in stems(fact.found_by))
     wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in known)
     if not wanted:
@@ -263,11 +243,9 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
         around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if own & wanted else 0.0
         shares.append(max(rarity.share(wanted, own), around))
     most = max(shares, default=0.0)
-    return (
-        [(fact, share) for fact, share in zip(facts, shares, strict=True) if share >= most - 0.03]
-        if most > 0.45
-        else []
-    )
+    if most <= 0.45:
+        return []
+    return [(fact, share) for fact, share in zip(facts, shares, strict=True) if share >= most - 0.03]
 
 
 def _ranked(request: Request, facts: Sequence[Fact], similarities: Similarities) -> Choice:
@@ -296,8 +274,8 @@ def _ranked(request: Request, facts: Sequence[Fact], similarities: Similarities)
 
 
 def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the facts that answer "who ..." or "those which ...": the nouns of the request occur in them, but not as
-    the subject."""
+    """Return the facts that answer a request such as "who ..." or "those which ...". An answer contains the nouns of
+    the request, but not in the subject of the answer."""
     known = frozenset(word for one in found for word in one.stems)
     wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in known)
     best = max((one.confidence for one in found), default=0.0)
@@ -313,17 +291,10 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
-    """Return whether two facts may have the same subject. For two facts of the same sentence, the result is False.
-
-    Each word of the subject of ``one`` must occur in the subject of ``best`` or in the request (``known``), and both
-    subjects must have the same numbers. If both subjects have words, they must share one, unless all words of the
-    subject of ``one`` occur in the request. If the subject of either fact could not be determined, all words of ``one``
-    except numbers must occur in ``best`` or in the request.
-    """
-    if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
-        best.fact.element,
-        best.fact.sentence,
-    ):
+    """Return whether two facts of different sentences may have the same subject. The subject of ``one`` may contain
+    only words of the subject of ``best`` and of the request (``known``). Both subjects must have the same numbers. If
+    one of the subjects is unknown, all words of ``one`` are compared."""
+    if one.fact.of_sentence(best.fact):
         return False
     if one.subject is None or best.subject is None:
         return not {word for word in one.stems - known - best.stems if not word.isdigit()}
@@ -335,8 +306,8 @@ def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> boo
 
 
 def _also_replaced(one: Candidate, best: Candidate, request: Request, new_text: str) -> bool:
-    """Return whether a further fact is replaced together with the best one: if it also has the old value, or states the
-    same attribute of the same subject with another value."""
+    """Return whether ``one`` is replaced together with ``best``, because it has the old value or states the same
+    attribute of the same subject."""
     asked, new = frozenset(stems(request.text)), frozenset(stems(new_text))
     numbered = numbers(request.text) & numbers(one.text) - numbers(best.text)
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
@@ -357,7 +328,7 @@ def _also_replaced(one: Candidate, best: Candidate, request: Request, new_text: 
 
 
 def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) -> bool:
-    """Return whether two facts about different subjects are equally likely: the request does not distinguish them."""
+    """Return whether the request fits two facts about different subjects equally well."""
     if best.confidence - one.confidence > EQUAL or best.exact or one.fact.topic is best.fact.topic:
         return False
     if _ENDED.search(one.fact.text):
@@ -366,7 +337,7 @@ def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) ->
     if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):
         return False
     if best.subject is None or one.subject is None:
-        # If the grammar is unknown, both must contain all words of the request.
+        # If the grammar is unknown, both facts must contain all words of the request.
         return best.features["words"] > 0.95 and bool(best.stems - known) and bool(one.stems - known)
     return bool(best.subject - known) and bool(one.subject - known) and best.subject - known != one.subject - known
 

@@ -1,4 +1,4 @@
-"""Strong evidence: identifiers, codes, numbers and names of a request in facts. Such evidence counts more than rank."""
+"""Strong evidence, which outweighs the rank: facts with the identifiers, codes, numbers or names of a request."""
 
 import re
 from collections import Counter
@@ -34,17 +34,16 @@ _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをに
 _AND: Final = re.compile(
     r"(?:(?<!\s)\s+)?(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE
 )
-# How many times aliases of aliases are followed: "Bob" is "Robert", and "Robert" signs as "R. Miller".
+# How many times aliases are followed: "Bob" is also "Robert", who is also "R. Miller".
 ALIAS_ROUNDS: Final = 3
-# The confidence of a mention, by its form. "Анной" is an inflected form of Анна; "Dmitriy" may be Дмитрий in Latin
-# letters.
-_SURE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
+# The confidence of a mention, by its form. "Анной" is inflected; "Dmitriy" may be Дмитрий in Latin letters.
+_CONFIDENCE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The facts with identifiers or names of a request. ``words`` are these identifiers or names; ``covered`` are their
-    stems; ``confidence`` is the probability, from 0 to 1, that the facts mention them."""
+    """The facts that contain identifiers or names of a request. ``words`` are these identifiers or names, ``covered``
+    are the stems of ``words``, and ``confidence`` is the probability that the facts mention ``words``."""
 
     facts: tuple[Fact, ...]
     words: tuple[str, ...]
@@ -53,7 +52,7 @@ class Evidence:
 
 
 def undated(text: str) -> str:
-    """Return ``text`` without its dates and times, but unchanged if it asks for facts before a date."""
+    """Return ``text`` without its dates and times. A request for facts before a date is returned unchanged."""
     if BEFORE.search(text):
         return text
     for one in reversed(identifiers_find(text)):
@@ -63,24 +62,29 @@ def undated(text: str) -> str:
 
 
 def facts_with_identifiers(request: str, facts: Sequence[Fact]) -> Evidence | None:
-    """Return the facts with the most identifiers of ``request``, in any spelling; None if no fact contains one."""
+    """Return the facts that share the most identifiers with ``request``, in any spelling; None if no fact shares
+    one."""
     found = _widest(request)
     for group in ([one for one in found if one.kind in STRONG], found):
-        if group and (held := _most(facts, partial(_holds, group))):
+        keys = [one.search_keys for one in group]
+        if keys and (held := _with_most(facts, partial(_shared_count, keys))):
             words = tuple(one.text for one in group)
             return Evidence(held, words, _stems_of(words))
     wanted = codes_find(request)
     if wanted and (
-        held := _most(
-            facts, lambda fact: max((wanted[one] for one in codes_find(fact.found_by) if one in wanted), default=0)
-        )
+        held := _with_most(facts, lambda fact: max((wanted[one] for one in _shared(wanted, fact)), default=0))
     ):
-        codes = {one for fact in held for one in codes_find(fact.found_by) if one in wanted}
+        codes = {one for fact in held for one in _shared(wanted, fact)}
         return Evidence(held, tuple(codes), _stems_within(request, codes))
     solid, grouped = codes_solid(request)
     if not solid | grouped:
         return None
-    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(fact.found_by)))
+    there = [codes_solid(fact.found_by) for fact in facts]
+    held = tuple(
+        fact
+        for fact, (solid_there, grouped_there) in zip(facts, there, strict=True)
+        if solid & (solid_there | grouped_there) or grouped & solid_there
+    )
     if not held:
         return None
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
@@ -89,10 +93,8 @@ def facts_with_identifiers(request: str, facts: Sequence[Fact]) -> Evidence | No
 def facts_with_any(
     find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
 ) -> Evidence | None:
-    """Return the facts that ``find`` returns for any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
-
-    Parts are separated by "and", "or" or a comma.
-    """
+    """Divide ``request`` at "and", "or" and commas ("Anna and Ben"), and return what ``find`` finds for any part. If
+    ``find`` finds nothing for the whole request, return None."""
     parts = [part for part in _AND.split(request) if part.strip()]
     one = find(request, facts)
     if one is None or len(parts) < 2:
@@ -123,8 +125,8 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
 
 
 def facts_with_numbers(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts with the most numbers of ``request``; for "before 2022", the facts with an earlier year. If no
-    fact has one, all facts are returned."""
+    """If the request is like "before 2022" and there are facts with an earlier date, return these facts. Otherwise
+    return the facts that share the most numbers with ``request``, or all facts if no fact shares a number."""
     if limit := BEFORE.search(request):
         (until, *_rest) = _dates(limit["date"])
         earlier = tuple(
@@ -133,12 +135,13 @@ def facts_with_numbers(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         if earlier:
             return earlier
     wanted = numbers(request)
-    held = _most(facts, lambda fact: len(wanted & numbers(fact.found_by))) if wanted else ()
+    held = _with_most(facts, lambda fact: len(wanted & numbers(fact.found_by))) if wanted else ()
     return held or tuple(facts)
 
 
 def _dates(text: str) -> list[str]:
-    """Return the dates of ``text`` as complete or partial ISO dates: 2024, 2024-03, 2024-03-05."""
+    """Return the dates of ``text`` as complete or partial ISO dates: 2024, 2024-03, 2024-03-05. If there are none,
+    return one empty text."""
     found = [one for one in identifiers_find(text) if one.kind in ("date", "datetime")]
     dates = [one.canonical[:10] for one in found if one.canonical[:1].isdigit()]
     covered = " ".join(one.text for one in found)
@@ -146,15 +149,13 @@ def _dates(text: str) -> list[str]:
 
 
 def facts_with_names(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
-    """Return the facts that mention the most names of ``request``; None if no fact mentions one.
-
-    Facts whose confidence is more than ``spread`` below the highest are left out.
-    """
+    """Return the facts that mention the names of ``request``; None if no fact mentions a name. Facts whose confidence
+    is more than ``spread`` below the highest are left out."""
     texts = [fact.found_by for fact in facts]
     names = names_find(request, texts)
     if not names:
         return None
-    _names, common = _cases(tuple(texts))
+    _names, common = _names_and_common_words(tuple(texts))
     scores = [0.0] * len(facts)
     for name in names:
         also = dict.fromkeys(aliases_of(name, texts), 1.0)
@@ -162,7 +163,7 @@ def facts_with_names(request: str, facts: Sequence[Fact], *, spread: float = 0.1
         for text in texts:
             for hit in mentions_find(text, name):
                 if hit.how == "latin":
-                    also.setdefault(text[hit.start : hit.end], _SURE["latin"])
+                    also.setdefault(text[hit.start : hit.end], _CONFIDENCE["latin"])
         for at, text in enumerate(texts):
             scores[at] += max(sure * _named(text, one, common) for one, sure in also.items())
     best = max(scores, default=0.0)
@@ -173,17 +174,15 @@ def facts_with_names(request: str, facts: Sequence[Fact], *, spread: float = 0.1
 
 
 def name_mentioned(name: str, fact: Fact) -> bool:
-    """Return whether a fact mentions a name or an alias of it that the fact states."""
+    """Return whether a fact mentions a name, or an alias that the fact itself states for the name."""
     text = fact.found_by
     return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
 
 
 def names_find(request: str, texts: Sequence[str]) -> list[str]:
-    """Return the names in a request: capitalised words, and words that ``texts`` write as names.
-
-    In scripts without spaces, the beginnings of ``texts`` are names if the request contains them.
-    """
-    names, common = _cases(tuple(texts))
+    """Return the names in a request: capitalised words, and words that ``texts`` write as names. In scripts without
+    spaces, a part of the request is a name if one of ``texts`` begins with it."""
+    names, common = _names_and_common_words(tuple(texts))
     hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
     called = {fold(name) for text in texts for pair in _aliases(text) for name in pair}
     only = not any(match.group()[0].islower() for match in _NAME_WORD.finditer(request))
@@ -249,8 +248,8 @@ def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
-    """Add the aliases that ``texts`` state for the names in ``among`` to ``known``, a dict of names by normalized
-    form."""
+    """Add to ``known`` the aliases that ``texts`` state for the names in ``among``. ``known`` maps the folded form of a
+    name to the name; ``among`` has folded forms."""
     for one, other in (pair for text in texts for pair in _aliases(text)):
         for this, that in ((one, other), (other, one)):
             if fold(this) in among:
@@ -260,19 +259,19 @@ def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[st
 _aliases = lru_cache(maxsize=8_192)(lambda text: tuple(aliases_find(text)))
 
 
-def _most(facts: Sequence[Fact], count: Callable[[Fact], int]) -> tuple[Fact, ...]:
+def _with_most(facts: Sequence[Fact], count: Callable[[Fact], int]) -> tuple[Fact, ...]:
     counts = [count(fact) for fact in facts]
     most = max(counts, default=0)
     return tuple(fact for fact, number in zip(facts, counts, strict=True) if number == most) if most else ()
 
 
 @lru_cache(maxsize=8_192)
-def _stored(text: str) -> frozenset[str]:
+def _stored_keys(text: str) -> frozenset[str]:
     return frozenset(key for one in identifiers_find(text) for key in one.stored)
 
 
 def _widest(text: str) -> list[Identifier]:
-    """Return the identifiers of ``text`` without codes and plain numbers, and without those inside a wider one."""
+    """Return the identifiers of ``text``, except codes, plain numbers, and identifiers inside a longer one."""
     found = [one for one in identifiers_find(text) if one.kind in STRONG - {"code"} | {"date", "datetime", "time"}]
     return [one for one in found if not any(_inside(one, other) for other in found)]
 
@@ -281,23 +280,22 @@ def _inside(one: Identifier, other: Identifier) -> bool:
     return other.start <= one.start and one.end <= other.end and len(other.text) > len(one.text)
 
 
-def _holds(group: Sequence[Identifier], fact: Fact) -> int:
-    return sum(bool(one.search_keys & _stored(fact.found_by)) for one in group)
+def _shared_count(keys: Sequence[frozenset[str]], fact: Fact) -> int:
+    return sum(bool(one & _stored_keys(fact.found_by)) for one in keys)
 
 
-def _same_code(
-    solid: frozenset[str], grouped: frozenset[str], solid_there: frozenset[str], grouped_there: frozenset[str]
-) -> bool:
-    return bool(solid & (solid_there | grouped_there) or grouped & solid_there)
+def _shared(codes: dict[str, int], fact: Fact) -> set[str]:
+    return codes.keys() & codes_find(fact.found_by)
 
 
-# To decide whether a first word is a name, at most this number of texts are tagged, at a millisecond each.
-MOST_TAGGED = 5
+# At most this number of texts that begin with the same word are parsed to decide whether the word is a name. Parsing
+# takes a millisecond for each text.
+MAX_TAGGED = 5
 
 
 @lru_cache(maxsize=64)
-def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words that ``texts`` write as names, and those that they write in lower case."""
+def _names_and_common_words(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return (the words that ``texts`` write as names, the words that they write in lower case)."""
     names: set[str] = set()
     common: set[str] = set()
     tagged: Counter[str] = Counter()
@@ -311,7 +309,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
             if before:
                 if before[-1] not in '.!?:;"“(':
                     names.add(fold(word))
-            elif fold(word) not in names and tagged[fold(word)] < MOST_TAGGED:
+            elif fold(word) not in names and tagged[fold(word)] < MAX_TAGGED:
                 tagged[fold(word)] += 1
                 if _begins_with_name(text):
                     names.add(fold(word))
@@ -331,13 +329,13 @@ def _begins_with_name(text: str) -> bool:
 
 
 def _named(text: str, name: str, common: frozenset[str]) -> float:
-    """Return the confidence, from 0 to 1, that ``text`` mentions ``name``. It is lower if only some words of the name
-    occur. A name that is also a ``common`` word counts only where it is written as a name."""
+    """Return the confidence that ``text`` mentions ``name``; it is lower if ``text`` has only a part of the name. If
+    ``common`` contains the name as an ordinary word, only mentions in the form of a name count."""
     hits = mentions_find(text, name)
     if name[:1].isupper() and name.isascii() and fold(name) in common:
         hits = tuple(hit for hit in hits if name_meant(text, hit))
     if hits:
-        return max(_SURE[hit.how] for hit in hits)
+        return max(_CONFIDENCE[hit.how] for hit in hits)
     words = [word for word in name.split() if len(word) > 1]
     if any(_other_bearer(text, word, words) for word in words):
         return 0.0
@@ -345,7 +343,7 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
 
 
 def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
-    """Return whether ``text`` has ``word`` in the name of another person: "Elena Berg" instead of "Karin Berg"."""
+    """Return whether ``word`` belongs to another name in ``text``: "Elena Berg" instead of "Karin Berg"."""
     known = {fold(part) for part in name}
     neighbours = [
         found

@@ -18,7 +18,7 @@ from memory.text.word_lists import wordset
 
 TITLE, SUMMARY, FIELD, HISTORY = "title", "summary", "field", "history"
 # A longer text is one fact, because requests do not refer to clauses of documents.
-MOST_DIVIDED = 4_000
+MAX_DIVIDED = 4_000
 # Names of fields that do not describe the value.
 _NAMELESS = wordset(
     "fact facts content text value note notes memory description body detail details info statement observation message"
@@ -35,7 +35,7 @@ SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
-# All earlier texts of a topic, because a purge also erases the history.
+# All texts that a topic has ever had. They are needed because a purge also erases the history.
 _EVER_SQL = """
 SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = ANY(%(ids)s)
@@ -48,7 +48,8 @@ SELECT e.topic_id, e.before->>'summary' FROM memory_topicedit e WHERE e.topic_id
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A text of a topic: title, summary, current value of a field with its type, or an earlier text."""
+    """A text of a topic. ``where`` is title, summary, field or history. For a field, ``text`` is its current value and
+    ``kind`` its type."""
 
     where: str
     text: str
@@ -78,7 +79,7 @@ class TopicContent:
         return "" if self.title.casefold() == UNTITLED else self.title
 
     def elements(self) -> list[Element]:
-        """Return its texts, title first, without empty ones."""
+        """Return the texts that are not empty, title first."""
         found = [Element(TITLE, self.title)] if self.name else []
         if self.summary.strip():
             found.append(Element(SUMMARY, self.summary))
@@ -91,9 +92,9 @@ class TopicContent:
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of one topic. ``text`` is understandable on its own. ``sentence`` is the span of the sentence in the
-    element; ``clauses`` are the clauses of the sentence, and ``clause`` is the index of the fact among them.
-    ``context`` names the subject if the element does not."""
+    """One fact of one topic, understandable on its own. ``sentence`` is the span of its sentence in the element.
+    ``clauses`` are the parts of that sentence, and ``clause`` is the index of the fact in ``clauses``. ``context``
+    names the subject if the element does not."""
 
     topic: TopicContent
     element: Element
@@ -105,18 +106,23 @@ class Fact:
     item: bool = False
 
     def with_context(self) -> str:
-        """Return the fact with its context."""
+        """Return the fact with its context in front."""
         return f"{self.context}: {self.text}" if self.context else self.text
+
+    def of_sentence(self, other: "Fact") -> bool:
+        """Return whether this fact and ``other`` come from the same sentence."""
+        place = other.element, other.sentence
+        return self.topic is other.topic and (self.element, self.sentence) == place
 
     @cached_property
     def found_by(self) -> str:
-        """The text in which evidence is searched: the fact with its context and the title of its topic."""
+        """The text in which evidence is searched: the fact with its context, and the title of its topic."""
         text = self.with_context()
         return text if not self.context or fold(self.topic.title) in fold(text) else f"{self.topic.title} {text}"
 
 
 def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
-    """Return the ids that a statement selects. One query."""
+    """Return the ids that the SQL statement ``sql`` selects. One query."""
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
         return [row[0] for row in cursor.fetchall()]
@@ -125,10 +131,8 @@ def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
 def topic_contents(
     ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = False
 ) -> dict[uuid.UUID, TopicContent]:
-    """Return the contents of topics by id, in the order given. Two queries; three with ``ever``.
-
-    ``lock`` locks the topics until the transaction ends, in the order of their ids.
-    """
+    """Return the contents of topics by id, in the order of ``ids``. Two queries, one more for earlier texts (``ever``),
+    and one more to ``lock`` the topics."""
     with connection.cursor() as cursor:
         if lock:
             cursor.execute(_LOCK_SQL, [list(ids)])
@@ -146,17 +150,14 @@ def topic_contents(
 
 
 def facts_of(topic: TopicContent, *, divide: bool = True) -> list[Fact]:
-    """Return the facts of a topic, element by element. A statement in the title and in a field is two facts.
-
-    Each earlier text is one fact, if earlier texts were loaded. Without ``divide``, each element is one fact; this is a
-    hundred times as fast.
-    """
-    found = list(_facts_iter(topic)) if divide else [_whole(topic, element) for element in topic.elements()]
-    return found + [_whole(topic, Element(HISTORY, text)) for text in topic.ever if text]
+    """Return the facts of a topic, element by element. Each earlier text is one fact. If ``divide`` is false, each
+    element is one fact, which is a hundred times as fast."""
+    found = list(_facts_iter(topic)) if divide else [_whole_fact(topic, element) for element in topic.elements()]
+    return found + [_whole_fact(topic, Element(HISTORY, text)) for text in topic.ever if text]
 
 
 def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
-    """Return ``facts`` without repetitions within a topic: a title often repeats its field."""
+    """Return ``facts`` without repetitions within a topic. For example, a title often repeats a field."""
     found: dict[tuple[uuid.UUID, str, bool], Fact] = {}
     for fact in facts:
         found.setdefault((fact.topic.id, text_key(fact.with_context()), fact.item), fact)
@@ -164,10 +165,8 @@ def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
-    """Return ``fact`` and its repetitions in the topic, such as a title that repeats a field.
-
-    ``divide`` must have the value with which ``facts_of`` returned ``fact``.
-    """
+    """Return ``fact`` and the other facts of its topic that state the same, such as a title that repeats a field.
+    ``divide`` means the same as in ``facts_of``."""
     if fact.element.where == HISTORY:
         return [fact]
     key = text_key(fact.with_context())
@@ -179,11 +178,11 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
     return [fact, *others]
 
 
-def _whole(topic: TopicContent, element: Element) -> Fact:
+def _whole_fact(topic: TopicContent, element: Element) -> Fact:
     text = element.text
     # ``is_label`` is not used here, because it takes a millisecond.
     named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
-    context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _called(element))))
+    context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _field_label(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
 
@@ -219,11 +218,11 @@ def title_repeats(title: str, texts: Iterable[str]) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text is only a name, such as the title "Wifi" of a topic with fields."""
+    """Return whether a text is only a name and no statement, such as the title "Wifi" of a topic with fields."""
     if len(text) >= 200 or len(text.split()) > 8:
         return False
     words = words_tag(text)
-    # "Where Mara lives" is a name for another element; "what Mara loves is tea" is a statement.
+    # "Where Mara lives" is a label; "what Mara loves is tea" is a statement.
     asks = bool(words) and words[0].tag in ("AVQ", "PNQ", "DTQ") and sum(word.tag in FINITE for word in words) == 1
     return asks or not any(word.tag in SURE for word in words)
 
@@ -238,7 +237,7 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
-            # The subject is needed only to replace a pronoun; parsing takes a millisecond.
+            # The subject is searched only if it replaces a pronoun, because parsing takes a millisecond.
             leaning = before and any(map(pronoun_begins, (text, *(clause.text for clause in clauses))))
             whose = next(filter(None, map(subject_phrase, reversed(before))), "") if leaning else ""
             if whose:
@@ -257,10 +256,10 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
 def _context(title: str, element: Element) -> str:
     text = fold(element.text)
     named = "" if not title or text.startswith(fold(title)[:40]) or not is_label(title) else title
-    return " ".join(filter(None, (named, _called(element))))
+    return " ".join(filter(None, (named, _field_label(element))))
 
 
-def _called(element: Element) -> str:
+def _field_label(element: Element) -> str:
     plain = element.name.replace("_", " ").replace("-", " ").strip()
     return plain if element.where == FIELD and plain.casefold() not in _NAMELESS else ""
 
@@ -268,7 +267,7 @@ def _called(element: Element) -> str:
 @lru_cache(maxsize=2048)
 def _divided(text: str) -> tuple[tuple[int, int, tuple[Clause, ...]], ...]:
     whole = ((0, len(text), (Clause(text, 0, len(text)),)),)
-    if len(text) > MOST_DIVIDED:
+    if len(text) > MAX_DIVIDED:
         return whole
     found = []
     for sentence in sentences_find(text):

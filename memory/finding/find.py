@@ -1,7 +1,4 @@
-"""Finds the facts to which a request refers: candidates from recall and the index of mentions, then a choice.
-
-``facts_meant`` serves requests to release and purge, ``facts_replaced`` those to supersede.
-"""
+"""Finds the facts to which a request refers. Recall and the index of mentions give candidates for ``choose``."""
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,37 +17,37 @@ from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, undat
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
-from memory.forgetting.manual_actions import MOST_AT_ONCE
+from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.ingest.bulk import vector_text
-from memory.llm.client import model_configured
+from memory.llm.chat_request import model_configured
 from memory.llm.refine import Refined, matches_refine, supersede_refine
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound, scope_sql
-from memory.recall.candidates import candidates_rank
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
+from memory.recall.ranking import candidates_rank
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifier_search_keys, identifiers_find
 from memory.text.names import name_keys
 from memory.text.stems import UNSPACED, stems
 
-# How many of the best-ranked topics are divided into facts.
+# This number of the best-ranked topics is divided into facts.
 POOL = 16
-# If there are more topics, each text is one fact, because dividing a sentence takes a millisecond.
-MOST_DIVIDED = 60
+# If there are more topics, each text counts as one fact, because dividing a sentence takes a millisecond.
+MAX_DIVIDED = 60
 # A request for one fact about a name examines at most this number of topics.
-MOST_NEAR = 40
-# The most facts sent to a language model, and their least confidence.
-MOST_SENT = 12
+MAX_NEAR = 40
+# The most facts that are sent to a language model, and the least confidence of each.
+MAX_SENT = 12
 LEAST_SENT = 0.02
-# The most names in a request. Each name costs statements of its own.
-MOST_NAMED = 20
-TOO_MANY = f"One request can name at most {MOST_NAMED} persons or things. Send several requests, or use a filter."
-MOST_ALIAS_TEXTS = 200
-# One more than a command accepts, so that the command can refuse the request.
-MOST_IDS = MOST_AT_ONCE + 1
+# The most names in a request, because each name costs several SQL statements.
+MAX_NAMED = 20
+TOO_MANY = f"One request can name at most {MAX_NAMED} persons or things. Send several requests, or use a filter."
+MAX_ALIAS_TEXTS = 200
+# One more than a command accepts, so that the command notices when there are too many.
+MAX_IDS = MAX_AT_ONCE + 1
 
-# Oldest first; for a request that refers to one fact, the most similar first.
+# Topics that mention a name, the oldest first. For a request about one fact, the most similar topics come first.
 _MENTIONING_SQL = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id {vectors}
 WHERE ({wanted}) AND {conditions} ORDER BY {first}, t.id LIMIT {most}
@@ -83,13 +80,10 @@ class RequestVectors:
 
 
 def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Choice:
-    """Return the facts to which ``query`` refers, of topics within ``scope`` that match ``conditions`` (on a row ``t``
-    of Topic).
-
-    ``history`` includes earlier texts of topics. Runs about ten statements, and two for each name. Released and
-    archived topics are found by identifiers, names and exact titles, but not by meaning. Raises ``ValueRefused`` for
-    more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
-    """
+    """Return the facts to which ``query`` refers, in topics within ``scope`` that match ``conditions``, an SQL
+    condition on ``t`` (a row of Topic). If ``history`` is true, earlier texts are searched, too. Topics that are not
+    live are not found by meaning. About ten SQL statements, plus at least four for each name. Raises
+    ``EmbeddingFailed``, and ``ValueRefused`` for more than ``MAX_NAMED`` names."""
     request = request_read(query)
     _identifiers_check(request.body)
     ids = _ids_identified(request.body, conditions, bound)
@@ -102,9 +96,12 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
         several = request.everything or request.several
         ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
         if request.everything and not names:
-            ids += _ids_worded(request.body, conditions, bound)
+            # For "everything about the van", all content words are searched.
+            words = [word for word in request.body.split() if stems(word) and not UNSPACED.search(word)]
+            if wanted := _worded_sql([keys for word in words for keys in name_keys(word)], bound):
+                ids += _ids_mentioning(wanted, conditions, bound)
     topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
-    divided = len(topics) <= MOST_DIVIDED
+    divided = len(topics) <= MAX_DIVIDED
     facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
     choice = meant_choose(query, facts, partial(_near, question))
     choice.divided = divided
@@ -112,10 +109,8 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
 
 
 def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
-    """Return the current facts within ``scope`` that ``new_text`` replaces. About ten statements.
-
-    ``new_vector`` is the vector of a topic with the new text. Raises as ``facts_meant``.
-    """
+    """Return the current facts within ``scope`` that ``new_text`` replaces; ``new_vector`` is its vector. About ten SQL
+    statements. Raises the same errors as ``facts_meant``."""
     _identifiers_check(old_query)
     question = RequestVectors(old_query, new_vector)
     bound = Bound()
@@ -132,7 +127,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     identified = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
     choice = chosen(topic_contents(identified).values()) if identified else Choice()
     if not choice.candidates:
-        # The fact may not contain the identifier.
+        # The stored fact may not contain the identifier, so search by meaning, too.
         ids = identified + _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
         ids += _ids_titled(new_text, conditions, bound)
         pool = topic_contents(list(dict.fromkeys(ids)))
@@ -145,11 +140,8 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
 
 
 def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
-    """Return ``name`` and its aliases according to the topics within ``scope``.
-
-    Released and archived topics count too, because their aliases stay true. Runs one statement if there is no alias,
-    otherwise at most three for each of ``ALIAS_ROUNDS`` rounds.
-    """
+    """Return ``name`` and its aliases. Aliases are taken from all topics within ``scope``, including archived and
+    released ones. Four SQL statements for each of at most ``ALIAS_ROUNDS`` rounds."""
     known = {fold(name): name}
     asked: set[str] = set()
     for _round in range(ALIAS_ROUNDS):
@@ -159,17 +151,14 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
         asked |= set(names)
         bound = Bound()
         within = scope_sql("m.scope_id", scope, bound.bind)
-        sql = _ALIASES_SQL.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
+        sql = _ALIASES_SQL.format(names=bound.bind(names), within=within, most=MAX_ALIAS_TEXTS)
         topics = topic_contents(ids_read(sql, bound), ever=True)
         aliases_add(known, asked, (text for topic in topics.values() for text in topic.texts()))
     return tuple(known.values())
 
 
 def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, float]]:
-    """Return for each fact the similarity of its topic to the request and to the new text, 0 for unrelated ones.
-
-    One query. All facts of a topic have the same similarity, because embedding each fact would take too long.
-    """
+    """Return for each fact how similar its topic is to the request and to the new text; 0 if unrelated. One query."""
     asked, new = vector_text(question.vector), question.new_vector
     bound = Bound()
     sql = _VECTORS_SQL.format(
@@ -188,22 +177,20 @@ def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, 
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
-    """Return the choice of a language model among the ranked facts, if one is configured.
-
-    The model is not asked if a fact equals the request. ``ask`` waits some seconds for the model.
-    """
+    """Let a language model choose among the ranked facts. Return ``choice`` unchanged if no model is configured or if a
+    fact equals the request. ``ask`` may take some seconds."""
     if not model_configured() or not choice.ranked or choice.ranked[0].exact:
         return choice
     sent: dict[str, Candidate] = {}
     for one in choice.ranked:
-        if one.confidence >= LEAST_SENT and len(sent) < MOST_SENT:
+        if one.confidence >= LEAST_SENT and len(sent) < MAX_SENT:
             sent.setdefault(f"{one.fact.topic.id} {one.text}", one)
     refined = ask([(key, one.text) for key, one in sent.items()]) if sent else None
     if refined is None:
         return choice
     known = {id(one) for one in sent.values()}
     chosen = [one for key, one in sent.items() if key in set(refined.chosen)]
-    # The model saw only the first facts of a long list; the others are kept.
+    # The model saw only the first facts of a long list. Chosen facts that it did not see are kept.
     chosen += [one for one in choice.candidates if id(one) not in known]
     return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)
 
@@ -214,22 +201,23 @@ def _scaled(cosine: float) -> float:
 
 
 def _identifiers_check(text: str) -> None:
-    if sum(one.kind in STRONG for one in identifiers_find(text)) > MOST_NAMED:
+    if sum(one.kind in STRONG for one in identifiers_find(text)) > MAX_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
 
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
     """Return the names in ``text``; ``topics`` help to distinguish them from common words."""
     names = names_find(text, [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)])
-    if len(names) > MOST_NAMED:
+    if len(names) > MAX_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     return names
 
 
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondition | None) -> list[uuid.UUID]:
-    """Return the best topics for each text, ranked by recall. Runs three statements, and two for each further text."""
+    """Return the best topics for each text in ``asked``, ranked by recall. Three SQL statements for the first text, and
+    two for each further text."""
     found: list[uuid.UUID] = []
-    # A transaction of its own, because the probe sets options that must not apply to later writes.
+    # A separate transaction, because the probe sets options that must not apply to later writes.
     with transaction.atomic():
         knobs = knobs_effective(scope)
         wanted = CandidateFilter(scope=scope, extra=extra)
@@ -252,29 +240,23 @@ def _ids_named(
     *,
     follow: bool = True,
     near: Vectors | None = None,
-    most: int = MOST_IDS,
+    most: int = MAX_IDS,
 ) -> list[uuid.UUID]:
-    """Return the topics that may mention one of ``names`` or, with ``follow``, one of their aliases. With a vector
-    ``near``, only the ``MOST_NEAR`` most similar topics are returned."""
+    """Return the topics that may mention one of ``names`` or, if ``follow`` is true, one of their aliases. If the
+    vector ``near`` is given, return only the ``MAX_NEAR`` topics that are most similar to it."""
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
     words = [word for name in also for word in name.split() if len(word) > 2]
     for wholes in (also, words):
         wanted = [sql for name in dict.fromkeys(wholes) if (sql := _worded_sql(name_keys(name), bound))]
-        # Single words of a name are searched only if no topic has the whole name, because many share a given name.
+        # The single words of a name are searched only if no topic has the whole name, because given names are common.
         if wanted and (ids := _ids_mentioning(" OR ".join(wanted), conditions, bound, near=near, most=most)):
             return ids
     return []
 
 
-def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
-    """Return the topics with all content words of ``text``, for "everything about the van"."""
-    words = [word for word in text.split() if stems(word) and not UNSPACED.search(word)]
-    wanted = _worded_sql([keys for word in words for keys in name_keys(word)], bound)
-    return _ids_mentioning(wanted, conditions, bound) if wanted else []
-
-
 def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
-    """Return an SQL condition: the index of a topic has a key of each word. Empty without words."""
+    """Return the SQL condition that the index of a topic has a key of each word; empty if there are no words. ``words``
+    has the possible keys of each word."""
     alone = sorted({key for keys in words if len(keys) == 1 for key in keys})
     found = [f"m.words && {bound.bind(sorted(keys))}::text[]" for keys in words if len(keys) > 1]
     if alone:
@@ -282,24 +264,23 @@ def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
     return f"({' AND '.join(found)})" if found else ""
 
 
-def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MOST_IDS) -> list[uuid.UUID]:
-    """Return the topics with an identifier of ``text``, in any spelling. One query, none without an identifier."""
+def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MAX_IDS) -> list[uuid.UUID]:
     keys = sorted(identifier_search_keys(text))
     wanted = f"m.identifiers && {bound.bind(keys)}::text[]"
     return _ids_mentioning(wanted, conditions, bound, most=most) if keys else []
 
 
 def _ids_titled(title: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
-    return ids_read(_SAME_TITLE_SQL.format(wanted=bound.bind(title), conditions=conditions, most=MOST_IDS), bound)
+    return ids_read(_SAME_TITLE_SQL.format(wanted=bound.bind(title), conditions=conditions, most=MAX_IDS), bound)
 
 
 def _ids_mentioning(
-    wanted: str, conditions: str, bound: Bound, *, near: Vectors | None = None, most: int = MOST_IDS
+    wanted: str, conditions: str, bound: Bound, *, near: Vectors | None = None, most: int = MAX_IDS
 ) -> list[uuid.UUID]:
     vectors, first = "", "t.created_at"
     if near is not None:
         model = bound.bind(embedder_get().model_name)
         vectors = f"LEFT JOIN memory_topicvector v ON v.topic_id = t.id AND v.model = {model}"
-        first, most = f"v.embedding <#> {bound.bind(vector_text(near))}::vector", MOST_NEAR
+        first, most = f"v.embedding <#> {bound.bind(vector_text(near))}::vector", MAX_NEAR
     sql = _MENTIONING_SQL.format(wanted=wanted, conditions=conditions, vectors=vectors, first=first, most=most)
     return ids_read(sql, bound)

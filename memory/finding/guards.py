@@ -1,4 +1,4 @@
-"""Guards: reasons why a request cannot refer to a fact, however similar the fact is. Pure."""
+"""Guards give reasons why a request cannot refer to a fact, even to a similar one. No queries."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
 
 
 def names_asked(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
-    """Return the names that the request is about; for a supersede, only those that the new text mentions too."""
+    """Return the names that the request is about; if there is a new text, only names that it also contains."""
     names = names_find(request.text, [one.text for one in found])
     about = subject(request.text) or frozenset()
     # "Anna lives in Oslo" is about Anna, the subject, not about Oslo.
@@ -25,11 +25,8 @@ def names_asked(request: Request, new_text: str, found: Sequence[Candidate]) -> 
 
 
 def contradiction(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
-    """Return why the request cannot refer to a fact; empty if it can. ``names`` are the names that the request is
-    about.
-
-    A missing word does not exclude a fact. Another subject, number or quotation does.
-    """
+    """Return a sentence that says why the request cannot refer to a fact, such as another subject or number. Return an
+    empty text if it can. ``names`` are the names that the request is about."""
     if one.exact:
         return ""
     known = frozenset(stems(request.text)) | frozenset(stems(new_text))
@@ -53,7 +50,8 @@ def contradiction(one: Candidate, request: Request, new_text: str, names: Sequen
 
 
 def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
-    """Return whether a fact is about a relative of the requested person: "Anna's sister", not "her brother Urs"."""
+    """Return whether a fact is about a relative of the requested person: true for "Anna's sister Eva has a dog", false
+    for "Anna visits her brother Urs"."""
     relatives = (one.stems - known) & RELATIVE_STEMS
     if not relatives or one.subject is None:
         return bool(relatives)

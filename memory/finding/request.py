@@ -16,7 +16,7 @@ _ALL: Final = re.compile(
     r"|\bwhat\s+(?:(?:do|did)\s+)?(?:you|we|i)(?:'ve)?\s+(?:all\s+)?(?:have|know|hold|remember|got)\b"
     r"|全部|所有|一切|すべて|全て|모든|모두"
 )
-# Words that allow several answers: everyone who, those which.
+# Words that allow several answers, such as "everyone who" or "those which".
 _SEVERAL: Final = re.compile(
     r"\b(?:who|people|those|which|any|ones|every|each|all|both|earlier|older|previous|everyone|anyone)\b"
 )
@@ -31,7 +31,7 @@ _EXCEPT: Final = re.compile(
 _OWNS: Final = re.compile(
     r"(?:['’]s|s['’])\s+(?!(?:data|notes|records?|entries|info\w*|details|file|profile)\b)\w", re.IGNORECASE
 )
-# General words next to a name or number, such as "customer" or "notes". They do not distinguish facts.
+# General words that may occur next to a name or number, such as "customer" or "notes". They do not distinguish facts.
 GENERIC: Final = frozenset(
     map(
         stem,
@@ -48,12 +48,9 @@ GENERIC: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A parsed request: the original ``text``, the ``body`` without exceptions, and the exceptions (``without``).
-
-    ``everything``: the request asks for all facts about something. ``several``: more than one fact may match.
-    ``owned``: the request asks for a possession ("Anna's phone"). ``states``: it states a fact ("that Anna lives in
-    Oslo").
-    """
+    """A parsed request. ``body`` is the request without its exceptions, and ``without`` has the exceptions.
+    ``everything``: it asks for everything about something. ``several``: it allows several facts. ``owned``: it asks for
+    a possession, such as "Anna's phone". ``states``: it states a fact."""
 
     text: str
     body: str
@@ -66,7 +63,7 @@ class Request:
 
 @lru_cache(maxsize=512)
 def request_read(text: str) -> Request:
-    """Parse a request. The text is only searched for, never executed as an instruction."""
+    """Parse a request. The text is used only to search, and never followed as an instruction."""
     plain = " ".join(text.split())
     parts = _EXCEPT.split(plain, maxsplit=1)
     body = parts[0]

@@ -1,8 +1,5 @@
-"""The probability that a request refers to a fact: a logistic model over measured features.
-
-The weights were fitted to cases whose authors had not seen this code. docs/benchmarks.md gives the number of cases and
-the contribution of each feature.
-"""
+"""The probability that a request refers to a fact. A logistic model computes it from measured features. The model was
+fitted to cases whose authors had not seen this code (docs/benchmarks.md)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,16 +11,14 @@ from memory.finding.facts import Fact
 from memory.text.negation import negated
 from memory.text.stems import Rarity, same_text, stems, subject, value_kinds
 
-# The features:
+
+# The features, by their names in the weights:
 # * meaning: similarity of the vectors of fact and request, 0 for unrelated texts
 # * words: share of the request's words that the fact contains, with more weight on rare words
 # * new_meaning: similarity of the vectors of fact and new text
-# * ..._gap: difference of such a feature from that of the best fact
+# * ..._gap: difference between a feature, such as words, and its highest value among the facts
 # * explained: share of the fact's words that the request or the new text contains
 # * value_kind: whether the fact and the new text contain values of the same kinds, such as a date
-FEATURES = ("meaning", "meaning_gap", "new_meaning_gap", "words", "words_gap", "explained", "value_kind")
-
-
 @dataclass(slots=True)
 class Candidate:
     """A fact to which the request may refer. ``text`` is the fact with its context, ``confidence`` is from 0 to 1."""
@@ -41,7 +36,8 @@ class Candidate:
 
     @property
     def subject(self) -> frozenset[str] | None:
-        """The stems of the subject of the fact, None if it is unknown. About a millisecond, once per text."""
+        """The stems of the subject of the fact, None if it is unknown. The first use for a text takes about a
+        millisecond."""
         return subject(self.fact.text) or (subject(self.text) if self.fact.context else None)
 
     @property
@@ -53,11 +49,8 @@ class Candidate:
 def candidates_weigh(
     request: str, new_text: str, facts: Sequence[Fact], near: Sequence[tuple[float, float]]
 ) -> list[Candidate]:
-    """Return ``facts`` with the probability that ``request`` refers to each, most likely first. Pure.
-
-    ``near`` has for each fact its similarity to the request and to ``new_text``, scaled so that unrelated texts have 0.
-    ``new_text`` is empty unless it replaces the fact.
-    """
+    """Return ``facts`` with the probability that ``request`` refers to each, most likely first. ``near`` has, for each
+    fact, its similarities to the request and to ``new_text``; 0 for unrelated texts."""
     if not facts:
         return []
     rarity = Rarity([*(fact.with_context() for fact in facts), request, new_text])
@@ -91,7 +84,7 @@ def candidates_weigh(
 
 
 def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the probability from a logistic model with ``weights`` for ``features``."""
+    """Return the probability that a logistic model with ``weights`` computes from ``features``."""
     return 1 / (1 + math.exp(-sum(weight * features.get(name, 1.0) for name, weight in weights.items())))
 
 
@@ -104,8 +97,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
-# The weights for requests to release or purge, and for those to supersede, fitted by ``python -m
-# tests.erasure.fitting``. "bias" is the constant term.
+# The weights for requests to forget and to supersede, fitted by ``tests.erasure.fitting``. "bias" is the constant term.
 FORGET_WEIGHTS: dict[str, float] = {
     "bias": 0.07,
     "meaning": -0.76,

@@ -1,12 +1,13 @@
-"""Applies a plan in batches. Each batch is a transaction with its journal, so a killed run continues where it stopped.
+"""Applies a plan in batches. A batch and its journal are one transaction, so a killed run continues where it stopped.
 
-A batch locks the row of the run. Two workers with the same run therefore take turns, and no action is applied twice. A
-topic that changed after the plan is skipped; its action records the reason.
+A batch locks the row of the run, so no action is applied twice. Topics that changed after the plan was made are
+skipped.
 """
 
 import datetime as dt
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,19 +16,21 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
-from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, MOST_GROUP, TOO_FEW, Made, compactor_get, made_write
+from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, MAX_GROUP, TOO_FEW, Made, compactor_get, made_write
 from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
+from memory.forgetting.manual_runs import fields_read
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
-from memory.llm.client import model_configured
+from memory.llm.chat_request import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
-# Batches are smaller with a model, which takes seconds for a summary: the time limit is checked only between batches.
+# The batch size if a language model is configured. A summary then takes seconds, and the time limit is checked only
+# between batches.
 BATCH_WITH_MODEL = 10
 
 _TAKE_SQL = """
-SELECT id, topic_id, action, from_rung, to_rung, changes, place, why FROM memory_forgetaction
+SELECT id, topic_id, from_rung, to_rung, place, why, changes FROM memory_forgetaction
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
@@ -43,15 +46,17 @@ _JOURNAL_SQL = f"""
 WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
-), now_fields AS ({FIELDS})
+), now_fields AS ({FIELDS}), moves AS (
+    SELECT a.id, a.changes || d.done AS changes,
+           a.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END AS before,
+           s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END AS after
+    FROM unnest(%(actions)s::bigint[], %(fields)s::jsonb[], %(done)s::jsonb[]) AS d (id, fields, done)
+    JOIN memory_forgetaction a ON a.id = d.id JOIN now_states s ON s.id = a.topic_id
+    LEFT JOIN now_fields n ON n.topic_id = s.id
+)
 UPDATE memory_forgetaction a
-SET state = 'applied', at = %(now)s,
-    before = a.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
-    after = s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END,
-    changes = a.changes || d.done
-FROM unnest(%(actions)s::bigint[], %(fields)s::jsonb[], %(done)s::jsonb[]) AS d (id, fields, done), now_states s
-LEFT JOIN now_fields n ON n.topic_id = s.id
-WHERE a.id = d.id AND s.id = a.topic_id
+SET state = 'applied', at = %(now)s, before = m.before, after = m.after, changes = m.changes
+FROM moves m WHERE a.id = m.id
 """
 
 _SKIP_SQL = """
@@ -84,12 +89,11 @@ WHERE t.id = d.id
 class _Action:
     id: int
     topic_id: uuid.UUID
-    action: str
     from_rung: int
     to_rung: int
-    changes: dict[str, Any]
     place: int
     why: str
+    changes: dict[str, Any]
     done: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,14 +110,24 @@ class _Action:
         """Whether the action moves the topic between rungs above the archive."""
         return self.to_rung != self.from_rung and not self.archives
 
+    @property
+    def folds(self) -> bool:
+        """Whether fields of the topic are summarized."""
+        return "fold" in self.changes or (self.moves and self.to_rung > Rung.ACTIVE)
+
+    @property
+    def keep(self) -> Keep:
+        """How many revisions stay warm, and the least number of warm revisions at which a field is folded."""
+        return Keep.of_action(self.changes, falls=self.to_rung > self.from_rung)
+
 
 def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
-    """Apply the next actions of a run and return whether more are left. The last step ends the run.
+    """Apply the next actions of a run and return whether more are left. The last step ends the run. One transaction of
+    at most 26 SQL statements; about 30 more if topics are compacted.
 
-    One transaction of at most 26 statements, and about 30 more where topics are compacted. If forgetting has been
-    paused in the scope, the step ends the run instead. Summaries are prepared before the transaction begins, because a
-    language model may be slow. At ``until`` (monotonic clock) the preparation stops, and the step applies the actions
-    that are ready. Does nothing for a run that is not applying.
+    Summaries are prepared before the transaction, because a language model may be slow. The preparation stops at
+    ``until`` (monotonic clock), and the step applies what is ready. If forgetting was paused in the scope after the run
+    began, the run fails.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
     ahead = _prepare(run_id, size, until, now)
@@ -121,7 +135,8 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
             return False
-        # The plan respects earlier pauses. Applied actions stay and can be undone; the remaining ones are dropped.
+        # Only pauses that began after the run are checked, because the plan respects earlier pauses. Applied actions
+        # stay and can be undone; the remaining actions are dropped.
         pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= (run.started_at or now)]
         if pauses:
             run.status, run.finished_at = ForgetRun.Status.FAILED, now
@@ -133,8 +148,8 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             run.status, run.finished_at, run.failure = ForgetRun.Status.DONE, now, ""
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
-        if any((_folds(action) or action.group) and action.id not in ahead.actions for action in actions):
-            # Another worker has applied the prepared actions meanwhile; the next step prepares the following ones.
+        if any((action.folds or action.group) and action.id not in ahead.actions for action in actions):
+            # Another worker has already applied the prepared actions. The next step prepares later actions.
             return True
         unchanged, skipped = _lock(cursor, actions)
         unchanged, groups = _groups_left(actions, unchanged, skipped, run)
@@ -151,10 +166,9 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
 
 
 def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
-    cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size + MOST_GROUP})
-    rows: list[tuple[Any, ...]] = cursor.fetchall()
-    actions = [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5]), row[6], row[7]) for row in rows]
-    # A group is never cut.
+    cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size + MAX_GROUP})
+    actions = [_Action(*[*row, json.loads(changes)]) for *row, changes in cursor.fetchall()]
+    # A group is never divided between two batches.
     while size < len(actions) and actions[size].group and actions[size].group == actions[size - 1].group:
         size += 1
     return actions[:size]
@@ -162,8 +176,9 @@ def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The summaries (``folds``, by field) and the compacted ``topics`` that were prepared for the next ``size``
-    actions. ``actions`` are the ids of the actions that need a summary or are compacted."""
+    """What was prepared for the next ``size`` actions. ``folds`` maps the id of a field to its summary; ``topics`` are
+    the new topics of compacted groups. ``actions`` are the ids of the actions that need a summary or compact a
+    topic."""
 
     actions: set[int]
     size: int
@@ -174,8 +189,8 @@ class _Prepared:
 def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime) -> _Prepared:
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
-    folding = [action for action in actions if _folds(action)]
-    prepared = folds_prepare({each.topic_id: _keep(each) for each in folding}, until=until)
+    folding = [action for action in actions if action.folds]
+    prepared = folds_prepare({each.topic_id: each.keep for each in folding}, until=until)
     # Actions are applied in order, up to the first one whose summary is missing.
     ready = next((index for index, action in enumerate(actions) if action.topic_id in prepared.left), len(actions))
     grouped = [action for action in actions[:ready] if action.group]
@@ -187,10 +202,10 @@ def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime
 
 
 def _by_group(actions: Iterable[_Action]) -> dict[int, list[_Action]]:
-    groups: dict[int, list[_Action]] = {}
+    groups: dict[int, list[_Action]] = defaultdict(list)
     for action in actions:
         if action.group:
-            groups.setdefault(action.group, []).append(action)
+            groups[action.group].append(action)
     return groups
 
 
@@ -201,8 +216,8 @@ def _sources(groups: dict[int, list[_Action]]) -> dict[int, list[uuid.UUID]]:
 def _groups_left(
     actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
 ) -> tuple[list[_Action], dict[int, list[_Action]]]:
-    """Return (the actions to apply, these actions by group). A group with too few unchanged topics is added to
-    ``skipped``."""
+    """Return the actions to apply, and the remaining groups with their actions. Add the actions of groups with too few
+    unchanged topics to ``skipped``."""
     groups = _by_group(unchanged)
     small = {number for number in _by_group(actions) if len(groups.get(number, ())) < LEAST_GROUP}
     skipped |= {each.id: TOO_FEW for number in small for each in groups.get(number, ())}
@@ -225,14 +240,6 @@ def _compact(
         last = members[-1]
         made.append(Made(topics[number], last.place + 1, len(members), last.why))
     made_write(cursor, made, run=run.id, now=now)
-
-
-def _folds(action: _Action) -> bool:
-    return "fold" in action.changes or (action.moves and action.to_rung > Rung.ACTIVE)
-
-
-def _keep(action: _Action) -> Keep:
-    return Keep.of_action(action.changes, falls=action.to_rung > action.from_rung)
 
 
 def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
@@ -258,11 +265,8 @@ def _batch_apply(
 ) -> None:
     if not actions:
         return
-    moving = [action.topic_id for action in actions if action.moves or _folds(action)]
-    fields: dict[uuid.UUID, str] = {}
-    if moving:
-        cursor.execute(FIELDS, {"topics": moving})
-        fields = dict(cursor.fetchall())
+    moving = [action.topic_id for action in actions if action.moves or action.folds]
+    fields = fields_read(cursor, moving) if moving else {}
     state_changes.archive(cursor, {a.topic_id: float(a.changes["attenuation"]) for a in actions if a.archives})
     state_changes.rungs_set(cursor, {a.topic_id: a.to_rung for a in actions if a.moves})
     state_changes.fields_detach(
@@ -298,7 +302,7 @@ def _batch_apply(
 def _fields_fold(
     cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime
 ) -> None:
-    keep = {a.topic_id: _keep(a) for a in actions if _folds(a)}
+    keep = {a.topic_id: a.keep for a in actions if a.folds}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
     withdrawn = state_changes.fields_unfold(

@@ -1,4 +1,4 @@
-"""The circuit breaker: holds a run that would archive too much, until an operator approves it."""
+"""The circuit breaker holds a run that would archive too many topics until an operator approves the run."""
 
 from memory.forgetting.candidates import live_count
 from memory.models import ForgetRun
@@ -10,8 +10,9 @@ ALWAYS_ALLOWED = 50
 
 
 def hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
-    """Return why an operator must approve the run, or an empty text. Sets ``run.active`` if many topics would be
-    archived."""
+    """Return why an operator must approve the run, or an empty text. ``leaving`` maps the path of a policy to the
+    number of topics to archive or release. Unless the mode is ``review``, a total above ``ALWAYS_ALLOWED`` also sets
+    ``run.active`` to the number of live topics."""
     if policies.knobs(run.scope).mode == "review":
         return f"The policy of {policies.node_of(run.scope)} requires a review of every run."
     total = sum(leaving.values())
@@ -22,12 +23,12 @@ def hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> 
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
-    # Each policy is checked alone, because a mistake in a small scope hardly changes the share of the whole run.
+    # Each policy is also checked alone, because a mistake in a small scope hardly changes the share of the whole run.
     for partition in partitions:
         count, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
         if len(partitions) == 1 or count <= ALWAYS_ALLOWED:
             continue
-        active = live_count(partition.path, without=partition.without)
+        active = live_count(partition.path, excluded=partition.excluded)
         if count > share * active:
             return _breaker_sentence(count, active, share, where=f" under the policy of {partition.policy.at}")
     return ""
@@ -35,6 +36,6 @@ def hold_reason(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> 
 
 def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
     return (
-        f"It would archive {leaving:,} of {active:,} live topics{where} ({leaving / active:.0%}), more than the "
+        f"It would archive {leaving:,} of {active:,} live memories{where} ({leaving / active:.0%}), more than the "
         f"{share:.0%} that max_archive_share allows."
     )

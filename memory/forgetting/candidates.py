@@ -1,41 +1,39 @@
-"""The candidate query: which topics a run would act on, and what it would do to each. One statement.
+"""The candidate query returns the topics that a run would act on, and what it would do to each. One SQL statement.
 
-Previews of drafts, dry runs, scheduled runs, counts and projections all use the SQL that ``candidates_sql`` returns. A
-projection is the same query at another time. Where the fade key decides alone, the query reads ranges of its index, and
-its cost depends on the number of topics due. With rules, with a strategy that needs more than the fade key, or with a
-draft, the query scans the whole of Vitality.
+Previews, dry runs, runs, counts and projections use the same SQL. If the fade key alone decides which topics are due,
+the query reads ranges of the index of fade keys. If rules, another strategy or a draft are involved, it scans the whole
+Vitality table.
 """
 
 import datetime as dt
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from django.db import connection
 from psycopg import sql
 
 from memory.core.rules import RELEASED
 from memory.forgetting.compaction import (
     LEAST_GROUP,
-    MOST_COMPARED,
-    MOST_GROUP,
+    MAX_COMPARED,
+    MAX_GROUP,
     VECTORS_SQL,
     compacts_on,
     compacts_sql,
     groups_make,
 )
 from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
-from memory.forgetting.judge import Judge, RulesSql
+from memory.forgetting.judge import Judge, RulesSql, rules_sql
 from memory.forgetting.soft_limit import OPEN, Gate
 from memory.models import Rung
-from memory.models.expressions import number_sql
+from memory.models.formulas_sql import number_sql
 from memory.models.prepared import rows_prepared
+from memory.models.statements import rows_read
 from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# The names under which a run counts its actions, in the order of precedence.
+# The names under which a run counts its actions.
 COUNTS = ("released", "archived", "detached", "summarized", "folded", "restored", "pinned", "unpinned", "categorized")
 
 
@@ -60,13 +58,12 @@ def candidates_sql(
     gate: Gate = OPEN,
     grouped: Sequence[uuid.UUID] = (),
 ) -> CandidateQuery:
-    """Return the candidate query for ``scope`` at ``now``, without executing it.
+    """Return the candidate query for ``scope`` at ``now``, without executing it. Columns: topic_id, from_rung, to_rung,
+    action, score, why (jsonb), changes (jsonb).
 
-    Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
-    used, because the stored keys may have another half-life or clock than the draft. ``topics`` limits the query to
-    these ids (or to an SQL expression for an array of ids); ``subset`` limits it to a kind and a present rung. ``gate``
-    names the partitions and scopes to leave out. ``grouped`` are the topics that are compacted in groups; compaction
-    archives only these.
+    ``draft`` means that stored fade keys may have another half-life or clock than the policies, so their index is not
+    used. ``topics`` (ids, or SQL for an array of ids) and ``subset`` limit the topics. ``gate`` names the scopes to
+    leave out. Compaction archives only topics in ``grouped``.
     """
     bound = bound or Bound()
     parts = [
@@ -91,7 +88,7 @@ def groups_find(
     policies: Policies, scope: str, *, event: str, now: dt.datetime, gate: Gate = OPEN, most: int
 ) -> list[list[uuid.UUID]]:
     """Return the groups of topics that a run of at most ``most`` topics would compact. One query, which reads the
-    vectors of up to ``MOST_COMPARED`` topics; no query if no policy compacts."""
+    vectors of up to ``MAX_COMPARED`` topics; no query if no policy compacts."""
     if most < LEAST_GROUP:
         return []
     bound = Bound()
@@ -109,14 +106,15 @@ def groups_find(
     ]
     if not parts:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute(VECTORS_SQL.format(query=" UNION ALL ".join(parts), most=MOST_COMPARED), bound.values)
-        return groups_make(cursor.fetchall(), most=min(most, MOST_GROUP))
+    return groups_make(
+        rows_read(VECTORS_SQL.format(query=" UNION ALL ".join(parts), most=MAX_COMPARED), bound.values),
+        most=min(most, MAX_GROUP),
+    )
 
 
 def _partitions_open(policies: Policies, scope: str, gate: Gate) -> list[PolicyPartition]:
     partitions = partitions_of(policies, scope, paused=gate.paused)
-    return [partition for partition in partitions if partition.path not in gate.without]
+    return [partition for partition in partitions if partition.path not in gate.excluded]
 
 
 _NOTHING_SQL = """
@@ -151,14 +149,11 @@ def _partition_sql(
     subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
 ) -> str:
-    """Return the query of one partition. ``part`` selects the topics.
-
-    * ``moves``: topics that a run changes.
-    * ``folds``: other topics, whose fields must be summarized again.
-    * ``groups``: topics that may be compacted.
-    """
+    """Return the query of one partition. ``part`` selects the topics: those that a run changes (``moves``), others
+    whose fields must be summarized again (``folds``), or those that may be compacted (``groups``). If ``trusted`` is
+    true, all stored fade keys agree with the policy, and their index can be used."""
     judge = Judge(partition.policy, now, event, bound.bind)
-    rules = judge.rules()
+    rules = rules_sql(judge)
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
     if not rules:
         conditions.append("NOT v.pinned")
@@ -187,7 +182,7 @@ def _partition_sql(
     if part == "groups":
         selected = "compacts"
         columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS least_cosine"
-    # With OFFSET 0, PostgreSQL evaluates each expression once and not at every use.
+    # OFFSET 0 makes PostgreSQL evaluate each expression once instead of at every use.
     return f"""
         SELECT {columns}
         FROM (
@@ -219,11 +214,8 @@ def _partition_sql(
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:
-    """Return a SELECT of the topics with a field whose older revisions must be summarized again.
-
-    Such a field has at least twice as many warm revisions as summarizing keeps, and its summary has not reached the
-    greatest depth.
-    """
+    """Return a SELECT of the topics with a field that must be summarized again. Such a field has at least twice as many
+    warm revisions as summarizing keeps, and its summary has not reached ``MAX_DEPTH``."""
     return f"""
         SELECT DISTINCT f.topic_id FROM memory_field f
         WHERE f.last_seq > 1 AND f.last_seq - f.cold_through >= {fold_least(policy.knobs.keep_recent_revisions):d}
@@ -244,7 +236,8 @@ CASE WHEN released THEN 'released'
 
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
-    """Return the reason of an action as jsonb: the rule (without a rule, the threshold), the score and the policy."""
+    """Return the reason for an action as jsonb. It contains the rule (or the threshold if no rule decides), the score,
+    the strategy and the policy."""
     policy, bind = judge.policy, judge.bind
     thresholds = {
         Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),
@@ -276,7 +269,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
 
 
 def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
-    """Return the parameters of the move and the changes other than the rung, so that applying a plan needs no
+    """Return jsonb with the parameters of the move and the other changes, so that a plan can be applied without its
     policy."""
     knobs = policy.knobs
     parts = [
@@ -293,7 +286,8 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
         parts += [
             "CASE WHEN released THEN '{\"released\": true}'::jsonb ELSE '{}'::jsonb END",
             "CASE WHEN pin_changed THEN jsonb_build_object('pinned', pinned) ELSE '{}'::jsonb END",
-            # A topic has only one action in a run. Without this, its fields would wait for the next run.
+            # A topic has one action per run. Without the member ``fold``, its fields would be folded only in the next
+            # run.
             f"CASE WHEN {grown} THEN '{{\"fold\": {knobs.keep_recent_revisions:d}}}'::jsonb ELSE '{{}}' END",
             "CASE WHEN adds IS NOT NULL THEN jsonb_build_object('categories', adds) ELSE '{}'::jsonb END",
         ]
@@ -301,11 +295,10 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
 
 
 def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Return whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
+    """Return False if certainly no topic in ``scope`` is due, otherwise True. One prepared statement, which reads five
+    ranges of the index for each policy.
 
-    False is certain. True means maybe, because the statement searches the whole store and ignores scopes and gates.
-    Always True if rules answer the event, if the strategy does not use the fade key, or while rows are converted to
-    another half-life or clock.
+    Always True if a policy has rules for the event or a strategy without fade keys, or while fade keys are recomputed.
     """
     ranges: list[tuple[int, bool, float, float, float]] = []
     exempt: set[str] | None = None
@@ -319,7 +312,7 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     if not ranges:
         return False
     bound = Bound()
-    # The kinds are literals and only the times are bound, so that the cached plan does not depend on bound values.
+    # The kinds are literals, so that PostgreSQL knows them when it makes the plan that it caches.
     rows = ", ".join(
         f"({rung:d}, {wall}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
         for rung, wall, *numbers in ranges
@@ -334,11 +327,10 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     return bool(rows_prepared(statement, bound.values)[0][0])
 
 
-def live_count(scope: str, *, without: tuple[str, ...] = ()) -> int:
-    """Return the number of live topics at ``scope`` and below, except below ``without``. One query."""
+def live_count(scope: str, *, excluded: tuple[str, ...] = ()) -> int:
+    """Return the number of live topics at and below ``scope``. Topics at and below the scopes in ``excluded`` are not
+    counted. One query."""
     bound = Bound()
-    within = scope_sql("v.scope_id", scope, bound.bind, without=without)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM memory_vitality v WHERE v.live AND {within}", bound.values)
-        row: tuple[Any, ...] = cursor.fetchone()
-        return int(row[0])
+    within = scope_sql("v.scope_id", scope, bound.bind, excluded=excluded)
+    found = rows_read(f"SELECT count(*) FROM memory_vitality v WHERE v.live AND {within}", bound.values)
+    return int(found[0][0])

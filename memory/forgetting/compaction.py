@@ -1,8 +1,7 @@
-"""Compaction: several similar topics of one scope and kind are combined into one new topic and archived.
+"""Compaction combines several similar topics of one scope and kind into one new topic, and archives the old ones.
 
-``candidates`` finds the topics that may be compacted; this module groups them by their vectors. The topic with the
-lowest score forms a group with the topics most similar to it; then the next topic without a group does the same. The
-new topic links to each of its sources.
+The topic with the lowest score forms a group with the topics most similar to it. Then the next topic without a group
+forms one, and so on. The new topic links to each of its sources.
 """
 
 import datetime as dt
@@ -22,19 +21,19 @@ from memory.models import ForgetRun, Rung
 from memory.models.links import COMPACTED_FROM
 from memory.policy.snapshot import EffectivePolicy
 
-# The action of a run on the topic that it has written, and the name under which a run counts its groups.
+# The name of the action that writes a new topic. A run also counts its groups under this name.
 COMPACTED = "compacted"
 
-TOO_FEW = "Too few topics of its group are left to be compacted."
+TOO_FEW = "Too few memories of its group are left to be compacted."
 
-# Two similar topics are left to the search for duplicates, which merges them without losing a word.
+# Pairs of similar topics are left to the search for duplicates, which merges them without losing a word.
 LEAST_GROUP = 3
 # The summary of more topics than this would leave most of them out.
-MOST_GROUP = 20
-# The most topics that one run compares, lowest score first. A vector takes 1.5 KB.
-MOST_COMPARED = 10_000
+MAX_GROUP = 20
+# One run compares at most this many topics, lowest score first. A vector takes 1.5 KB.
+MAX_COMPARED = 10_000
 
-# Rows of the matrix of similarities that are computed at once.
+# The number of rows of the similarity matrix that are computed at once.
 _BLOCK = 512
 
 _LINKED = f"SELECT 1 FROM memory_link l WHERE l.source_id = topic_id AND l.kind = '{COMPACTED_FROM}'"
@@ -57,34 +56,34 @@ Groups = Mapping[int, Sequence[uuid.UUID]]
 
 
 class Compactor(Protocol):
-    """Writes the topics that a run makes of groups. Imported by name, because writing belongs to a higher layer."""
+    """Writes the topics that a run makes from groups. It is imported by name, because it belongs to a higher layer."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> Any:
-        """Return the topics to write for these groups of sources. No model is asked after ``until`` (monotonic clock).
-        Takes no locks."""
+        """Return the topics to write for the groups. Uses no model after ``until`` (monotonic clock). Takes no
+        locks."""
 
     def write(self, groups: Groups, prepared: Any, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
-        """Write one topic for each group and return the ids. The caller has locked the sources and checked that they
-        are unchanged."""
+        """Write one topic for each group and return the ids. The caller has locked the sources and skipped those that
+        have changed."""
 
 
 def compactor_get() -> Compactor:
-    """Return what writes compacted topics."""
+    """Return the object that writes compacted topics."""
     compactor: Compactor = import_string("memory.ingest.compaction.TopicCompactor")()
     return compactor
 
 
 def compacts_on(policy: EffectivePolicy, event: str) -> bool:
-    """Return whether anything is compacted under ``policy`` on ``event``."""
+    """Return whether runs for ``event`` compact topics under ``policy``."""
     return policy.knobs.compact or any(rule.action == COMPACT for rule in policy.rules.on(event))
 
 
 def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
-    """Return the condition that a topic may be compacted, if others are similar.
+    """Return the condition that a topic may be compacted with similar topics.
 
-    Such a topic is due to be archived by a threshold or by a rule that waits for an age, or a rule compacts it. Topics
-    that a rule archives at any age are left out, because the new topic would be due at once. For the same reason, a
-    rule that compacts does not match a topic made by compaction until a threshold archives it.
+    The topic must be archived by a threshold, archived by a rule that cannot match a new topic, or compacted by a rule.
+    Any other rule that archives the topic would match the new topic at once. For the same reason, a rule compacts a
+    topic made by compaction only if a threshold archives it.
     """
     ways = []
     low = f"ladder = {Rung.ARCHIVED:d}"
@@ -100,13 +99,9 @@ def compacts_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
                 AND ({" OR ".join(ways)}) AND NOT EXISTS ({_LINKED_TWICE}))"""
 
 
-def groups_make(rows: Sequence[tuple[Any, ...]], *, most: int = MOST_GROUP) -> list[list[uuid.UUID]]:
-    """Return the groups among the rows of ``VECTORS_SQL``, the most central topic of each first. Topics that are
-    similar to too few others are in no group.
-
-    The same rows always give the same groups. The topics without a group, taken alone, form no groups. About a second
-    for ``MOST_COMPARED``.
-    """
+def groups_make(rows: Sequence[tuple[Any, ...]], *, most: int = MAX_GROUP) -> list[list[uuid.UUID]]:
+    """Return the groups among the rows of ``VECTORS_SQL``. In each group, the most central topic is first. Topics that
+    are similar to too few others are in no group. Deterministic; takes about a second for ``MAX_COMPARED`` topics."""
     found: list[list[uuid.UUID]] = []
     comparable: dict[tuple[Any, ...], list[int]] = {}
     for at, row in enumerate(rows):
@@ -138,16 +133,21 @@ def _cluster(vectors: npt.NDArray[np.float32], least_cosine: float, most: int) -
     return groups
 
 
-# Before the run the topic did not exist. Rows are never deleted, so the undo releases the topic instead.
+# A topic made by compaction did not exist before the run. Undo releases it, because rows are never deleted.
 _MADE_SQL = f"""
+WITH actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note,
+      at) AS MATERIALIZED (
+    SELECT %(run)s, d.place, t.id, '{COMPACTED}', t.rung, t.rung,
+           jsonb_build_object('from', d.sources), d.why - ARRAY['score', 'strategy', 'threshold', 'theta'], 'applied',
+           {STATE} || jsonb_build_object('live', false, 'released_at', %(now)s::timestamptz), {STATE}, '',
+           %(now)s
+    FROM unnest(%(ids)s::uuid[], %(places)s::int[], %(sources)s::int[], %(whys)s::jsonb[])
+         AS d (id, place, sources, why)
+    JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
+)
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
-SELECT %(run)s, d.place, t.id, '{COMPACTED}', t.rung, t.rung, jsonb_build_object('from', d.sources),
-       d.why - ARRAY['score', 'strategy', 'threshold', 'theta'], 'applied',
-       {STATE} || jsonb_build_object('live', false, 'released_at', %(now)s::timestamptz), {STATE}, '', %(now)s
-FROM unnest(%(ids)s::uuid[], %(places)s::int[], %(sources)s::int[], %(whys)s::jsonb[])
-     AS d (id, place, sources, why)
-JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
+SELECT * FROM actions
 """
 
 
@@ -161,9 +161,9 @@ class Made(NamedTuple):
 
 
 def made_write(cursor: CursorWrapper, made: Sequence[Made], *, run: uuid.UUID, now: dt.datetime) -> None:
-    """Journal the topics that a run has written, so that its undo releases them. One statement."""
+    """Journal the topics that a run has written, so that its undo releases them. One SQL statement."""
     if made:
-        wanted: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "run": run,
             "now": now,
             "ids": [each.topic_id for each in made],
@@ -171,4 +171,4 @@ def made_write(cursor: CursorWrapper, made: Sequence[Made], *, run: uuid.UUID, n
             "sources": [each.sources for each in made],
             "whys": [each.why for each in made],
         }
-        cursor.execute(_MADE_SQL, wanted)
+        cursor.execute(_MADE_SQL, parameters)

@@ -1,8 +1,8 @@
-"""Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
+"""Folding replaces the older revisions of a field by a summary. Every revision stays on disk.
 
-A new summary includes the earlier one, and its depth is one greater. After depth 2 nothing more is folded: later
-revisions stay warm until the topic is archived or rises to a higher rung. While a topic stays summarized or detached, a
-field is folded again once it has twice as many warm revisions as a fold keeps.
+Folded revisions are cold, the others warm. A new summary includes the earlier one, and its depth is one greater. A
+field whose summary has depth 2 is not folded again. While a topic stays summarized or detached, a field is folded again
+once it has twice as many warm revisions as a fold keeps.
 """
 
 import datetime as dt
@@ -14,16 +14,16 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.core.summary import DatedValue
-from memory.llm.client import model_configured
+from memory.llm.chat_request import model_configured
 from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
+from memory.models.statements import rows_read
 
 MAX_DEPTH = 2
-# Seconds. Well below the time after which a job counts as dead.
+# The time for all questions to a model, in seconds. It is well below the time after which a job counts as dead.
 MODEL_SECONDS = 120.0
 
 _OLDER_SQL = """
@@ -74,7 +74,7 @@ class Keep:
 
     @classmethod
     def of_action(cls, changes: Mapping[str, Any], *, falls: bool) -> "Keep":
-        """Return what an action of a run asks for. ``falls`` says whether the topic moves to a lower rung."""
+        """Return the numbers for an action of a run. ``falls`` says whether the topic moves to a lower rung."""
         warm = int(changes["fold"] if "fold" in changes else changes["keep"])
         return cls(warm, warm + 1 if falls else fold_least(warm))
 
@@ -96,7 +96,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class PreparedFolds:
-    """Folds by field, and the topics that are ``left`` because the time was up."""
+    """``folds`` maps the id of a field to its fold. ``left`` are the topics for which no time was left."""
 
     folds: dict[uuid.UUID, Fold]
     left: frozenset[uuid.UUID] = frozenset()
@@ -105,34 +105,31 @@ class PreparedFolds:
 def folds_prepare(
     keep: dict[uuid.UUID, Keep], cursor: CursorWrapper | None = None, *, until: float | None = None
 ) -> PreparedFolds:
-    """Return a fold for each field of these topics that has as many warm revisions as ``keep`` requires. One query.
+    """Return a fold for each field that has as many warm revisions as ``keep`` requires for its topic. One query.
 
-    A field whose summary has the greatest depth is skipped. A model is asked until ``until`` (monotonic clock), by
-    default for ``MODEL_SECONDS``; the last question may take ``MEMSTATE_LLM_TIMEOUT_SECONDS`` longer. When the time is
-    up, the current topic is summarized without the model, and later topics are left. With a ``cursor``, no model is
-    asked and no topic is left, because the transaction of the cursor has locked rows.
+    A language model is used until ``until`` (monotonic clock), by default for ``MODEL_SECONDS``. The topics that remain
+    then are returned in ``left``. With a ``cursor``, no model is used, because its transaction has locked rows, and
+    ``left`` is empty.
     """
     if not keep:
         return PreparedFolds({})
     until = time.monotonic() + MODEL_SECONDS if until is None else until
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "ids": list(keep),
         "keeps": [each.warm for each in keep.values()],
         "least": [each.least for each in keep.values()],
         "most": MAX_DEPTH,
     }
     if cursor is not None:
-        cursor.execute(_OLDER_SQL, wanted)
+        cursor.execute(_OLDER_SQL, parameters)
         rows = cursor.fetchall()
     else:
-        with connection.cursor() as own:
-            own.execute(_OLDER_SQL, wanted)
-            rows = own.fetchall()
+        rows = rows_read(_OLDER_SQL, parameters)
     asking = cursor is None and model_configured()
     older = map(_Older._make, rows)
     by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(older, key=lambda row: row.topic_id)}
     folds: dict[uuid.UUID, Fold] = {}
-    # In the order of the actions, so that the first ones are ready when the time is up.
+    # Topics are prepared in the order of the actions, so that the first actions are ready when the time is up.
     for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
         # The first topic is always folded. Otherwise a short time limit would prevent all progress.
         if asking and number and time.monotonic() >= until:
@@ -144,15 +141,13 @@ def folds_prepare(
 
 
 def question_seconds(left: float) -> float:
-    """Return how long a model may take for one question if ``left`` seconds are left for all questions.
-
-    A question always gets ``MEMSTATE_LLM_TIMEOUT_SECONDS``, because an answer that is cut off is wasted.
-    """
+    """Return the time limit in seconds for one question to a model if ``left`` seconds remain for all questions. At
+    least ``MEMSTATE_LLM_TIMEOUT_SECONDS`` are allowed, because an incomplete answer is useless."""
     return min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS))
 
 
 def _fold(older: list[_Older], *, until: float | None) -> Fold:
-    """Return the fold of one field's older revisions. A model is asked if ``until`` is given and not yet past."""
+    """Return the fold of one field's older revisions. A model is used if ``until`` is given and not yet past."""
     first = older[0]
     left = 0.0 if until is None else until - time.monotonic()
     summary = revisions_summarize(
@@ -176,16 +171,14 @@ def _fold(older: list[_Older], *, until: float | None) -> Fold:
 def folds_write(
     cursor: CursorWrapper, keep: dict[uuid.UUID, Keep], prepared: dict[uuid.UUID, Fold], *, now: dt.datetime
 ) -> dict[uuid.UUID, list[int]]:
-    """Write the folds of these topics and return the ids of the summaries, by topic. Three statements.
-
-    The caller has locked the topics. A field that was written to after its fold was prepared is folded again.
-    """
+    """Write the folds of the locked topics in ``keep``. Return the ids of the summaries, keyed by topic id. Three SQL
+    statements. If a field was written to after its fold was prepared, one more statement prepares the fold again."""
     if not keep:
         return {}
     cursor.execute(
         "SELECT id, topic_id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [list(keep)]
     )
-    # Topics with a field whose fold is missing or was prepared before a later write.
+    # Topics with a field whose fold is missing or outdated.
     stale = {
         topic_id
         for field_id, topic_id, last_seq, cold_through in cursor.fetchall()

@@ -1,8 +1,7 @@
-"""Rules at ingest: pins and categorizes topics in the transaction that writes or edits them.
+"""Applies rules at ingest: pins and categorizes topics in the transaction that writes them, before a run can archive
+them.
 
-A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` are applied
-here. All other actions, and rules that were skipped here, are left to the run that answers ``ingest_complete`` with the
-same rules.
+The run for the event ``ingest_complete`` applies all other actions, and the rules that were skipped here.
 """
 
 import datetime as dt
@@ -32,13 +31,12 @@ logger = structlog.get_logger(__name__)
 EVENT = "ingest_complete"
 LIMIT_MS = 1000
 # After this many timeouts in one ingest, the remaining rules with patterns are skipped.
-MOST_TIMEOUTS = 3
+MAX_TIMEOUTS = 3
 
 _LIMIT_SQL = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
 _UNLIMIT_SQL = "SELECT set_config('statement_timeout', %s, true)"
 
-# The rows are locked in the order of their ids, as the worker locks them when it writes accesses. This avoids
-# deadlocks.
+# To avoid deadlocks, the rows are locked in the order of their ids. The worker uses the same order to write accesses.
 _PINS_SQL = """
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
@@ -60,13 +58,16 @@ FROM (
 WHERE t.id = d.id
 """
 
-# The time is later than that of every earlier edit, because ``as_of`` depends on the order.
+# The time of the edit must be after all earlier edits of the topic, because ``as_of`` depends on the order.
 _EDITS_SQL = """
+WITH edits (topic_id, at, before, actor) AS MATERIALIZED (
+    SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
+                                    WHERE e.topic_id = d.id)),
+           jsonb_build_object('categories', d.categories), d.actor
+    FROM unnest(%(ids)s::uuid[], %(before)s::jsonb[], %(actors)s::text[]) AS d (id, categories, actor)
+)
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
-SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
-                                WHERE e.topic_id = d.id)),
-       jsonb_build_object('categories', d.categories), d.actor
-FROM unnest(%(ids)s::uuid[], %(before)s::jsonb[], %(actors)s::text[]) AS d (id, categories, actor)
+SELECT * FROM edits
 """
 
 
@@ -91,20 +92,19 @@ class _Match:
 
 
 def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
-    """Apply the rules for ingest to topics that were just written. Return how many topics were pinned or categorized.
+    """Apply the rules for ingest to topics that ``actor`` has written in this transaction. ``topics`` maps each topic
+    to its scope. Return how many topics were pinned or categorized.
 
-    ``topics`` maps each topic to its scope. ``actor``, who wrote the topics, is named in the journal. Must be called in
-    the transaction of the write. Runs no query if no such rule is in force. Otherwise, each policy that governs some of
-    the topics costs five statements (four of them for savepoint and time limit), and up to four more if a rule matches.
-
-    Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
+    At most nine SQL statements for each policy with rules for ingest, and more only if a rule is slow. A rule that
+    cannot be evaluated in a second is skipped, logged and journaled.
     """
     groups: dict[str, _Group] = {}
     for topic_id, scope in topics.items():
         node = policies.node_of(scope)
         if node not in groups:
             policy = policies.effective(node)
-            # An ``unpin`` changes nothing here, but as the first match it prevents a later ``pin``, as in a run.
+            # An ``unpin`` rule changes nothing here, but if it matches first, a ``pin`` rule after it has no effect, as
+            # in a run.
             relevant = tuple(rule for rule in policy.rules.on(EVENT) if rule.action in (*PIN_ACTIONS, "categorize"))
             groups[node] = _Group(policy, relevant)
         groups[node].scopes[topic_id] = scope
@@ -120,7 +120,7 @@ def _group_apply(group: _Group, actor: str, now: dt.datetime) -> int:
         with transaction.atomic():
             return _write(group, _match(group, group.rules, now), actor, now)
     except DatabaseError:
-        # Some rule is too slow. Each rule is tried alone to find out which.
+        # At least one rule is too slow. Each rule is evaluated alone to find out which.
         return _write_safely(group, _rules_in_time(group, now), actor, now)
 
 
@@ -131,10 +131,10 @@ def _rules_in_time(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
     for rule in group.rules:
         risky = bool(patterns_of(condition_parse(rule.condition)))
         try:
-            if failed >= MOST_TIMEOUTS and risky:
+            if failed >= MAX_TIMEOUTS and risky:
                 raise DatabaseError("too many earlier rules took too long")
             with transaction.atomic():
-                # The condition may ask for a category that an earlier rule adds.
+                # The condition may depend on a category that an earlier rule adds.
                 _match(group, (*(before for before in in_time if before.category), rule), now)
         except DatabaseError as problem:
             failed += 1
@@ -168,7 +168,7 @@ def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -
 
 
 def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: int = 1) -> list[_Match]:
-    """Return the topics that match at least one rule. Three statements, within ``factor`` times the time limit."""
+    """Return the topics that match at least one rule. Three SQL statements, within ``factor`` times the time limit."""
     bound = Bound()
     judge = Judge(replace(group.policy, rules=RuleSet(tuple(rules))), now, EVENT, bound.bind)
     time, score = f"{bound.bind(now)}::timestamptz", judge.score()
@@ -239,8 +239,8 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
 
 
 def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[_Match, Rule]]:
-    """Pin each topic whose first ``pin`` or ``unpin`` rule is a ``pin``. Return the topics that were pinned, with that
-    rule. Topics that an operator or a rule pinned before are left out."""
+    """Pin each topic if the first of its matching ``pin`` and ``unpin`` rules is a ``pin`` rule. Return each pinned
+    topic with the rule that pinned it. Topics that an operator or a rule pinned before are left out."""
     wanted: dict[uuid.UUID, tuple[_Match, Rule]] = {}
     for match in matches:
         first = next((rule for rule in match.rules if rule.action in PIN_ACTIONS), None)
@@ -256,7 +256,7 @@ def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[
 def _categories_write(
     cursor: CursorWrapper, matches: Sequence[_Match], now: dt.datetime
 ) -> list[tuple[_Match, list[Rule]]]:
-    """Add missing categories, up to the limit of a topic. Return each changed topic with the rules that added to it."""
+    """Add missing categories, up to the limit of a topic. Return each changed topic with the rules that changed it."""
     changed: list[tuple[_Match, list[Rule]]] = []
     for match in matches:
         adding: dict[str, Rule] = {}

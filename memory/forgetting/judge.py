@@ -1,7 +1,6 @@
-"""The rung to which a policy assigns a topic at a given time, as SQL over one row of Vitality.
+"""The rung that a policy assigns to a topic at a given time, as SQL over one row of Vitality.
 
-``memory.formulas.ladder`` is the same in Python. Previews, dry runs and runs all use these expressions and therefore
-agree.
+``memory.formulas.ladder`` computes the same in Python.
 """
 
 import datetime as dt
@@ -14,7 +13,7 @@ from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN
 from memory.formulas.salience import MAX_HALVINGS, fade_before
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, fade_key_sql, number_sql, score_sql
+from memory.models.formulas_sql import epoch_sql, fade_key_sql, number_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.binding import Bind
 from memory.predicates.rule_json import condition_parse
@@ -24,14 +23,14 @@ from memory.predicates.tree import needs_time
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One policy at one time. The expressions refer to the row ``v`` of Vitality and, if a rule needs the topic, to the
-    row ``t`` of Topic."""
+    """Makes SQL expressions for one policy at one time. They refer to the row ``v`` of Vitality and, if a rule needs
+    the topic, to the row ``t`` of Topic."""
 
     policy: EffectivePolicy
     now: dt.datetime
     event: str
     bind: Bind
-    # The seconds of idle days before ``now``, which do not count.
+    # The seconds of the idle days before ``now``.
     idle: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +39,7 @@ class Judge:
 
     @property
     def by_key(self) -> bool:
-        """Whether the fade key alone decides, so that an index finds the topics that are due."""
+        """Whether the strategy depends on the fade key alone. An index then finds the due topics."""
         return self.policy.knobs.strategy in ("half_life", "static")
 
     def time(self) -> str:
@@ -61,7 +60,7 @@ class Judge:
 
     @property
     def skipped(self) -> str:
-        """The expression of the seconds since the last use that do not count."""
+        """The expression of the idle seconds since the last use."""
         return "0" if self.wall else f"({number_sql(self.idle)} - v.idle_before)"
 
     @property
@@ -75,10 +74,9 @@ class Judge:
         return self.now.timestamp() - self.idle
 
     def key(self) -> str:
-        """Return the expression that is compared instead of the score; ``bound`` converts thresholds to its units.
-
-        The strategy ``half_life`` compares the fade key, which avoids a power of two per row and can use the index.
-        """
+        """Return the expression that is compared with thresholds instead of the score. ``bound`` converts a threshold
+        to the units of this expression. Under the strategy ``half_life``, the expression is the fade key, which is
+        indexed and needs no power of two per row."""
         knobs = self.policy.knobs
         if knobs.strategy == "static":
             return "v.salience"
@@ -98,34 +96,28 @@ class Judge:
         if self.policy.knobs.strategy != "half_life":
             return key
         halvings = (self.counted_now - key) / self.policy.knobs.half_life
-        # Without the limits, a short half-life and a time far from the last use would overflow.
+        # Without the limits, the power would overflow for a short half-life and a time far from the last use.
         return 0.0 if halvings > MAX_HALVINGS else 2.0 ** -max(halvings, -MAX_HALVINGS)
 
     def _fade_bound(self, theta: float) -> float:
         return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.counted_now)
 
-    def below(self, theta: float) -> str:
-        """Return the condition that the score is below ``theta``."""
-        return self._compare("<", theta)
+    def _below(self, theta: float) -> str:
+        return f"{self.key()} < {number_sql(self.bound(theta))}"
 
-    def above(self, theta: float) -> str:
-        """Return the condition that the score is above ``theta``."""
-        return self._compare(">", theta)
+    def _above(self, theta: float) -> str:
+        return f"{self.key()} > {number_sql(self.bound(theta))}"
 
-    def _compare(self, operator: str, theta: float) -> str:
-        return f"{self.key()} {operator} {number_sql(self.bound(theta))}"
-
-    def gate(self) -> str:
-        """Return the condition that the topic has not been used for as long as archiving requires."""
+    def _gate(self) -> str:
+        """Return the condition that the topic was unused for long enough to be archived."""
         since = self.unused_since
         return "true" if since is None else f"{self.last_use} {since}"
 
     @property
     def last_use(self) -> str:
-        """The left side of the condition of ``gate`` with its operator; ``unused_since`` is the right side.
-
-        Equivalent to ``archive_gate_sql``, but with one fixed time instead of an age per row.
-        """
+        """The left side of the condition of ``_gate``, with its operator; ``unused_since`` is the right side. The
+        condition is equivalent to ``archive_gate_sql``, but it compares the last use with a fixed time instead of
+        computing an age per row."""
         relevance = self.policy.knobs.strategy == "relevance"
         used = "coalesce(v.last_retrieved_at, v.created_at)" if relevance else "v.reinforced_at"
         # Subtracting a double is faster than subtracting an interval.
@@ -134,11 +126,9 @@ class Judge:
 
     @property
     def unused_since(self) -> str | None:
-        """The expression of the time since which a topic must not have been used; None if archiving has no such
-        requirement.
-
-        Without ``prune_after`` a last use in the future does not prevent archiving.
-        """
+        """The expression of the time since which a topic must have been unused to be archived. It is None if
+        ``prune_after`` is 0, because then even a last use in the future must not prevent archiving. The strategy
+        ``relevance`` always has a time."""
         knobs = self.policy.knobs
         if not knobs.prune_after and knobs.strategy != "relevance":
             return None
@@ -151,32 +141,29 @@ class Judge:
         return self.now - dt.timedelta(seconds=self.idle + self.policy.knobs.prune_after)
 
     def exempt(self) -> str:
-        """Return the condition that the topic's kind is exempt. Exempt scopes are left out by the partition."""
+        """Return the condition that the topic's kind is exempt. The partition already leaves out exempt scopes."""
         kinds = self.policy.knobs.exempt_kinds
         return f"v.kind = ANY({self.bind(list(kinds))}::text[])" if kinds else "false"
 
     def ladder(self) -> str:
-        """Return the rung that the thresholds give the topic, as ``rung_target`` does."""
+        """Return the SQL version of ``rung_target``: the rung that the thresholds assign to the topic."""
         knobs = self.policy.knobs
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
-        rises, attaches = self.above(summary * CLIMB_MARGIN), self.above(detach * CLIMB_MARGIN)
+        rises, attaches = self._above(summary * CLIMB_MARGIN), self._above(detach * CLIMB_MARGIN)
         return f"""
-            CASE WHEN {self.below(archive)} AND {self.gate()} THEN {Rung.ARCHIVED:d}
+            CASE WHEN {self._below(archive)} AND {self._gate()} THEN {Rung.ARCHIVED:d}
                  WHEN v.rung >= {Rung.DETACHED:d} THEN
                      CASE WHEN NOT {attaches} THEN {Rung.DETACHED:d}
                           WHEN {rises} THEN {Rung.ACTIVE:d} ELSE {Rung.SUMMARIZED:d} END
-                 WHEN {self.below(detach)} THEN {Rung.DETACHED:d}
+                 WHEN {self._below(detach)} THEN {Rung.DETACHED:d}
                  WHEN v.rung = {Rung.SUMMARIZED:d} THEN
                      CASE WHEN {rises} THEN {Rung.ACTIVE:d} ELSE {Rung.SUMMARIZED:d} END
-                 WHEN {self.below(summary)} THEN {Rung.SUMMARIZED:d}
+                 WHEN {self._below(summary)} THEN {Rung.SUMMARIZED:d}
                  ELSE {Rung.ACTIVE:d} END"""
 
     def leaving(self) -> list[tuple[int, bool, float, float, float]]:
-        """Return ranges of the index that contain every topic whose rung the thresholds change.
-
-        A range is (rung, wall, half-life, low, high) and excludes ``high``. On the first rung the index stores only a
-        lower bound of the fade key, so the ranges contain some topics that stay; ``ladder`` decides.
-        """
+        """Return ranges of the index as (rung, wall, half-life, low, high); ``high`` is exclusive. The ranges contain
+        every topic whose rung the thresholds change, and some topics that stay on their rung."""
         knobs = self.policy.knobs
         # The strategy "static" compares scores, not fade keys. This margin covers the rounding between the two.
         slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * knobs.half_life
@@ -194,10 +181,10 @@ class Judge:
         return ranges
 
     def kept(self) -> "KeptSql":
-        """Return the lowest rung on which rules for other events keep a topic, 0 for none.
+        """Return the lowest rung that rules for other events assign to the topic; 0 if there is none. A run does not
+        move the topic above this rung.
 
-        A topic that such a rule has summarized or detached stays on its rung. Otherwise a run for an event that the
-        rule does not answer would move the topic up, and the next scheduled run would move it down again.
+        Otherwise a run for this event would move the topic up, and a run for the other event would move it down again.
         """
         answering = self.policy.rules.on(self.event)
         parts, needs_topic = [], False
@@ -214,10 +201,6 @@ class Judge:
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
         return KeptSql(f"greatest({', '.join(parts)})" if parts else "0", needs_topic)
 
-    def rules(self) -> "RulesSql":
-        """Return the expressions of the rules that answer the event."""
-        return _rules_sql(self)
-
 
 @dataclass(frozen=True, slots=True)
 class KeptSql:
@@ -229,16 +212,13 @@ class KeptSql:
 
 @dataclass(frozen=True, slots=True)
 class RulesSql:
-    """The rules of one policy as expressions.
+    """The rules of one policy as SQL expressions.
 
-    * ``rung_rule`` is the number of the first matching rule that moves the topic, 0 for none.
-    * ``pin_rule`` is the number of the first matching rule that pins or unpins, 0 for none.
-    * ``compact_rule`` is the number of the first matching rule that compacts, 0 for none.
-    * ``rule_rung`` is the rung of ``rung_rule``, computed from the column ``rule``. ``rule_rung_direct`` is the same
-      without this column.
-    * ``pins`` is whether the topic is to be pinned, NULL if no rule decides this.
-    * ``adds`` are the categories to add, NULL for none.
-    * ``timed`` are the numbers of the rules that cannot match a new topic.
+    ``rung_rule`` is the number of the first matching rule that moves the topic, ``pin_rule`` of the first that pins or
+    unpins it, and ``compact_rule`` of the first that compacts it. Each is 0 if no such rule matches. ``rule_rung`` is
+    the rung of the rule whose number is in the column ``rule``. ``rule_rung_direct`` computes the same rung without
+    this column. ``pins`` says whether the topic is to be pinned; ``adds`` are the categories to add. Both are NULL if
+    no rule matches. ``timed`` are the numbers of the rules that cannot match a new topic.
     """
 
     rules: tuple[Rule, ...]
@@ -256,7 +236,8 @@ class RulesSql:
         return bool(self.rules)
 
 
-def _rules_sql(judge: Judge) -> RulesSql:
+def rules_sql(judge: Judge) -> RulesSql:
+    """Return the expressions of the rules for the event."""
     rules = judge.policy.rules.on(judge.event)
     score = judge.score() if rules else "0"
     now = judge.time() if rules else ""
@@ -301,7 +282,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
 
 
 def _adds_sql(adds: list[str]) -> str:
-    """Return the categories to add, without duplicates and up to the limit of a topic; NULL for none."""
+    """Return the categories to add, without duplicates and up to the limit of a topic; NULL if there are none."""
     if not adds:
         return "NULL::varchar[]"
     chosen = f"ARRAY(SELECT DISTINCT c FROM unnest(ARRAY[{', '.join(adds)}]) AS c WHERE c IS NOT NULL ORDER BY c)"

@@ -1,7 +1,6 @@
 """Journals manual changes of topics as runs, so that they can be undone like any run.
 
-A manual change is a ForgetRun with the event ``by_hand`` and the status done. The run is written in the transaction of
-the change, with one action per topic that stores the state before and after.
+The run has the event ``by_hand`` and the status done, and one action per topic with the states before and after.
 """
 
 import datetime as dt
@@ -18,10 +17,10 @@ from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT
 from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
-from memory.models.expressions import rung_label_sql
+from memory.models.formulas_sql import rung_label_sql
 from memory.models.identities import uuid_sql
 
-# The event of manual changes. No policy or rule uses this event, and lists show these runs only on request.
+# The event of manual changes. No policy or rule uses this event, and lists show its runs only on request.
 BY_HAND = "by_hand"
 # The event of changes by the search for duplicates.
 REVISE = "revise"
@@ -32,17 +31,22 @@ _WRITE_SQL = f"""
 WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
-), now_fields AS ({FIELDS})
+), now_fields AS ({FIELDS}), actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state,
+      before, after, note, at) AS MATERIALIZED (
+    SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int,
+           (s.state->>'rung')::int, d.changes,
+           jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied',
+           d.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
+           s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END, '',
+           %(now)s
+    FROM unnest(
+             %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
+         ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
+    JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
+)
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
-SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int, (s.state->>'rung')::int, d.changes,
-       jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied',
-       d.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
-       s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END, '', %(now)s
-FROM unnest(
-         %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
-     ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
-JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
+SELECT * FROM actions
 """
 
 # One audit event per topic.
@@ -60,22 +64,22 @@ ORDER BY d.place
 
 # One audit event per topic that was restored by an undo.
 _UNDONE_SQL = f"""
+WITH events (at, actor, action, topic_id, scope, reason, before, after) AS MATERIALIZED (
+    SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
+           jsonb_build_object('action', a.action, 'at', a.at),
+           jsonb_build_object('run', a.run_id, 'rung', {rung_label_sql("t.rung")})
+    FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
+    WHERE a.id = ANY(%(actions)s) ORDER BY a.place
+)
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
-       jsonb_build_object('action', a.action, 'at', a.at),
-       jsonb_build_object('run', a.run_id, 'rung', {rung_label_sql("t.rung")})
-FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
-WHERE a.id = ANY(%(actions)s) ORDER BY a.place
+SELECT * FROM events
 """
 
 
 @dataclass(slots=True)
 class HandAction:
-    """A change of one topic.
-
-    ``before`` is the state before the change, ``after`` the new state for the audit event, ``changes`` what changed
-    other than the rung. ``action`` is only set if it differs from that of the run.
-    """
+    """A change of one topic. ``before`` is the earlier state, and ``after`` is the new state for the audit event.
+    ``changes`` is what changed besides the rung. ``action`` is empty if it equals the action of the run."""
 
     topic_id: uuid.UUID
     scope: str
@@ -87,13 +91,13 @@ class HandAction:
 
 
 def by_hand_sql(alias: str) -> str:
-    """Return the condition that the action ``alias`` belongs to a manual change or to a merge of duplicates. These also
-    write audit events."""
+    """Return the condition that the action in the row ``alias`` is part of a manual change or a merge. All such actions
+    have audit events."""
     return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
 
 
 def undone_sql(event: str) -> str:
-    """Return the condition that the manual change was undone which the AuditEvent ``event`` records."""
+    """Return the condition that a manual change was undone. ``event`` is the alias of the row of its audit event."""
     run = uuid_sql(f"{event}.after->>'run'")
     return f"""EXISTS (
         SELECT 1 FROM memory_forgetaction u
@@ -102,7 +106,8 @@ def undone_sql(event: str) -> str:
 
 
 def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return the states of the fields of locked topics (``FIELDS``) as JSON, by topic. One query."""
+    """Return what ``FIELDS`` reads for locked topics: the states of their fields as JSON, keyed by topic id. One
+    query."""
     cursor.execute(FIELDS, {"topics": list(topics)})
     return dict(cursor.fetchall())
 
@@ -117,11 +122,8 @@ def hand_run_write(
     now: dt.datetime,
     event: str = BY_HAND,
 ) -> ForgetRun:
-    """Write the run and the audit events of a change that was made to these topics. Return the run.
-
-    Three statements, in the transaction of the change. ``event`` is ``REVISE`` for changes by the search for
-    duplicates.
-    """
+    """Write the run and the audit events of a manual change, in the transaction of the change. Return the run. Three
+    SQL statements. ``event`` is ``REVISE`` for changes by the search for duplicates."""
     named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
         id=uuid7_at(now),
@@ -138,7 +140,7 @@ def hand_run_write(
         planned=len(actions),
         applied=len(actions),
     )
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "run": run.id,
         "actor": actor,
         "actions": named,
@@ -152,13 +154,13 @@ def hand_run_write(
         "fields": [each.fields for each in actions],
         "changes": [json.dumps(each.changes) for each in actions],
     }
-    cursor.execute(_WRITE_SQL, wanted)
-    cursor.execute(_JOURNAL_SQL, wanted)
+    cursor.execute(_WRITE_SQL, parameters)
+    cursor.execute(_JOURNAL_SQL, parameters)
     return run
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
-    """Write an AuditEvent for each topic that the undo of a manual change restored. One statement."""
+    """Write an AuditEvent for each topic that the undo of a manual change restored. One SQL statement."""
     if actions:
         cursor.execute(_UNDONE_SQL, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
 

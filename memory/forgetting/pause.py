@@ -1,7 +1,6 @@
-"""Pauses: while forgetting is paused in a scope, no run forgets there, whatever starts it.
+"""Pauses: while forgetting is paused in a scope, no run forgets there or below.
 
-A pause covers the scope and all scopes below it. Manual changes, forgetting on command, purges and merges of duplicates
-remain possible. Dry runs also remain possible; they show what a run would do without the pause.
+Manual changes, forgetting on command, purges, merges of duplicates and dry runs remain possible.
 """
 
 import datetime as dt
@@ -23,12 +22,12 @@ from memory.predicates.binding import path_q
 
 # The longest pause with an end. A pause without an end lasts until it is lifted.
 LONGEST = dt.timedelta(days=3660)
-# The most scopes that are compared with a misspelled one to suggest the right one.
-_MOST_COMPARED = 2000
+# A misspelled scope is compared with at most this many scopes, to suggest the right one.
+_MAX_COMPARED = 2000
 
 
 def pauses_active(now: dt.datetime, scope: str | None = None) -> list[ForgetPause]:
-    """Return the pauses in force at ``now``, oldest first; with ``scope``, only those at, above and below this scope.
+    """Return the pauses in force, oldest first. With ``scope``, only pauses at, above or below this scope are returned.
     One query."""
     active = ForgetPause.objects.filter(Q(until__isnull=True) | Q(until__gt=now), lifted_at__isnull=True)
     found = list(active.order_by("created_at", "id"))
@@ -45,11 +44,9 @@ def paused_scopes(now: dt.datetime) -> tuple[str, ...]:
 def pause_start(
     scope: str, *, reason: str, until: dt.datetime | None, principal: Principal, now: dt.datetime
 ) -> ForgetPause:
-    """Pause forgetting in ``scope`` and journal the pause.
-
-    Raises ``ValueRefused`` without a reason or for an end in the past, ``NotVisible`` for a scope that has neither
-    topics nor policies at or below it, ``Conflict`` if exactly this scope is already paused, and ``NotAllowed``.
-    """
+    """Pause forgetting in ``scope`` and journal the pause. Raises ``ValueRefused`` for an empty reason or an invalid
+    end, ``NotVisible`` for a scope without topics and policies, ``Conflict`` if the scope is already paused, and
+    ``NotAllowed``."""
     principal.require("operator")
     if not reason.strip():
         raise ValueRefused("A reason is required.", code=ProblemCode.REASON_MISSING)
@@ -79,8 +76,7 @@ def pause_start(
 
 
 def pause_lift(scope: str, *, reason: str, principal: Principal, now: dt.datetime) -> ForgetPause:
-    """Lift the pause of ``scope`` and journal that. Raises ``NotVisible`` if exactly this scope is not paused, and
-    ``NotAllowed``."""
+    """Lift the pause of ``scope`` and journal this. Raises ``NotVisible`` if there is no pause, and ``NotAllowed``."""
     principal.require("operator")
     with transaction.atomic():
         pause = ForgetPause.objects.select_for_update().filter(scope=scope, lifted_at__isnull=True).first()
@@ -112,7 +108,7 @@ def _scope_require(scope: str, principal: Principal) -> None:
         return
     paths = Scope.objects.filter(path_q(principal.scope, "path")).order_by(Length("path"), "path")
     known = {principal.scope}
-    for path in (*paths.values_list("path", flat=True)[:_MOST_COMPARED], *policies):
+    for path in (*paths.values_list("path", flat=True)[:_MAX_COMPARED], *policies):
         known.update(scope for scope in scope_ancestors(path) if principal.sees(scope))
     raise NotVisible(
         f"Scope {scope} does not exist; {nearest_hint(scope, sorted(known), noun='scopes')}.",

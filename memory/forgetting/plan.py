@@ -1,11 +1,11 @@
-"""Plans a run: stores its actions in one statement, and decides whether the run may begin."""
+"""Plans a run: stores its actions in one SQL statement, and decides whether the run may begin."""
 
 import datetime as dt
 import json
 import uuid
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from memory.core.errors import Conflict
@@ -20,14 +20,16 @@ from memory.forgetting.soft_limit import Gate, gate_of
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
+from memory.models.statements import rows_read
 from memory.notifications.outbox import occurrence_begin
 from memory.policy.snapshot import Policies
+from memory.stores.pending import after_commit, work_pending
 
 # The counts of a run contain these names even if the number is 0.
 _ALWAYS_COUNTED = ("summarized", "detached", "archived", "restored")
 
-# Groups to compact come last. Each group leaves a place free for its new topic, and is planned as a whole or not at
-# all.
+# Groups to compact come last. The place after each group stays free for the new topic. A group is planned entirely or
+# not at all.
 _WRITE_SQL = """
 WITH candidates AS MATERIALIZED (
     {candidates}
@@ -40,14 +42,16 @@ WITH candidates AS MATERIALIZED (
     SELECT *, rank + coalesce(number - 1, 0) AS place,
            CASE WHEN number IS NULL THEN rank ELSE max(rank) OVER (PARTITION BY number) END AS last
     FROM ranked
-), written AS (
-    INSERT INTO memory_forgetaction
-        (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
+), actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note) AS MATERIALIZED (
     SELECT %(run)s, p.place, p.topic_id, p.action, p.from_rung, p.to_rung,
            p.changes || CASE WHEN number IS NULL THEN '{{}}' ELSE jsonb_build_object('group', number) END,
            p.why, 'planned', {state}, ''
     FROM placed p JOIN memory_vitality v ON v.topic_id = p.topic_id JOIN memory_topic t ON t.id = p.topic_id
     WHERE p.last <= %(most)s
+), written AS (
+    INSERT INTO memory_forgetaction
+        (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
+    SELECT * FROM actions
     RETURNING action, changes
 )
 SELECT (SELECT count(*) FROM candidates), (SELECT count(*) FROM written),
@@ -64,7 +68,7 @@ SELECT (SELECT count(*) FROM candidates), (SELECT count(*) FROM written),
 
 
 class _Unchanged(Exception):
-    """A held run has the same plan. Raised to roll back the new plan with its savepoint."""
+    """Raised to roll back the savepoint of a new plan, because a held run has the same plan."""
 
 
 def run_plan(
@@ -78,14 +82,14 @@ def run_plan(
     now: dt.datetime,
     held_because: str = "",
 ) -> ForgetRun:
-    """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
+    """Store the plan of a run over ``scope``. Return the run, whose status is planned (a dry run), held, applying, or
+    done if nothing is due. One transaction of about nine SQL statements. Raises ``Conflict`` if another run is applying
+    in an overlapping scope.
 
-    One transaction of about nine statements, for any number of topics. If the soft limit applies to the event,
-    partitions below their limit are skipped. Unless it is a dry run, the run is held if ``held_because`` gives a
-    reason, if the policy has mode ``review`` or if the circuit breaker opens, for the scope or for one policy below it
-    (one query for each policy with many topics due). If a held run of the scope has exactly the same plan, that run is
-    returned. For a ``judged_at`` after ``now``, all days between count as active. Raises ``Conflict`` if another run is
-    applying in an overlapping scope.
+    Partitions below their soft limit are skipped. A dry run is never held. Any other run is held if ``held_because``
+    gives a reason, the policy of ``scope`` has mode ``review``, or the circuit breaker opens. If a held run of the
+    scope has the same plan, the held run is returned. If ``judged_at`` is after ``now``, all days between them count as
+    active.
     """
     if judged_at > now:
         policies = policies.projected(now)
@@ -104,7 +108,8 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        # A dry run ignores pauses and shows what would be due; ``begin_refuse`` checks pauses before it is applied.
+        # A dry run ignores pauses and shows what would be due. ``begin_refuse`` checks pauses before its plan is
+        # applied.
         gate = gate_of(policies, scope, event=event, paused=() if dry_run else paused_scopes(now))
         run.gate = gate.sentence
         if gate.closed:
@@ -119,18 +124,15 @@ def run_plan(
 
 
 def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Return whether a run would change anything. One query if ``candidates_possible`` excludes it, otherwise up to
-    five."""
+    """Return whether a run would change anything. At most five queries, usually one."""
     if not candidates_possible(policies, scope, event=event, now=now):
         return False
     gate = gate_of(policies, scope, event=event, paused=paused_scopes(now))
     if gate.closed:
         return False
     query = candidates_sql(policies, scope, event=event, now=now, gate=gate)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
-        if cursor.fetchone()[0]:
-            return True
+    if rows_read(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)[0][0]:
+        return True
     most = policies.knobs(scope).max_topics_for_forget_scan
     return bool(groups_find(policies, scope, event=event, now=now, gate=gate, most=most))
 
@@ -148,7 +150,10 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(held, run)
-        if run.held_because:
+        if not run.held_because:
+            # If this process dies, upkeep continues the run.
+            after_commit(work_pending)
+        else:
             occurrence_begin(
                 "run_held",
                 str(run.id),
@@ -161,26 +166,20 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
 
 
 def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, int, dict[str, int], dict[str, int]]:
-    """Store the actions. Return (due, planned, counts, leaving).
-
-    ``due`` is the number of topics that are due, ``planned`` the number of stored actions, at most
-    ``max_topics_for_forget_scan``. The remaining due topics are left to later runs. ``counts`` are the planned actions
-    by name. ``leaving`` counts, by policy, all due topics that would be archived or released, planned or not.
-    """
+    """Store the actions. Return four counts: the due topics, the stored actions, the stored actions of each name, and
+    the due topics to archive or release, keyed by the path of their policy."""
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     groups = groups_find(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, most=most)
     members = [topic_id for group in groups for topic_id in group]
     query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, gate=gate, grouped=members)
     sql = _WRITE_SQL.format(candidates=query.text, state=STATE, counted=COUNTED)
-    wanted: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "run": run.id,
         "most": most,
         "members": members,
         "numbers": [number for number, group in enumerate(groups, start=1) for _topic in group],
     }
-    with connection.cursor() as cursor:
-        cursor.execute(sql, {**query.bound.values, **wanted})
-        due, planned, counted, leaving = cursor.fetchone()
+    due, planned, counted, leaving = rows_read(sql, {**query.bound.values, **parameters})[0]
     found: dict[str, int] = json.loads(counted)
     counts = {name: found.get(name, 0) for name in _ALWAYS_COUNTED}
     counts |= {name: found[name] for name in (*COUNTS, COMPACTED) if name in found}
@@ -199,14 +198,12 @@ SELECT NOT EXISTS (
 
 
 def _held_replace(held: ForgetRun | None, run: ForgetRun) -> None:
-    """Replace the held plan of the same scope with the new one. Raises ``_Unchanged`` if they are equal."""
+    """Replace the held plan of the same scope with the new one. Raises ``_Unchanged`` if the plans are equal."""
     if held is None:
         return
-    if run.held_because == held.held_because and run.policy_versions == held.policy_versions:
-        with connection.cursor() as cursor:
-            cursor.execute(_SAME_SQL, {"one": run.id, "other": held.id})
-            if cursor.fetchone()[0]:
-                raise _Unchanged
+    alike = run.held_because == held.held_because and run.policy_versions == held.policy_versions
+    if alike and rows_read(_SAME_SQL, {"one": run.id, "other": held.id})[0][0]:
+        raise _Unchanged
     held.status, held.finished_at = ForgetRun.Status.FAILED, run.created_at
     held.failure = "The run was planned again before it was approved. Nothing was changed."
     held.save(update_fields=["status", "finished_at", "failure"])
@@ -227,7 +224,7 @@ def planner_wait() -> None:
 
 def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> ForgetRun | None:
     """Raise ``Conflict`` if a run other than ``but`` is applying at, above or below ``scope``. Return the held run of
-    ``scope``, or None. One query; needs the planner's lock."""
+    ``scope``, or None. One query. The caller must have the planner's lock."""
     held = None
     wanted = Q(status=ForgetRun.Status.APPLYING) | Q(status=ForgetRun.Status.HELD, scope=scope)
     for other in ForgetRun.objects.filter(wanted):

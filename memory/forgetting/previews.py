@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from django.db import connection
 from django.utils import timezone
 
 from memory.core.errors import Conflict
@@ -19,10 +18,13 @@ from memory.forgetting.plan import overlap_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql, undone_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
+from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 
-# The most skipped topics that are listed by name. All skipped topics are counted.
+# At most this many skipped topics are listed by name. All skipped topics are counted.
 NAMED = 50
+# The verb that starts a run of each status: a planned run is applied, a held run is approved.
+BEGUN = {ForgetRun.Status.PLANNED: "applied", ForgetRun.Status.HELD: "approved"}
 
 # Topics that differ in the same way have the same reason, so one example of each group is read.
 _GROUPS_SQL = """
@@ -58,9 +60,10 @@ ORDER BY a.place LIMIT %(most)s
 
 
 class _Group(NamedTuple):
-    """A row of ``_GROUPS_SQL``: the number of ``topics`` that are unchanged (``same``) or that differ in the same way.
-    ``stored`` and ``present`` are the states of one of these topics, as JSON. ``alone`` means that compaction skips the
-    topics, because too few topics of their group are unchanged."""
+    """A row of ``_GROUPS_SQL``. ``topics`` is the number of topics that are unchanged (``same``) or changed in the same
+    way. ``stored`` and ``present`` are the compared states of one of these topics, as JSON. ``groups`` counts the
+    groups to compact. ``alone`` means that compaction skips the topics, because too few topics of their group are
+    unchanged."""
 
     same: bool
     action: str | None
@@ -75,12 +78,9 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The outcome that an action on a run would have.
-
-    ``touched`` topics would be changed; ``by_action`` counts them by action. ``left`` topics would be skipped, because
-    they have changed meanwhile; ``reasons`` counts them by reason, and ``named`` lists the first ones. ``hindrance`` is
-    the reason if the action would be refused.
-    """
+    """What applying, approving or undoing a run would do. ``touched`` counts the topics that would be changed. ``left``
+    counts the topics that would be skipped, because they changed after the plan or the run; ``named`` lists the first
+    of them. ``hindrance`` says why the whole action would be refused; otherwise it is empty."""
 
     touched: int
     by_action: dict[str, int]
@@ -92,28 +92,25 @@ class Preview:
 
 
 def apply_preview(run: ForgetRun) -> Preview:
-    """Return what applying the plan of a dry run would do. About six queries.
-
-    A plan with a changed topic is not applied at all. The circuit breaker does not hold dry runs that are applied, so
-    the preview has a warning if it would have held a scheduled run with this plan.
-    """
+    """Return what applying the plan of a dry run would do. About six queries. A plan with a changed topic is refused.
+    The circuit breaker never holds an applied dry run. The preview therefore warns if the breaker would hold a
+    scheduled run."""
     found = plan_compare(run)
-    hindrance = _hindrance(run, ForgetRun.Status.PLANNED, "applied")
+    hindrance = _hindrance(run, ForgetRun.Status.PLANNED)
     if not hindrance and found.left:
-        verb = "topic of this plan has" if found.left == 1 else "topics of this plan have"
+        verb = "memory of this plan has" if found.left == 1 else "memories of this plan have"
         hindrance = f"{found.left:,} {verb} changed, so the plan no longer applies. Plan it again."
     leaving = run.counts.get("archived", 0) + run.counts.get("released", 0)
     return replace(found, hindrance=hindrance, warning=_share_warning(run, leaving))
 
 
 def approve_preview(run: ForgetRun) -> Preview:
-    """Return what approving a held run would do: topics that changed after the plan are skipped. Five queries."""
-    return replace(plan_compare(run), hindrance=_hindrance(run, ForgetRun.Status.HELD, "approved"))
+    """Return what approving a held run would do. Topics that changed after the plan would be skipped. Five queries."""
+    return replace(plan_compare(run), hindrance=_hindrance(run, ForgetRun.Status.HELD))
 
 
 def undo_preview(run: ForgetRun) -> Preview:
-    """Return what undoing a run would do: topics that have not changed since the run are restored, the others are
-    skipped. At most two queries, about thirty for a merge."""
+    """Return what undoing a run would do to each topic. At most two queries, about thirty for a merge."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
         return Preview(0, {}, hindrance=f"This run is {run.status}. Only a run that is done or failed can be undone.")
     if not run.applied:
@@ -132,13 +129,11 @@ def plan_preview(run: ForgetRun) -> Preview | None:
     return approve_preview(run) if run.status == ForgetRun.Status.HELD else None
 
 
-def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
-    """Raise ``Conflict`` if the plan of a run cannot be applied or approved now.
-
-    Reasons: the run has another status or was planned for another time, forgetting is paused there, another run is
-    applying there, or the policy has another version by now. Changed topics are not checked. At most four queries. The
-    result remains true while the caller has the planner's lock.
-    """
+def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status) -> None:
+    """Raise ``Conflict`` if a run cannot be applied or approved now. This is so if its status is not ``status``, it was
+    planned for another time, forgetting is paused, another run is applying in an overlapping scope, or the policy has
+    changed. Usually three queries. The result remains valid while the caller has the planner's lock."""
+    verb = BEGUN[status]
     if run.status != status:
         raise Conflict(
             f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
@@ -158,7 +153,7 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
 
 
 def plan_compare(run: ForgetRun) -> Preview:
-    """Return which topics of a plan are unchanged since it was made, and which have changed. At most two queries."""
+    """Compare the topics of a plan with their states when the plan was made. At most two queries."""
     return _compared(run, planned=True)
 
 
@@ -177,44 +172,41 @@ def _merge_undo_preview(run: ForgetRun) -> Preview:
         len(conflicts),
         Counter(why for _topic, why in conflicts).most_common(),
         named,
-        "A merge is undone as a whole, and one of its topics has changed since.",
+        "A merge is undone as a whole, and one of its memories has changed since.",
     )
 
 
 def _compared(run: ForgetRun, *, planned: bool) -> Preview:
-    """Return for which actions the topic is unchanged: since the plan if ``planned``, otherwise since the run."""
+    """Compare the present states of the topics with the states in the plan (``planned``) or after the run."""
     state, side = ("planned", "before") if planned else ("applied", "after")
     same = same_state_sql("s.state", "a.before") if planned else undone_state_sql("s.state", "a")
     parts = {"state": STATE, "side": side}
-    wanted: dict[str, Any] = {"run": run.pk, "state": state, "most": NAMED}
-    by_action: dict[str, int] = {}
-    reasons: dict[str, int] = {}
-    named: list[dict[str, Any]] = []
-    with connection.cursor() as cursor:
-        cursor.execute(_GROUPS_SQL.format(same=same, planned=str(planned).lower(), least=LEAST_GROUP, **parts), wanted)
-        for each in map(_Group._make, cursor.fetchall()):
-            if each.action is not None and not each.alone:
-                by_action[each.action] = by_action.get(each.action, 0) + each.topics
-                if planned and each.groups:
-                    by_action[COMPACTED] = by_action.get(COMPACTED, 0) + each.groups
-            else:
-                words = TOO_FEW if each.alone else drift_words(json.loads(each.stored), json.loads(each.present))
-                reasons[words] = reasons.get(words, 0) + each.topics
-        if reasons:
-            cursor.execute(_NAMED_SQL.format(same=same, **parts), wanted)
-            named = [
-                {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(stored), json.loads(present))}
-                for topic_id, title, stored, present in cursor.fetchall()
-            ]
+    parameters: dict[str, Any] = {"run": run.pk, "state": state, "most": NAMED}
+    by_action: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    sql = _GROUPS_SQL.format(same=same, planned=str(planned).lower(), least=LEAST_GROUP, **parts)
+    for each in map(_Group._make, rows_read(sql, parameters)):
+        if each.action is not None and not each.alone:
+            by_action[each.action] += each.topics
+            if planned and each.groups:
+                by_action[COMPACTED] += each.groups
+        else:
+            words = TOO_FEW if each.alone else drift_words(json.loads(each.stored), json.loads(each.present))
+            reasons[words] += each.topics
+    found = rows_read(_NAMED_SQL.format(same=same, **parts), parameters) if reasons else []
+    named = [
+        {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(stored), json.loads(present))}
+        for topic_id, title, stored, present in found
+    ]
     most_frequent = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
-    # The topics made by compaction are not counted, because their sources are.
-    touched = sum(by_action.values()) - by_action.get(COMPACTED, 0)
-    return Preview(touched, by_action, sum(reasons.values()), most_frequent, named)
+    # The topics made by compaction are not counted, because their sources are counted.
+    touched = by_action.total() - by_action[COMPACTED]
+    return Preview(touched, dict(+by_action), reasons.total(), most_frequent, named)
 
 
-def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
+def _hindrance(run: ForgetRun, status: ForgetRun.Status) -> str:
     try:
-        begin_refuse(run, status=status, verb=verb)
+        begin_refuse(run, status=status)
     except Conflict as problem:
         return problem.sentence
     return ""
@@ -226,6 +218,6 @@ def _share_warning(run: ForgetRun, leaving: int) -> str:
     if leaving <= ALWAYS_ALLOWED or leaving <= share * active:
         return ""
     return (
-        f"This plan removes {leaving:,} of {active:,} live topics ({leaving / active:.0%}) from retrieval. A "
+        f"This plan removes {leaving:,} of {active:,} live memories ({leaving / active:.0%}) from recalls. A "
         f"scheduled run over {share:.0%} (max_archive_share) would wait for approval; this plan will not."
     )

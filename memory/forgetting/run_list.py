@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -9,20 +10,22 @@ from typing import Annotated, Any
 from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_as_number
+from memory.core.cursors import cursor_as_number, cursor_number, cursor_time
 from memory.core.replies import TypedDict, one_of
 from memory.core.scopes import scope_ancestors
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
-from memory.models import ForgetAction, ForgetRun, Rung
-from memory.models.newest_first import newest_page
+from memory.models import AuditEvent, ForgetAction, ForgetRun, Rung
+from memory.models.newest_first import Order, sorted_page
 from memory.predicates.binding import path_q
 
-# The most held runs that are listed by name.
+# At most this many held runs are listed by name.
 HELD_NAMED = 5
-# The number of earlier runs in which ``versions_before`` looks. A policy that none of these used counts as new.
+# ``versions_before`` reads at most this many earlier runs. A policy that none of these runs used counts as new.
 EARLIER_RUNS = 50
+# The orders of the list of runs.
+ORDERS = {"time": Order("created_at", cursor_time), "memories": Order("planned", cursor_number, among="created_at")}
 
 
 class ActionOut(TypedDict):
@@ -46,10 +49,11 @@ class ActionOut(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list shows; None means all. ``scope`` is canonical and includes the scopes below it.
+    """Which runs a list shows; None means all. ``scope`` includes the scopes below it.
 
-    Manual changes and merges of duplicates are listed only if ``event`` names them. A held run that was replaced by a
-    new plan has the status failed; ``replaced`` chooses only these runs, or excludes them.
+    Manual changes and merges are listed only if ``event`` names them. ``replaced`` selects (True) or excludes (False)
+    held runs that a new plan replaced; their status is failed. ``sort`` names an order of ``ORDERS``; a leading ``-``
+    reverses it.
     """
 
     scope: str
@@ -59,6 +63,7 @@ class RunFilter:
     replaced: bool | None = None
     since: dt.datetime | None = None
     until: dt.datetime | None = None
+    sort: str = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,8 @@ class ActionCounts:
 
 
 def runs_list(wanted: RunFilter, *, cursor: str | None, limit: int) -> tuple[list[ForgetRun], str | None]:
-    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for an invalid
-    cursor."""
-    return newest_page(_runs(wanted), cursor=cursor, limit=limit)
+    """Return runs and the cursor of the next page. One query. Raises ``ValueRefused``."""
+    return sorted_page(_runs(wanted), ORDERS, wanted.sort, cursor=cursor, limit=limit)
 
 
 def runs_count(wanted: RunFilter, *, at_most: int) -> int:
@@ -95,7 +99,8 @@ def runs_held() -> tuple[list[ForgetRun], int]:
 
 
 def runs_scheduled_last(scopes: Sequence[str]) -> dict[str, ForgetRun]:
-    """Return the last scheduled run over each of these scopes; scopes without such a run are left out. One query."""
+    """Return the last scheduled run over each scope in ``scopes``, keyed by scope. Scopes without such a run are left
+    out. One query."""
     rows = ForgetRun.objects.filter(event="cron", dry_run=False, scope__in=scopes)
     return {run.scope: run for run in rows.order_by("scope", "-created_at").distinct("scope")}
 
@@ -106,37 +111,26 @@ def run_as_json(run: ForgetRun) -> dict[str, Any]:
     return {
         "run_id": str(run.pk),
         "at": run.created_at,
-        "scope": run.scope,
-        "event": run.event,
         "event_words": event_words(run.event),
         "status": run_status(run),
         "sentence": run_sentence(run),
-        "dry_run": run.dry_run,
         "policy": policy[0] if policy else None,
         "version": policy[1] if policy else None,
-        "counts": run.counts,
-        "planned": run.planned,
-        "applied": run.applied,
-        "skipped": run.skipped,
-        "left_over": run.left_over,
-        "actor": run.actor,
-        "approved_by": run.approved_by or None,
-        "undone_by": run.undone_by or None,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "undone_at": run.undone_at,
         "took": run_took(run),
-        "held_because": run.held_because or None,
-        "gate": run.gate or None,
-        "failure": run.failure or None,
+        **{name: getattr(run, name) for name in _SHOWN},
+        **{name: getattr(run, name) or None for name in _SHOWN_IF_ANY},
     }
 
 
-def versions_before(run: ForgetRun) -> dict[str, int]:
-    """Return the policy versions that were last used before this run, by path. One query.
+# The members of a run that are shown as stored. An empty text in ``_SHOWN_IF_ANY`` is shown as null.
+_TIMES = ("started_at", "finished_at", "undone_at")
+_SHOWN = ("scope", "event", "dry_run", "counts", "planned", "applied", "skipped", "left_over", "actor", *_TIMES)
+_SHOWN_IF_ANY = ("approved_by", "undone_by", "held_because", "gate", "failure")
 
-    The function looks at runs that changed something, over the scope of this run or over a scope above it.
-    """
+
+def versions_before(run: ForgetRun) -> dict[str, int]:
+    """Return the policy versions that earlier runs used last, keyed by the path of the policy. Only runs over the scope
+    of ``run`` or over a scope above it count. One query."""
     earlier = ForgetRun.objects.filter(scope__in=scope_ancestors(run.scope), created_at__lt=run.created_at)
     earlier = earlier.filter(applied__gt=0).exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")
     found: dict[str, int] = {}
@@ -145,24 +139,30 @@ def versions_before(run: ForgetRun) -> dict[str, int]:
     return found
 
 
+def run_reasons(run: ForgetRun) -> list[tuple[str, str, str]]:
+    """Return (action, actor, reason) for each journaled decision about a run: to make it by hand, apply it, approve it
+    or undo it. One query, which reads the journal by time."""
+    times = [at for at in (run.started_at, run.undone_at) if at is not None]
+    found = AuditEvent.objects.filter(at__in=times, after__run=str(run.pk)).order_by("at", "action")
+    return list(found.values_list("action", "actor", "reason").distinct())
+
+
 def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
     """Return the number of actions of a run, by action and by state. One query."""
-    by_action: dict[str, int] = {}
-    by_state: dict[str, int] = {}
+    by_action: Counter[str] = Counter()
+    by_state: Counter[str] = Counter()
     rows = ForgetAction.objects.filter(run=run_id).values_list("action", "state").annotate(times=Count("id"))
     for action, state, times in rows:
-        by_action[action] = by_action.get(action, 0) + times
-        by_state[state] = by_state.get(state, 0) + times
+        by_action[action] += times
+        by_state[state] += times
     return ActionCounts(dict(sorted(by_action.items())), dict(sorted(by_state.items())))
 
 
 def run_actions(
     run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[ActionOut], str | None]:
-    """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
-
-    Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for an invalid cursor.
-    """
+    """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries. Raises
+    ``NotVisible`` and ``ValueRefused``."""
     run = run_get(run_id, principal=principal)
     after = 0 if cursor is None else cursor_as_number(cursor)
     actions = _actions(run.pk, wanted).filter(place__gt=after).order_by("place")
@@ -174,14 +174,13 @@ def run_actions(
 def run_actions_worded(
     run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the rows of ``run_actions``, each with ``why_words``. Two queries. Raises as ``run_actions``."""
+    """Return the rows of ``run_actions``, each with ``why_words``. Same queries and errors as ``run_actions``."""
     rows, following = run_actions(run_id, wanted, principal=principal, cursor=cursor, limit=limit)
     return [{**row, "why_words": why_words(row["why"], row["action"])} for row in rows], following
 
 
 def run_actions_count(run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of actions of a run, or ``at_most`` + 1 if there are more than ``at_most``. Two queries. Raises
-    ``NotVisible``."""
+    """Return the number of actions of a run, at most ``at_most`` + 1. Two queries. Raises ``NotVisible``."""
     run = run_get(run_id, principal=principal)
     return _actions(run.pk, wanted)[: at_most + 1].count()
 

@@ -12,12 +12,12 @@ EVENT_WORDS = {
     "memory_pressure": "Run under memory pressure",
     "manual": "Manual run",
     "ingest_complete": "Run after an ingest",
-    "query_complete": "Run after a query",
+    "query_complete": "Run after a recall",
     "by_hand": "Manual change",
     "revise": "Decision about duplicates",
 }
 
-# The verb of an action before and after it is applied.
+# The verb of an action before and after the action is applied.
 _VERBS = {
     "archived": ("archive", "archived"),
     "detached": ("detach", "detached"),
@@ -48,23 +48,22 @@ def event_words(event: str) -> str:
 
 
 def run_status(run: ForgetRun) -> str:
-    """Return the status of a run, or ``replaced`` for a held one that a new plan replaced."""
+    """Return the status of a run, or ``replaced`` for a held run that a new plan replaced."""
     replaced = run.status == ForgetRun.Status.FAILED and run.held_because and run.started_at is None
     return "replaced" if replaced else str(run.status)
 
 
 def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
-    """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; empty if all
-    are 0."""
+    """Return counts of actions as ``archived 41, detached 3``, or for a plan ``archive 41, detach 3``."""
     return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
 
 
 def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
-    """Return the result or present state of a run as a sentence. ``states`` counts its actions by state, if known."""
+    """Return the result or present state of a run as a sentence. ``states`` counts the actions of the run by state."""
     status = run_status(run)
     gate = f" {run.gate}" if run.gate else ""
     if status == "planned":
-        return f"{_plan(run)}{gate}" if run.planned else f"Nothing to do. {run.gate or 'No topic is due.'}"
+        return f"{_plan(run)}{gate}" if run.planned else f"Nothing to do. {run.gate or 'No memory is due.'}"
     if status == "held":
         return f"Waits for approval. {_plan(run)}{gate}"
     if status == "applying":
@@ -76,14 +75,13 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if status == "failed":
         return f"Failed after {run.applied + run.skipped:,} of {_topics(run.planned)}."
     if not run.planned:
-        return f"Nothing was done. {run.gate or 'No topic was due.'}"
+        return f"Nothing was done. {run.gate or 'No memory was due.'}"
     did = counts_sentences(run.counts, done=True)
     return f"{_capital(did) if did else 'Changed nothing'}{_of_live(run, 'were')}.{_skipped(run)}{gate}"
 
 
 def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
-    """Return what an undo did: how many topics were restored, how many were skipped because they have changed since the
-    run, and the reasons."""
+    """Return how many topics an undo restored, how many it skipped, and the reasons, as a sentence."""
     done = f"Undone: {_topics(restored)} {'was' if restored == 1 else 'were'} restored."
     if not left:
         return done
@@ -92,15 +90,14 @@ def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
 
 
 def run_policy(run: ForgetRun) -> tuple[str, int] | None:
-    """Return the path and the version of the policy that was in force at the scope of a run. None means that the
-    defaults were in force."""
+    """Return the path and the version of the policy in force at the scope of a run; None for the defaults."""
     above = [path for path in run.policy_versions if scope_within(run.scope, path)]
     nearest = max(above, key=len, default=None)
     return None if nearest is None else (nearest, int(run.policy_versions[nearest]))
 
 
 def run_took(run: ForgetRun) -> str:
-    """Return how long a run took: "at once" for less than a second, an empty text if that is unknown."""
+    """Return how long a run took: "at once" for less than a second, an empty text if the run has not finished."""
     if run.started_at is None or run.finished_at is None:
         return ""
     seconds = (run.finished_at - run.started_at).total_seconds()
@@ -161,7 +158,7 @@ def _of_live(run: ForgetRun, was: str) -> str:
 
 
 def _topics(count: int) -> str:
-    return f"{count:,} topic{'' if count == 1 else 's'}"
+    return f"{count:,} {'memory' if count == 1 else 'memories'}"
 
 
 def _capital(text: str) -> str:

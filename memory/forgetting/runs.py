@@ -1,4 +1,4 @@
-"""Runs: start, apply, approve, undo, and their results."""
+"""Starts, applies, approves and undoes runs, and returns their results."""
 
 import datetime as dt
 import time
@@ -14,13 +14,14 @@ from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
 from memory.forgetting.manual_runs import MERGED, TOOK_IN
 from memory.forgetting.plan import planner_wait, run_plan
-from memory.forgetting.previews import begin_refuse, plan_compare
+from memory.forgetting.previews import BEGUN, begin_refuse, plan_compare
 from memory.forgetting.undo import Undone, run_revert
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.notifications.outbox import occurrence_note
 from memory.policy.effective import policies_current
+from memory.stores.pending import after_commit, work_pending
 
-# Seconds that a request spends on a run. The worker does the remainder.
+# A request spends at most this many seconds on a run. The worker does the rest.
 REQUEST_SECONDS = 8.0
 
 
@@ -35,12 +36,11 @@ def run_start(
     held_because: str = "",
     enqueue: Enqueue | None = None,
 ) -> ForgetRun:
-    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it. If ``held_because`` gives a
-    reason, the run is held.
+    """Plan a run over ``scope``, and apply the run unless it is a dry run or held. A reason in ``held_because`` holds
+    the run. After ``REQUEST_SECONDS``, the rest of the run is left to the worker.
 
-    A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
-    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a dry
-    run, and ``Conflict`` if another run is applying in an overlapping scope.
+    Raises ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without a
+    dry run, and ``Conflict`` if another run is applying in an overlapping scope.
     """
     principal.require("operator")
     if event not in EVENTS:
@@ -68,11 +68,11 @@ def run_start(
 
 
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: Enqueue | None = None) -> ForgetRun:
-    """Apply batches of a run until it is done or ``seconds`` have passed, and return the run. A pending question to a
-    language model may exceed the limit. With ``enqueue``, an unfinished run is enqueued.
+    """Apply batches of a run until it is done or ``seconds`` have passed, and return the run. ``enqueue`` is called for
+    an unfinished run.
 
-    Safe to call from several processes at once, and again after a kill at any time. A step that fails is retried at the
-    next call. If the step then fails in the same way at the same action, the run has failed and can be undone.
+    Safe to call from several processes at once, and again after a kill. If a step fails twice with the same error, the
+    run ends as failed. A failed run can be undone.
     """
     until = time.monotonic() + seconds
     more = True
@@ -88,10 +88,10 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: En
 
 
 def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> None:
-    sentence = f"Failed after {{}} actions: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
+    reason = (str(problem).strip().splitlines() or ["no reason"])[0]
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        failure = sentence.format(run.applied + run.skipped)
+        failure = f"Failed after {run.applied + run.skipped} actions: {reason}"
         if run.status == ForgetRun.Status.APPLYING:
             if run.failure == failure:
                 run.status, run.finished_at = ForgetRun.Status.FAILED, now
@@ -109,13 +109,13 @@ def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> No
 
 def runs_open() -> list[uuid.UUID]:
     """Return the runs that are applying, oldest first. One query."""
-    return list(
-        ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).order_by("created_at").values_list("id", flat=True)
-    )
+    runs = ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).order_by("created_at")
+    return list(runs.values_list("id", flat=True))
 
 
-def run_apply(
+def run_begin(
     run_id: uuid.UUID,
+    status: ForgetRun.Status,
     *,
     principal: Principal,
     reason: str,
@@ -123,46 +123,32 @@ def run_apply(
     enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
-    """Apply the plan of a dry run exactly as it was shown.
+    """Apply the plan of a dry run (``status`` PLANNED) exactly, or approve and apply a held run (HELD).
 
-    Raises ``Conflict`` as ``begin_refuse`` does and if a topic of the plan has changed, ``NotVisible`` and
-    ``NotAllowed``.
+    If topics have changed since the plan was made, a held run skips them, and a dry run raises ``Conflict``. Also
+    raises ``NotVisible`` and ``NotAllowed``, and ``Conflict`` if ``begin_refuse`` refuses the run.
     """
-    return _begin(
-        run_id,
-        ForgetRun.Status.PLANNED,
-        "applied",
-        principal=principal,
-        reason=reason,
-        now=now,
-        enqueue=enqueue,
-        seconds=seconds,
-    )
-
-
-def run_approve(
-    run_id: uuid.UUID,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-    enqueue: Enqueue | None = None,
-    seconds: float = REQUEST_SECONDS,
-) -> ForgetRun:
-    """Approve and apply a held run. Topics that have changed since the plan are skipped and listed.
-
-    Raises ``Conflict`` as ``begin_refuse`` does, ``NotVisible`` and ``NotAllowed``.
-    """
-    return _begin(
-        run_id,
-        ForgetRun.Status.HELD,
-        "approved",
-        principal=principal,
-        reason=reason,
-        now=now,
-        enqueue=enqueue,
-        seconds=seconds,
-    )
+    run_get(run_id, principal=principal)
+    principal.require("operator")
+    with transaction.atomic():
+        planner_wait()
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        begin_refuse(run, status=status)
+        if status == ForgetRun.Status.PLANNED:
+            _drift_refuse(run)
+        run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
+        run.save(update_fields=["status", "started_at", "approved_by"])
+        # If this process dies, upkeep continues the run.
+        after_commit(work_pending)
+        AuditEvent.objects.create(
+            at=now,
+            actor=principal.actor,
+            action=f"run_{BEGUN[status]}",
+            scope=run.scope,
+            reason=reason,
+            after={"run": str(run.id), "counts": run.counts},
+        )
+    return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
 def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
@@ -173,43 +159,11 @@ def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.da
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
-    """Return one run. One query. Raises ``NotVisible`` if the scope of the run is outside the caller's scope."""
+    """Return one run. One query. Raises ``NotVisible`` if the run does not exist or is outside the caller's scope."""
     run = ForgetRun.objects.filter(pk=run_id).first()
     if run is None or not principal.sees(run.scope):
         raise NotVisible(f"Run {run_id} does not exist.", code=ProblemCode.RUN_NOT_FOUND)
     return run
-
-
-def _begin(
-    run_id: uuid.UUID,
-    status: ForgetRun.Status,
-    verb: str,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-    enqueue: Enqueue | None,
-    seconds: float,
-) -> ForgetRun:
-    run_get(run_id, principal=principal)
-    principal.require("operator")
-    with transaction.atomic():
-        planner_wait()
-        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        begin_refuse(run, status=status, verb=verb)
-        if status == ForgetRun.Status.PLANNED:
-            _drift_refuse(run)
-        run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
-        run.save(update_fields=["status", "started_at", "approved_by"])
-        AuditEvent.objects.create(
-            at=now,
-            actor=principal.actor,
-            action=f"run_{verb}",
-            scope=run.scope,
-            reason=reason,
-            after={"run": str(run.id), "counts": run.counts},
-        )
-    return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
 def _drift_refuse(run: ForgetRun) -> None:
@@ -218,7 +172,7 @@ def _drift_refuse(run: ForgetRun) -> None:
         first = changed.named[0]
         others = f" So did {changed.left - 1:,} more." if changed.left > 1 else ""
         raise Conflict(
-            f"Topic {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
+            f"Memory {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
             code=ProblemCode.RUN_OUTDATED,
         )
 
@@ -235,7 +189,7 @@ def run_results(run: ForgetRun) -> list[str]:
     results = []
     for action, topic_id, changes in rows:
         if action == TOOK_IN:
-            # Listed with the topic that was merged into it.
+            # This topic is listed with the topic that was merged into it.
             continue
         results.append(f"{action}:{topic_id}" + (f"->:{changes['into']}" if action == MERGED else ""))
         if "pinned" in changes and action not in ("pinned", "unpinned"):

@@ -1,26 +1,24 @@
 """The soft limit: while there are fewer live topics than this limit, events and schedules forget nothing.
 
-A limit counts the topics at and below the scope that sets it. Topics at and below a scope with a limit of its own are
-not counted.
+A limit counts the topics at and below the scope that sets it. Lower scopes with their own limit are left out.
 """
 
 from dataclasses import dataclass
 
-from django.db import connection
-
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import ROOT, scope_within
+from memory.models.statements import rows_read
 from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# The most scopes that a sentence names.
+# A sentence names at most this many scopes.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SoftLimit:
-    """A soft limit: the scope that sets it and the mode of that scope, and the number of live topics that it counts."""
+    """A soft limit, the scope that sets it, the mode of this scope, and the number of live topics counted."""
 
     scope: str
     live: int
@@ -35,10 +33,10 @@ class SoftLimit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a run skips: the partitions with the paths ``without``, and ``paused`` scopes. ``sentence`` gives the
-    reason. ``closed`` means that the run skips everything."""
+    """What a run skips: the partitions whose path is in ``excluded``, and the scopes in ``paused``. ``sentence`` gives
+    the reason. ``closed`` means that the run skips everything."""
 
-    without: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     paused: tuple[str, ...] = ()
     sentence: str = ""
     closed: bool = False
@@ -59,8 +57,7 @@ def limit_scopes(policies: Policies) -> list[str]:
 
 
 def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) -> list[SoftLimit]:
-    """Return the limits that ``scopes`` set. One query; none without scopes. Unless ``exact``, counting stops at the
-    limit."""
+    """Return the limits that ``scopes`` set. At most one query. If ``exact`` is false, counting stops at the limit."""
     if not scopes:
         return []
     limits = [policies.knobs(scope).topic_count_soft_limit for scope in scopes]
@@ -69,14 +66,12 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
     counts = []
     for index, (scope, limit) in enumerate(zip(scopes, limits, strict=True)):
         below = tuple(other for other in setters if other != scope and scope_within(other, scope))
-        within = scope_sql("v.scope_id", scope, bound.bind, without=below)
+        within = scope_sql("v.scope_id", scope, bound.bind, excluded=below)
         most = "" if exact else f" LIMIT {limit:d}"
         counts.append(
             f"SELECT {index}, count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{most}) x"
         )
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(counts), bound.values)
-        live: dict[int, int] = dict(cursor.fetchall())
+    live: dict[int, int] = dict(rows_read(" UNION ALL ".join(counts), bound.values))
     return [
         SoftLimit(scope, live[index], limits[index], policies.knobs(scope).mode) for index, scope in enumerate(scopes)
     ]
@@ -92,10 +87,10 @@ def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ..
     pauses = f"Forgetting is paused in {', '.join(paused)}." if paused else ""
     limits = _below_limit(policies, scope, event, partitions) if partitions else OPEN
     return Gate(
-        limits.without,
+        limits.excluded,
         paused,
         " ".join(filter(None, (pauses, limits.sentence))),
-        closed=len(limits.without) == len(partitions),
+        closed=len(limits.excluded) == len(partitions),
     )
 
 
@@ -105,25 +100,25 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     gated = {p.path: limit_scope(p.policy) for p in partitions if p.policy.knobs.topic_count_soft_limit}
     limits = soft_limits(policies, sorted(set(gated.values())), exact=False)
     below = {limit.scope: limit for limit in limits if not limit.open}
-    without = frozenset(path for path, setter in gated.items() if setter in below)
-    if not without:
+    excluded = frozenset(path for path, setter in gated.items() if setter in below)
+    if not excluded:
         return OPEN
-    # The reader may not know the counts of scopes above the run's, so only the limit is shown there.
+    # The reader may lack permission for scopes above the run. For these scopes, the limit is shown without the count.
     named = [
-        f"{path} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
+        f"{path} has {limit.live:,} live {'memory' if limit.live == 1 else 'memories'}, fewer than its soft limit of "
         f"{limit.soft_limit:,}"
         if scope_within(path, scope)
-        else f"the live topics of {path} are fewer than its soft limit of {limit.soft_limit:,}"
+        else f"the live memories of {path} are fewer than its soft limit of {limit.soft_limit:,}"
         for path, limit in list(below.items())[:_NAMED]
     ]
     if len(below) > _NAMED:
         named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")
     sentence = "; ".join(named)
-    return Gate(without, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.")
+    return Gate(excluded, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.")
 
 
 def _why_none(policies: Policies, scope: str) -> str:
     policy = policies.effective(scope)
     if any(scope_within(scope, path) for path in policy.knobs.exempt_scopes):
         return "it lies in an exempt scope."
-    return "its mode is off." if policy.knobs.mode == "off" else "all scopes below it with a policy are off or exempt."
+    return "its mode is off." if policy.knobs.mode == "off" else "every policy in it is off or exempt."

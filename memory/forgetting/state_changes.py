@@ -1,8 +1,7 @@
-"""The statements that change the state of topics. The caller has locked the topics.
+"""The SQL statements that change the state of topics. The caller has locked the topics and writes the journal.
 
-``rung`` is stored on Topic and copied to Vitality. ``live`` is stored on Vitality, TopicVector and TopicDocument.
-Manual actions, runs and undo share these statements, so that all copies always agree. The caller writes the journal in
-the same transaction.
+``rung`` is stored on Topic and Vitality, ``live`` on Vitality, TopicVector and TopicDocument. Manual actions, runs and
+undo share these statements, so that all copies agree.
 """
 
 import datetime as dt
@@ -13,7 +12,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.models import Rung
-from memory.models.expressions import (
+from memory.models.formulas_sql import (
     counted_sql,
     fade_key_sql,
     faded_sql,
@@ -23,6 +22,7 @@ from memory.models.expressions import (
     scope_of_sql,
     skipped_sql,
 )
+from memory.stores.pending import after_commit, work_pending
 
 Ids = Sequence[uuid.UUID]
 
@@ -30,8 +30,8 @@ _RUNG_SQL = """
 UPDATE {table} x SET rung = d.rung{more}
 FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
 """
-# Below the first rung the indexed floor must be the fade key itself, because the index must also find topics that rise.
-# The rung is in the same index, so the additional assignment costs nothing.
+# Below the first rung, the fade floor must equal the fade key, because the index must also find topics that rise. The
+# rung is in the same index, so the additional assignment costs nothing.
 _RUNGS = (
     _RUNG_SQL.format(table="memory_topic", key="id", more=""),
     _RUNG_SQL.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
@@ -43,7 +43,8 @@ _LIVE = (
     "UPDATE memory_topicdocument SET live = %(live)s, uncounted = true WHERE topic_id = ANY(%(ids)s)",
 )
 
-# The salience at the last use is multiplied. This multiplies the present salience, and keeps the time of the last use.
+# Archiving multiplies the stored salience, which is the salience at the last use. This multiplies the present salience
+# by the same factor, and keeps the time of the last use.
 _LESS = faded_sql("v.salience", "d.factor")
 _LESS_KEY = fade_key_sql(_LESS, counted=counted_sql("v"), half_life="v.half_life")
 _ARCHIVE_SQL = f"""
@@ -111,21 +112,24 @@ SELECT topic_id, array_agg(id ORDER BY id) FROM withdrawn GROUP BY topic_id
 
 
 def rungs_set(cursor: CursorWrapper, rungs: dict[uuid.UUID, int]) -> None:
-    """Move topics between the rungs above the archive. Two statements."""
+    """Move topics between the rungs above the archive. Two SQL statements."""
     if rungs:
         for statement in _RUNGS:
             cursor.execute(statement, {"ids": list(rungs), "rungs": list(rungs.values())})
 
 
 def live_set(cursor: CursorWrapper, ids: Ids, *, live: bool) -> None:
-    """Make topics findable or not. Three statements."""
+    """Set whether queries find topics. Three SQL statements."""
     if ids:
         for statement in _LIVE:
             cursor.execute(statement, {"ids": list(ids), "live": live})
+        if live:
+            # If these are the only live topics of the store, upkeep creates its schedules again.
+            after_commit(work_pending)
 
 
 def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
-    """Archive topics, and multiply the salience of each by its factor. Five statements."""
+    """Archive topics, and multiply the salience of each by its factor. Four SQL statements."""
     if not factors:
         return
     ids = list(factors)
@@ -136,7 +140,7 @@ def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
 
 
 def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
-    """Release topics: no query returns them, and their rows are kept. Four statements."""
+    """Release topics: no query returns them, and their rows are kept. Four SQL statements."""
     if ids:
         cursor.execute(_RELEASED_SQL, {"ids": list(ids), "at": now})
         live_set(cursor, ids, live=False)
@@ -150,11 +154,11 @@ def revive(
     most: dict[uuid.UUID, int],
     now: dt.datetime,
 ) -> dict[uuid.UUID, list[int]]:
-    """Restore archived or released topics to the first rung, with all fields. Nine statements.
+    """Restore archived or released topics to the first rung, with all fields. Return the ids of the withdrawn
+    summaries, keyed by topic id. Nine SQL statements.
 
-    Return the ids of the withdrawn summaries, by topic. The salience of each topic is divided by its factor, which
-    reverses archiving, and raised to at least ``least``. The decay starts anew at ``now``. ``most`` is the number of
-    revisions of a field that may be warm, by topic.
+    The salience of each topic is divided by its factor, which reverses archiving, and raised to at least ``least``. The
+    new salience fades from ``now`` on. ``most`` maps a topic id to the greatest number of warm revisions of a field.
     """
     if not factors:
         return {}
@@ -168,36 +172,33 @@ def revive(
 
 
 def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]], *, by_agent: bool = False) -> None:
-    """Pin or unpin topics, each with its reason. One statement.
-
-    If an agent pins a topic that an operator or a rule has pinned, the pin still counts as theirs, and no agent may end
-    it.
-    """
+    """Pin or unpin topics. ``pins`` maps a topic id to (pinned, reason). One SQL statement. If an agent pins a topic
+    that an operator or a rule has pinned, agents still cannot unpin it."""
     if pins:
-        wanted: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "ids": list(pins),
             "pinned": [pinned for pinned, _reason in pins.values()],
             "reasons": [reason for _pinned, reason in pins.values()],
             "by_agent": by_agent,
         }
-        cursor.execute(_PIN_SQL, wanted)
+        cursor.execute(_PIN_SQL, parameters)
 
 
 def fields_detach(cursor: CursorWrapper, thetas: dict[uuid.UUID, float], *, now: dt.datetime) -> None:
-    """Detach the fields of these topics whose salience is below the threshold given for the topic. One statement."""
+    """Detach each field whose salience is below the threshold of its topic in ``thetas``. One SQL statement."""
     if thetas:
         cursor.execute(_DETACH_SQL, {"ids": list(thetas), "thetas": list(thetas.values()), "now": now})
 
 
 def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
-    """Attach the detached fields of topics. One statement."""
+    """Attach the detached fields of topics. One SQL statement."""
     if ids:
         cursor.execute(_ATTACH_SQL, {"ids": list(ids)})
 
 
 def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
-    """Make summarized revisions warm again, up to ``most`` revisions per field. Return the ids of the withdrawn
-    summaries, by topic. One statement."""
+    """Withdraw the summaries of the fields of topics, and make their revisions warm again. ``most`` maps a topic id to
+    the greatest number of warm revisions of a field. Return the ids of the withdrawn summaries, keyed by topic id."""
     if not most:
         return {}
     cursor.execute(_UNFOLD_SQL, {"ids": list(most), "most": list(most.values()), "now": now})

@@ -1,4 +1,4 @@
-"""The state of a topic as actions store it, before and after each change. Comparing states shows later changes."""
+"""The state of a topic. An action stores the states before and after its change, to recognize later changes."""
 
 from memory.models import Rung
 
@@ -11,7 +11,7 @@ STATE = """jsonb_build_object(
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
     'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
-# Locks the rows of these topics in the order of their ids, and reads them as they are after waiting for the locks.
+# Locks the rows of topics in the order of their ids, and reads their states after all locks are taken.
 HELD = f"""held AS MATERIALIZED (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
@@ -30,24 +30,29 @@ COUNTED = """unnest(ARRAY[
          THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
 ])"""
 
-# These members are not compared. A new half-life or clock changes the keys of every row, and the version of the policy
-# already shows this change. The run itself adds ``fields``.
+# These members are not compared. A new half-life or clock changes the fade keys of every row, but the version of the
+# policy already shows this change. The run itself adds ``fields``.
 _KEYS = ("half_life", "wall", "fade", "fade_floor", "fields", "pinned_by_agent")
 
 
-def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
-    """Return the condition that two states are equal, except for the fade keys.
+# What changed if these members differ.
+_DRIFTS = {
+    ("retrieval_count",): "It was recalled since.",
+    ("salience", "reinforced_at"): "Its salience was changed since.",
+    ("kind", "categories"): "It was edited since.",
+}
 
-    Without ``text``, a later change of the text does not matter.
-    """
+
+def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
+    """Return the condition that two states are equal. Fade keys are not compared. If ``text`` is false, the time of the
+    last write is not compared either."""
     left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
 def undone_state_sql(state: str, action: str) -> str:
-    """Return the condition that undo can restore a topic. A later change of the text does not matter, because undo
-    keeps it. Only the undo of compaction is prevented by such a change, because it would release the topic with its new
-    text."""
+    """Return the condition that undo can restore a topic. Later changes of the text do not matter, because undo keeps
+    them. The exception is a topic made by compaction, because undo would release it together with its new text."""
     written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
     return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
 
@@ -59,13 +64,10 @@ def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
     if before.get("merged_into") != now.get("merged_into"):
         return "It was merged since."
     if before.get("rung") != now.get("rung"):
-        return f"It was moved since: it is {Rung(int(str(now.get('rung')))).label} now."
+        return f"It has since been moved: it is {Rung(int(str(now.get('rung')))).label} now."
     if before.get("pinned") != now.get("pinned"):
         return "It was pinned since." if now.get("pinned") else "It was unpinned since."
-    if before.get("retrieval_count") != now.get("retrieval_count"):
-        return "It was retrieved since."
-    if before.get("salience") != now.get("salience") or before.get("reinforced_at") != now.get("reinforced_at"):
-        return "Its salience was changed since."
-    if before.get("kind") != now.get("kind") or before.get("categories") != now.get("categories"):
-        return "It was edited since."
+    for names, words in _DRIFTS.items():
+        if any(before.get(name) != now.get(name) for name in names):
+            return words
     return "It was written to since."

@@ -1,7 +1,6 @@
-"""Wake-ups: an event in a scope starts a run if anything is due. Only the worker answers wake-ups, never a request.
+"""Wake-ups: stored events that start a run if topics are due. Requests store wake-ups; only the worker answers them.
 
-There is at most one wake-up per scope and kind of event. The worker groups the wake-ups by the policy that governs each
-scope, and checks the partition of that policy once.
+There is at most one wake-up per scope and type of event. The worker groups them by the policy that governs each scope.
 """
 
 import datetime as dt
@@ -22,15 +21,16 @@ from memory.forgetting.runs import run_work, runs_open
 from memory.forgetting.token_usage import pressure_due
 from memory.models import ForgetRun, Scope
 from memory.models.locks import Lock, lock_try
+from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 logger = structlog.get_logger(__name__)
 
-# The order in which events are answered. Memory pressure comes first, because the soft limit does not gate it.
+# The order in which events are answered. Memory pressure comes first, because the soft limit does not apply to it.
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
-# The rows are not locked, so that writers in these scopes need not wait until the runs are planned.
+# The rows are not locked, so that writers in their scopes need not wait until the runs are planned.
 _HAPPENED_SQL = """
 SELECT w.id, w.times, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id ORDER BY w.id
 """
@@ -52,10 +52,7 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
-    """Store a wake-up for ``event`` in ``scope``. At most three queries.
-
-    Raises ``ValueRefused`` for any event but ``memory_pressure``.
-    """
+    """Store a wake-up. At most three queries. Raises ``ValueRefused`` for events other than ``memory_pressure``."""
     if event != "memory_pressure":
         raise ValueRefused(
             f"Only memory_pressure can be raised by hand, not {event!r}.", code=ProblemCode.UNKNOWN_EVENT
@@ -66,32 +63,28 @@ def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
 
 
 def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
-    """Answer the pending wake-ups with runs where something is due. Return the number of planned runs.
+    """Answer the pending wake-ups: plan and apply a run wherever topics are due. Return the number of planned runs.
 
-    Unfinished runs are continued first. Each partition then has its own transaction, which plans its run and deletes
-    its wake-ups. A kill therefore loses no wake-up, two workers never answer the same one, and a failure in one
-    partition does not affect the others. If another run is applying in the partition, the wake-ups stay until it is
-    done. A partition with nothing due costs a few queries. ``seconds`` is the time for all runs together; a later call
-    continues unfinished runs.
+    Unfinished runs are continued first. For each scope, one transaction plans the run and deletes the wake-ups, so a
+    failure does not affect other scopes. If another run is applying in an overlapping scope, the wake-ups stay.
+    ``seconds`` is the time for all runs together.
     """
     until = time.monotonic() + seconds
     for run_id in runs_open():
         _work(run_id, now=now, until=until)
     policies = policies_current()
     by_scope: dict[str, list[_WakeUp]] = defaultdict(list)
-    with connection.cursor() as cursor:
-        cursor.execute(_HAPPENED_SQL)
-        for row in cursor.fetchall():
-            wake_up = _WakeUp(*row)
-            # Memory pressure is reported for exactly one scope. Other events concern the scope of the governing policy.
-            pressure = wake_up.event == "memory_pressure"
-            by_scope[wake_up.path if pressure else policies.node_of(wake_up.path)].append(wake_up)
+    for row in rows_read(_HAPPENED_SQL):
+        wake_up = _WakeUp(*row)
+        # Memory pressure is reported for exactly one scope. Other events concern the scope of the governing policy.
+        pressure = wake_up.event == "memory_pressure"
+        by_scope[wake_up.path if pressure else policies.node_of(wake_up.path)].append(wake_up)
     planned = 0
     for scope, wake_ups in sorted(by_scope.items()):
         try:
             run = _answer(scope, wake_ups, policies, now)
         except Conflict as problem:
-            # The wake-ups stay, because the other run may have been planned before these events or for a smaller scope.
+            # The wake-ups stay, because the other run may have been planned before the events or for a smaller scope.
             logger.info("wake_up_left", scope=scope, why=problem.sentence)
             continue
         except DatabaseError as problem:
@@ -113,8 +106,7 @@ class _WakeUp(NamedTuple):
 
 
 def _answer(scope: str, wake_ups: list[_WakeUp], policies: Policies, now: dt.datetime) -> ForgetRun | None:
-    """Plan the run for ``scope`` and delete the wake-ups. Return None if nothing is due or another worker is
-    answering."""
+    """Plan a run and delete its wake-ups. Return None if nothing is due or another worker is answering."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.ANSWER_WAKE_UPS):
             return None
@@ -146,17 +138,15 @@ def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> Fo
         return None
     held = ForgetRun.objects.filter(scope=node, status=ForgetRun.Status.HELD).first()
     if held is not None and held.policy_versions == policies.versions_touching(node):
-        # A plan for this scope already waits for an operator. The schedule renews it; events need not.
+        # A plan for this scope already waits for an operator. The schedule renews this plan, so events need not.
         return None
     with transaction.atomic():
         return run_plan(node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now)
 
 
 def scheduled_run(scope: str, *, now: dt.datetime, seconds: float) -> ForgetRun | None:
-    """Plan and apply the scheduled run over ``scope``, and return it. The run is recorded even if nothing is due.
-
-    Return None if the mode is off or if another run is applying there.
-    """
+    """Plan, apply and return the scheduled run over ``scope``, even if nothing is due. Return None if the mode is off
+    or if another run is applying in an overlapping scope."""
     policies = policies_current()
     if policies.knobs(scope).mode == "off":
         return None

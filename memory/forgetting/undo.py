@@ -1,7 +1,6 @@
-"""Undoes a run: every topic that has not changed since the run gets exactly its former state.
+"""Undoes a run: each topic that has not changed after the run gets exactly its former state. Changed topics are listed.
 
-The other topics are listed with the reason. Undo works in batches like the run, so a killed undo continues where it
-stopped. A run is undone when all its actions have been processed.
+Undo works in batches like the run, so a killed undo continues where it stopped.
 """
 
 import datetime as dt
@@ -22,7 +21,7 @@ from memory.forgetting.apply import BATCH
 from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, undone_journal
 from memory.forgetting.topic_state import HELD, drift_words, undone_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
-from memory.models.expressions import counted_sql, fade_key_sql
+from memory.models.formulas_sql import counted_sql, fade_key_sql
 
 _TAKE_SQL = """
 SELECT id, topic_id, place FROM memory_forgetaction
@@ -43,9 +42,9 @@ USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retr
 
 
 def fading_sql(row: str, *, used: str, floor: str) -> str:
-    """Return the assignments that give ``row`` the use and the salience of ``b``. If the condition ``used`` is true,
-    the row keeps its own use and salience and gets ``floor`` as its fade floor. The row always keeps its half-life and
-    clock; fade keys are computed with these."""
+    """Return the assignments of an UPDATE that restore the columns in ``USE`` and the fade keys of ``row`` from the
+    earlier row ``b``. If the condition ``used`` is true, ``row`` keeps its values, and ``floor`` becomes its fade
+    floor. ``row`` always keeps its half-life and clock, and its fade key is computed with them."""
     key = fade_key_sql("b.salience", counted=counted_sql("b", wall=f"{row}.wall"), half_life=f"{row}.half_life")
     same = f"WHEN {row}.half_life = b.half_life AND {row}.wall = b.wall THEN b"
     return ",\n    ".join(
@@ -57,7 +56,7 @@ def fading_sql(row: str, *, used: str, floor: str) -> str:
     )
 
 
-# Topics that were used since the change keep that use. Only the undo of a merge accepts such topics.
+# Topics that were used after the change keep their values of ``USE``. Only the undo of a merge accepts such topics.
 _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
 _VITALITY_SQL = f"""
 UPDATE memory_vitality v
@@ -69,27 +68,39 @@ CROSS JOIN LATERAL jsonb_populate_record(NULL::memory_vitality, a.after) w
 WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 """
 
-# A manual change sets updated_at, a run does not. The time of a later write stays.
+# A manual change sets updated_at, a run does not. The time of a later write is kept.
 _TOPIC_SQL = f"""
 UPDATE memory_topic t
-SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
-    merged_into_id = (a.before->>'merged_into')::uuid,
-    updated_at = CASE WHEN t.updated_at = (a.after->>'updated_at')::timestamptz
-                      THEN (a.before->>'updated_at')::timestamptz ELSE t.updated_at END
-{_FROM} AND t.id = a.topic_id
+SET rung = b.rung, released_at = b.released_at, merged_into_id = b.merged_into,
+    updated_at = CASE WHEN t.updated_at = b.set_to THEN b.updated_at ELSE t.updated_at END
+FROM (
+    SELECT a.topic_id, (a.before->>'rung')::int AS rung, (a.before->>'merged_into')::uuid AS merged_into,
+           (a.before->>'released_at')::timestamptz AS released_at,
+           (a.before->>'updated_at')::timestamptz AS updated_at, (a.after->>'updated_at')::timestamptz AS set_to
+    {_FROM}
+) b
+WHERE t.id = b.topic_id
 """
 
 _EDITS_SQL = f"""
+WITH edits (topic_id, at, before, actor) AS MATERIALIZED (
+    SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
+    FROM memory_topic t JOIN (SELECT * {_FROM}) a
+      ON a.topic_id = t.id AND to_jsonb(t.categories) <> a.before->'categories'
+)
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
-SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
-FROM memory_topic t JOIN (SELECT * {_FROM}) a ON a.topic_id = t.id AND to_jsonb(t.categories) <> a.before->'categories'
+SELECT * FROM edits
 """
 _CATEGORIES_SQL = f"""
-UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.before->'categories'))
-{_FROM} AND t.id = a.topic_id AND to_jsonb(t.categories) <> a.before->'categories'
+UPDATE memory_topic t SET categories = b.categories
+FROM (
+    SELECT a.topic_id, ARRAY(SELECT jsonb_array_elements_text(a.before->'categories'))::varchar[] AS categories {_FROM}
+) b
+WHERE t.id = b.topic_id AND t.categories <> b.categories
 """
 
-# A field that was folded again since keeps its cold revisions. ``detached`` is always restored: only runs change it.
+# A field that was folded again later keeps its cold revisions. Only runs change ``detached``, so the stored value is
+# always restored.
 _FIELD_SQL = f"""
 UPDATE memory_field f
 SET detached = (b.value->>1)::boolean,
@@ -126,7 +137,7 @@ _OUTCOME_SQL = """
 SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM memory_forgetaction WHERE run_id = %s
 """
 
-MOST_CONFLICTS = 1000
+MAX_CONFLICTS = 1000
 
 # The topics that have changed since the run, each with what changed.
 Conflicts = list[tuple[uuid.UUID, str]]
@@ -146,8 +157,8 @@ class LockedAction(NamedTuple):
     changes: str
 
 
-# The function that undoes a merge, except for the states of its topics, or returns what prevents that. The undo then
-# changes nothing. The function is imported by name, because merges belong to a higher layer.
+# The function that undoes a merge, except for the states of its topics. If conflicts prevent this, it returns them, and
+# the undo changes nothing. It is imported by name, because merges belong to a higher layer.
 MERGE_UNDO = "memory.duplicates.unmerge.merge_undo"
 
 
@@ -160,7 +171,7 @@ class _MergeConflicts(Exception):
 @dataclass(frozen=True, slots=True)
 class Undone:
     """The outcome of an undo: the number of restored topics, and the topics that were skipped, each with the reason.
-    ``conflicts`` lists at most ``MOST_CONFLICTS`` of them; ``conflict_count`` counts all."""
+    ``conflicts`` lists at most ``MAX_CONFLICTS`` skipped topics; ``conflict_count`` counts all."""
 
     restored: int
     conflicts: Conflicts
@@ -168,14 +179,10 @@ class Undone:
 
 
 def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
-    """Undo a run and return the outcome. Twelve statements per ``BATCH`` topics, each batch in its own transaction.
+    """Undo a run and return the outcome. At most 18 SQL statements per ``BATCH`` topics, each batch in its own
+    transaction. A merge is undone as a whole or not at all, in about thirty SQL statements.
 
-    The transaction that marks the run as undone also writes its audit event, so that there is only one. The undo of a
-    manual change also writes an audit event for each topic. A merge is undone as a whole or not at all: with a conflict
-    nothing is changed, and the run can be undone later.
-
-    Raises ``Conflict`` for a run that is not finished or has changed nothing. Undoing an undone run returns the outcome
-    of the earlier undo.
+    Raises ``Conflict`` for a run that is not finished or has changed nothing. A second undo returns the first outcome.
     """
     run = ForgetRun.objects.get(pk=run_id)
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
@@ -215,7 +222,7 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
 
 
 def merge_conflicts(run: ForgetRun) -> Conflicts:
-    """Return what prevents the undo of a merge. Tries the undo and rolls it back; about thirty statements."""
+    """Return what prevents the undo of a merge. Tries the undo and rolls it back; about thirty SQL statements."""
     with transaction.atomic():
         try:
             _batch_undo(run.pk, 0, actor=run.actor, reason="", now=run.created_at)
@@ -233,14 +240,14 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
         cursor.execute(
             "SELECT topic_id, note, count(*) OVER () FROM memory_forgetaction "
             "WHERE run_id = %s AND state = 'conflict' ORDER BY place LIMIT %s",
-            [run_id, MOST_CONFLICTS],
+            [run_id, MAX_CONFLICTS],
         )
         rows = cursor.fetchall()
     return Undone(restored, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
 
 
 def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:
-    """Undo the next actions, those with a place above ``after``. Return the last place, or 0 if no action is left."""
+    """Undo the next actions with a place above ``after``. Return the last place, or 0 if no action is left."""
     with transaction.atomic(), connection.cursor() as cursor:
         # Because of this lock, only one undo of the run works at a time.
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -268,7 +275,7 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
             restorable.append(each.id)
             if before["live"] != present["live"]:
                 (revived if before["live"] else hidden).append(each.topic_id)
-        # The rows of search have copies of ``live``, which the stored states do not contain.
+        # The stored states do not contain the copies of ``live`` in the search tables.
         state_changes.live_set(cursor, revived, live=True)
         state_changes.live_set(cursor, hidden, live=False)
         if restorable:

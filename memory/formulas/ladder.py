@@ -1,4 +1,4 @@
-"""The ladder: the rung of a topic by its score. Pure Python; ``memory/forgetting`` has the SQL.
+"""The ladder: computes the rung of a topic from its score. Pure Python; ``memory/forgetting/judge.py`` has the SQL.
 
 Rungs are numbers, as in ``memory.models.Rung``: 0 active, 1 summarized, 2 detached, 3 archived.
 """
@@ -21,7 +21,7 @@ def rung_target(
     theta_detach``.
 
     ``archive_due`` says whether the strategy archives the topic. Archived topics stay archived until a restore. The
-    function is idempotent: applied to its result with the same score, it returns this result.
+    function is idempotent for a constant score.
     """
     climbing = np.where(score > theta_summary * CLIMB_MARGIN, ACTIVE, SUMMARIZED)
     attached = np.where(score > theta_detach * CLIMB_MARGIN, climbing, DETACHED)

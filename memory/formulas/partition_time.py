@@ -1,7 +1,8 @@
-"""The time of a partition: wall time without idle days. Pure Python.
+"""Partition time: wall time without the idle days of a partition. Pure Python.
 
-A day in UTC without a query or a write is idle, other days are active. The time of the partition stops after an active
-day and continues with the next query or write. ``memory/models/expressions.py`` has the same as SQL.
+A day in UTC without a query or a write is idle; other days are active. The partition time stops at the midnight after
+an active day and continues when the next active day begins. ``memory/models/formulas_sql.py`` has these formulas in
+SQL.
 """
 
 import bisect
@@ -18,10 +19,11 @@ from memory.formulas.salience import SECONDS_PER_DAY, Numbers
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """The active and idle time of a partition, in epochs in seconds.
+    """The active and the idle time of a partition. Times are epochs in seconds.
 
-    ``active_until`` is the midnight after the last active day. ``idle_spans`` are the start and the end of each idle
-    period before it. Without arguments, every day is active. With ``wall``, idle days count, too.
+    ``active_until`` is the midnight after the last active day. ``idle_spans`` is a flat sequence of the start and the
+    end of each idle period before ``active_until``. By default, every day is active. If ``wall`` is true, idle days
+    count too.
     """
 
     active_until: float = math.inf
@@ -36,7 +38,7 @@ class PartitionTime:
         object.__setattr__(self, "_totals", tuple(itertools.accumulate(lengths, initial=0.0)))
 
     def idle(self, at: Numbers) -> Numbers:
-        """Return the idle seconds before ``at``. Also works on arrays. A later ``at`` never has a smaller result."""
+        """Return the idle seconds before ``at``. The result never decreases with ``at``. Also works on arrays."""
         if isinstance(at, float):
             count = bisect.bisect_right(self.idle_spans, at)
             within = at - self.idle_spans[count - 1] if count % 2 else 0.0
@@ -45,13 +47,13 @@ class PartitionTime:
         return before + np.maximum(0.0, at - self.active_until)
 
     def skipped(self, idle_before: Numbers, now: Numbers) -> Numbers:
-        """Return the idle seconds between a time and ``now``; 0 with ``wall``. ``idle_before`` are the idle seconds
-        before that time."""
+        """Return the idle seconds between a use and ``now``; 0 if ``wall`` is true. ``idle_before`` are the idle
+        seconds before the use."""
         return 0.0 if self.wall else self.idle(now) - idle_before
 
     def counted(self, at: Numbers, idle: Numbers | None = None) -> Numbers:
-        """Return ``at`` without idle seconds, as in the fade key; with ``wall``, unchanged. ``idle`` are the idle
-        seconds before ``at``, if they are known."""
+        """Return ``at`` minus the idle seconds before ``at``. This is the time scale of the fade key. If ``wall`` is
+        true, return ``at`` itself. ``idle`` has the idle seconds before ``at``; if it is None, they are computed."""
         return at if self.wall else at - (self.idle(at) if idle is None else idle)
 
     def active_at(self, now: dt.datetime) -> "PartitionTime":
@@ -65,7 +67,7 @@ class PartitionTime:
         return dataclasses.replace(self, active_until=today + SECONDS_PER_DAY, idle_spans=spans)
 
     def active_from(self, now: dt.datetime) -> "PartitionTime":
-        """Return the partition time under the assumption that every day from that of ``now`` on is active."""
+        """Return the partition time under the assumption that the day of ``now`` and all later days are active."""
         return dataclasses.replace(self, active_until=math.inf, idle_spans=self.active_at(now).idle_spans)
 
 

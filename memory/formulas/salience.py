@@ -1,6 +1,6 @@
 """Salience: the weight of a topic or field, how it fades, and how use raises it.
 
-Every formula also exists as a database expression (``memory/models/expressions.py`` and the SQL of
+Every formula also exists as a database expression (``memory/models/formulas_sql.py`` and the SQL of
 ``memory/recall/access_fold.py``); ``tests/properties`` checks that both are equal. The definitions are those of the
 published importance-decay design: exponential decay with a half-life, renewed by access.
 
@@ -25,14 +25,15 @@ MAX_HALVINGS = 1000.0
 # A smaller salience is treated as 0, because its product with 2**-1000 would be too small for a double.
 LEAST_SALIENCE = 1e-20
 
-# The indexed floor of the fade key may be smaller than the key by this share of a half-life: see ``fade_floor_after``.
+# The fade floor may be below the fade key by at most this share of a half-life: see ``fade_floor_after``.
 FADE_FLOOR_LAG = 0.25
 
 
 def reinforcement_share(relevance: Numbers, *, min_relevance: Numbers) -> Numbers:
-    """Return the share of the bump that a retrieved topic gets. With a share of 0, its decay does not restart either.
+    """Return the share of the bump (the salience that a retrieval adds) that a topic of this ``relevance`` gets.
 
-    With a ``min_relevance`` of 0, every topic gets the whole bump. A topic without a relevance (NaN) always does.
+    The share is the relevance, or 0 if the relevance is below ``min_relevance``. It is 1 if ``min_relevance`` is 0 or
+    if the relevance is unknown (NaN). With a share of 0, the retrieval does not restart the decay.
     """
     share = np.where(np.isnan(relevance), 1.0, np.where(relevance < min_relevance, 0.0, relevance))
     return np.where(np.equal(min_relevance, 0.0), 1.0, share)[()]
@@ -50,18 +51,19 @@ def salience_effective(
     """Return the salience at ``now``: ``s * 2**(-(now - t0 - skipped) / H)``.
 
     ``reinforced_at`` and ``now`` are epochs in seconds; ``half_life`` is in seconds and positive. ``skipped`` are the
-    seconds between both that do not count (``PartitionTime``). A ``now`` before ``reinforced_at`` counts as
+    idle seconds between these two times (``PartitionTime``). A ``now`` before ``reinforced_at`` counts as
     ``reinforced_at``, so the result never exceeds ``salience``.
     """
     return decayed(salience, seconds=now - reinforced_at - skipped, half_life=half_life)
 
 
 def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> float:
-    """Return the epoch at which the salience falls to 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
+    """Return the epoch at which the salience is 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
 
-    All times that are compared with the key must be in the time that the policy's clock counts
-    (``PartitionTime.counted``), as ``reinforced_at`` is. The salience falls to a threshold ``theta`` at ``fade - H *
-    log2(theta)``. So "below theta at t" is a range of this key for all theta and t (docs/decisions.md, "The fade key").
+    ``reinforced_at`` and all times that are compared with the key must come from the same clock: either all in wall
+    time, or all without idle time (``PartitionTime.counted``). The salience falls to a threshold ``theta`` at ``fade -
+    H * log2(theta)``. So, for any threshold and any time, the topics below the threshold are one range of this key (see
+    docs/decisions.md).
     """
     if salience <= 0.0:
         return -math.inf
@@ -69,12 +71,12 @@ def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> floa
 
 
 def fade_floor_after(floor: float, *, fade: float, half_life: float) -> float:
-    """Return the indexed lower bound of the fade key after the key has become ``fade``.
+    """Return the fade floor, the indexed lower bound of the fade key, after the key has become ``fade``.
 
     The floor stays the same while it is at most ``FADE_FLOOR_LAG`` half-lives below the key. So most reinforcements
-    change no indexed column, and PostgreSQL can update the row in place (HOT). The floor never exceeds the key. So a
-    range scan over the floor finds every row that a range scan over the key would find, and a few others, which the
-    query filters.
+    change no indexed column, and PostgreSQL can update the row in place (HOT). The floor never exceeds the key.
+    Therefore a range scan over the floor finds every row that a range scan over the key would find. It also finds a few
+    others, which the query drops.
     """
     if floor <= fade and fade - floor <= FADE_FLOOR_LAG * half_life:
         return floor
@@ -82,7 +84,7 @@ def fade_floor_after(floor: float, *, fade: float, half_life: float) -> float:
 
 
 def fade_before(theta: float, *, half_life: float, now: float) -> float:
-    """Return the bound of the fade key for a threshold: keys below it mean a salience below ``theta`` at ``now``."""
+    """Return the fade key of a topic whose salience is ``theta`` at ``now``. A smaller key means a smaller salience."""
     if theta <= 0.0:
         return -math.inf
     return now + half_life * math.log2(theta)
@@ -101,10 +103,10 @@ def salience_reinforced(
 ) -> tuple[float, float]:
     """Apply accesses to a salience. Return (salience, reinforced_at) after the last access.
 
-    An access at ``t`` sets the salience to ``min(cap, effective(t) + bump)`` and ``reinforced_at`` to ``t``. An access
-    that was logged late and is older than ``reinforced_at`` only adds what is left of its bump at ``reinforced_at``. A
-    salience that an operator has set above the cap is not reduced by use. All times are those that the policy's clock
-    counts.
+    An access at ``t`` sets the salience to ``min(cap, effective(t) + bump)`` and ``reinforced_at`` to ``t``. If an
+    access was logged late and is older than ``reinforced_at``, it adds what is left of its bump at ``reinforced_at``.
+    Accesses do not reduce a salience that an operator has set above the cap. All times must come from the same clock:
+    see ``fade_key``.
     """
     ceiling = max(cap, salience)
     for access in sorted(reinforcements, key=lambda access: access.at):
@@ -117,7 +119,7 @@ def salience_reinforced(
 def reinforced(
     salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, ceiling: Numbers, at: Numbers, bump: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return (salience, reinforced_at) after one access, as ``salience_reinforced`` does. Also works on arrays."""
+    """Return (salience, reinforced_at) after one access: see ``salience_reinforced``. Also works on arrays."""
     raised = np.where(
         at < reinforced_at,
         salience + decayed(bump, seconds=reinforced_at - at, half_life=half_life),

@@ -1,6 +1,6 @@
-"""The four strategies: the score of a topic at a time, and when a topic may be archived. Also the decay of ranks.
+"""The four strategies: how each scores a topic, and when it archives the topic. Also the decay of ranks in recalls.
 
-Every formula also exists as SQL (``memory/models/expressions.py``); ``tests/properties`` checks that both are equal.
+Every formula also exists as SQL (``memory/models/formulas_sql.py``); ``tests/properties`` checks that both are equal.
 Sources: ``half_life`` is the published importance-decay design. ``active_forgetting`` and ``relevance`` are the
 published designs of these names, with one correction, described at ``active_raw``.
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from memory.formulas.salience import SECONDS_PER_DAY, Numbers, decayed, salience_effective
 
-# The least factor by which decay lowers a rank.
+# The smallest factor by which decay multiplies a rank.
 FACTOR_FLOOR = 0.1
 
 BOOST_STEP = 0.1
@@ -52,9 +52,9 @@ class TopicUsage:
 
 
 def idle_seconds(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbers:
-    """Return the seconds since the last retrieval, or since creation if there was none, less ``skipped``.
+    """Return the seconds since the last retrieval, or since creation if there was none, minus ``skipped``.
 
-    In this module, ``skipped`` are the seconds since ``reinforced_at`` that do not count (``PartitionTime``).
+    In this module, ``skipped`` are the idle seconds since ``reinforced_at`` (``PartitionTime``).
     """
     since = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
     return np.maximum(0.0, now - since - skipped)
@@ -68,21 +68,22 @@ def active_boost(retrieval_count: Numbers) -> Numbers:
 def active_raw(usage: TopicUsage, *, active_half_life: float, now: float, skipped: Numbers = 0.0) -> Numbers:
     """Return ``min(1, 1 - idle / 2H + boost)``. The result is negative after a long time.
 
-    In the published design the first part is at least 0.1, and topics below 0.1 are archived, so no topic ever would
-    be. Therefore this score has no such minimum; only ``active_factor`` has it.
+    The published design limits ``1 - idle / 2H`` to at least 0.1 and archives topics below 0.1, so it would never
+    archive a topic. This score therefore has no such minimum; ``active_factor`` has it.
     """
     age_part = 1.0 - idle_seconds(usage, now=now, skipped=skipped) / (2.0 * active_half_life)
     return np.minimum(1.0, age_part + active_boost(usage.retrieval_count))
 
 
 def active_factor(usage: TopicUsage, *, active_half_life: float, now: float, skipped: Numbers = 0.0) -> Numbers:
-    """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published: 0.1 to 1."""
+    """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published. The result is between 0.1 and 1."""
     age_part = 1.0 - idle_seconds(usage, now=now, skipped=skipped) / (2.0 * active_half_life)
     return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(usage.retrieval_count))
 
 
 def relevance(usage: TopicUsage, *, now: float, skipped: Numbers = 0.0) -> Numbers:
-    """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, age and idle in days: 0.06 to 1."""
+    """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, with age and idle in days. The result
+    is between 0.06 and 1."""
     weight = usage.kind_weight
     if weight is None:
         weight = KIND_WEIGHTS.get(usage.kind, KIND_WEIGHT_ELSE)
@@ -101,7 +102,7 @@ def score(
 ) -> Numbers:
     """Return the score that is compared with the thresholds. Raises ``ValueError`` for an unknown strategy.
 
-    ``half_life`` is that of the policy, which may be a draft, and not that of the stored row.
+    ``half_life`` is the half-life of the policy or of its draft, not the half-life in the stored row.
     """
     match strategy:
         case "static":
@@ -122,9 +123,9 @@ def archive_gate(
 ) -> Numbers:
     """Return whether a topic has been unused for long enough to be archived. The score is not considered.
 
-    Under ``relevance``, more than ``prune_after`` seconds must have passed since the last retrieval or, without one,
-    since the creation, as published. Under the other strategies, at least ``prune_after`` seconds must have passed
-    since the salience was last written. Raises ``ValueError`` for an unknown strategy.
+    Under ``relevance``, more than ``prune_after`` seconds must have passed since the last retrieval, or since creation
+    if there was none, as published. Under the other strategies, at least ``prune_after`` seconds must have passed since
+    the salience was last written. Raises ``ValueError`` for an unknown strategy.
     """
     match strategy:
         case "static" | "half_life" | "active_forgetting":
@@ -165,9 +166,10 @@ def ranking_factor(
     pinned: bool = False,
     skipped: Numbers = 0.0,
 ) -> Numbers:
-    """Return the factor for the rank of a candidate: 0.1 to 1, and always 1 for a pinned topic.
+    """Return the factor for the rank of a candidate, between 0.1 and 1; always 1 for a pinned topic.
 
-    The decay ``half_life`` is ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown decay.
+    If ``ranking_decay`` is ``half_life``, the factor is ``max(0.1, 0.5 ** (idle_seconds / half_life))``. Raises
+    ``ValueError`` for an unknown ``ranking_decay``.
     """
     if pinned or ranking_decay == "off":
         return 1.0

@@ -24,14 +24,14 @@ from memory.policy.snapshot import Policies
 
 # A plan can conflict with a commit that was made between reading and writing. The retry reads that commit.
 TRIES = 5
-MOST_SIMILAR = 5
+MAX_SIMILAR = 5
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedItems:
-    """Items, with the results of the work before any lock: vectors by the hash of their text, and the plan if it is
-    valid without a lock. ``policies`` are those in force when the request arrived. ``incomplete``: embedding all texts
-    would have taken more processor time than a request may use, so some topics wait for the worker."""
+    """Items with everything that is computed before a lock is taken. ``vectors`` maps the hash of a text to its vector.
+    ``plan`` is None if the plan must be made again under a lock. ``incomplete`` is true if some topics have no vector
+    yet, because embedding all texts would take too long. The worker embeds these topics."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
@@ -48,22 +48,14 @@ def ingest_prepare(
     defer: bool,
     vectors: dict[str, Vectors] | None = None,
 ) -> PreparedItems:
-    """Plan and embed the items outside any transaction. At most six queries.
-
-    ``vectors`` are known vectors by the hash of their text; the vectors of the items are added to them.
-
-    Texts are embedded before locks are taken, because embedding takes far longer than writing. The write embeds only
-    texts that another writer has changed meanwhile.
-    """
+    """Plan and embed the items before a lock is taken, because embedding takes long. At most six queries. ``vectors``
+    maps the hash of a text to its known vector. The vectors of the items are added to it."""
     known = _load(items, principal, lock=False)
     policies = policies_current()
     plan = ingest_plan(items, known=known, policies=policies, principal=principal, now=now)
     vectors = {} if vectors is None else vectors
-    complete = True
-    if not defer:
-        complete = _vectors_complete(vectors, _texts(plan))
-    # New topics need no lock. If another writer uses one of their ids, the database refuses the write, and a new plan
-    # is made.
+    complete = defer or _vectors_complete(vectors, _texts(plan))
+    # New topics need no lock: if another writer takes one of their ids, the write fails, and a new plan is made.
     only_new = not any(item_topic_ids(item)[0] for item in items)
     return PreparedItems(items, vectors, policies, plan if only_new else None, incomplete=not complete)
 
@@ -71,12 +63,9 @@ def ingest_prepare(
 def ingest_apply(
     prepared: PreparedItems, *, principal: Principal, now: dt.datetime, defer: bool = False
 ) -> list[ItemOutcome]:
-    """Write the items and return one outcome for each: a reply, or the problem because of which it was refused.
-
-    Uses one transaction, that of the caller if there is one. Runs at most 25 statements for any number of items, and
-    more for rules on ingest (``ingest_rules_apply``) and for ``suggest_similar``. Raises ``EmbeddingFailed``; then
-    nothing is written.
-    """
+    """Write the items in one transaction and return one outcome for each: a reply, or the problem for which the item
+    was refused. At most 25 statements, and more for rules on ingest and ``suggest_similar``. Raises
+    ``EmbeddingFailed``; in this case nothing is written."""
     plan = prepared.plan
     for retries_left in reversed(range(TRIES)):
         try:
@@ -109,7 +98,7 @@ def _apply(
     if plan.similar_wanted:
         _similar_add(plan, prepared.policies)
     if any(item.created_at is None for item in prepared.items):
-        # Items with a past ``created_at`` cause no wake-up: a run would evaluate them before their use is known.
+        # Items with a past ``created_at`` raise no event: a run would evaluate them before their use is known.
         wake_ups_write(scopes, event="ingest_complete", now=now)
     return plan.outcomes
 
@@ -131,7 +120,8 @@ def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
 
 
 def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> bool:
-    """Add missing vectors, within the processor time of a request. Return whether all vectors are there."""
+    """Embed the missing texts, as far as the processor time of the request allows. Return whether ``vectors`` is now
+    complete."""
     needed = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
     missing = {digest: embedded for digest, embedded in needed.items() if digest not in vectors}
     if missing:
@@ -159,4 +149,4 @@ def _similar_add(plan: WritePlan, policies: Policies) -> None:
     pairs.sort(key=lambda pair: (not pair.same_title, -(pair.cosine or 0)))
     for reply in replies:
         found = [pair.other if pair.one == reply.topic_id else pair.one for pair in pairs if reply.topic_id in pair[:2]]
-        reply.similar_topic_ids = [str(topic_id) for topic_id in found[:MOST_SIMILAR]]
+        reply.similar_topic_ids = [str(topic_id) for topic_id in found[:MAX_SIMILAR]]

@@ -1,8 +1,8 @@
-"""Many items in one request. Each is accepted or refused by itself; outcomes are in the order of the items."""
+"""Ingests many items in one request. Each is accepted or refused individually. Outcomes are in the order of items."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -26,26 +26,20 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
     except ValidationError as problem:
         return validation_problem(problem.errors())
     except MemoryProblem as problem:
-        # The problem of a value that does not fit its type; pydantic passes it through.
+        # A value does not fit its type. Pydantic passes this exception through.
         return problem
 
 
 # Replaces messages of pydantic that mention Python or its classes.
+_OBJECT = "This must be an object"
 _SENTENCES = {
     "missing": "This member is required",
-    "model_type": "This must be an object",
-    "model_attributes_type": "This must be an object",
-    "dict_type": "This must be an object",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), _OBJECT),
 }
 
 
 def validation_problem(errors: Sequence[Any]) -> ValueRefused:
-    """Return pydantic's errors as one problem, with a sentence for each of the first five, beginning with the
-    member."""
-    return ValueRefused(_validation_sentence(errors), code=validation_code(errors))
-
-
-def _validation_sentence(errors: Sequence[Any]) -> str:
+    """Return pydantic's errors as one problem. Its sentences name the members of the first five errors."""
     sentences = []
     for error in errors[:5]:
         member = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
@@ -53,7 +47,7 @@ def _validation_sentence(errors: Sequence[Any]) -> str:
         sentences.append(f"{member}: {message}." if member else f"{message}.")
     if len(errors) > 5:
         sentences.append(f"And {len(errors) - 5} more.")
-    return " ".join(sentences)
+    return ValueRefused(" ".join(sentences), code=validation_code(errors))
 
 
 def batch_ingest(
@@ -66,11 +60,8 @@ def batch_ingest(
     defer: bool,
     on_deferred: Callable[[], None],
 ) -> tuple[int, dict[str, Any]]:
-    """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
-
-    An item that could not be parsed is refused with its problem. All accepted items are written in one transaction.
-    Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and as ``ingest_request``.
-    """
+    """Ingest parsed JSON items in one transaction and return ``(200, {results, accepted, refused})``. Raises
+    ``ValueRefused`` for more than ``MAX_BATCH`` items, and the errors of ``ingest_request``."""
     if len(raw) > MAX_BATCH:
         raise ValueRefused(
             f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.", code=ProblemCode.BATCH_TOO_LARGE
@@ -87,17 +78,7 @@ def batch_ingest(
                 status = status_of(outcome)
                 results.append({"index": index, "status": status, "type": outcome.code.urn, "detail": outcome.sentence})
             else:
-                reply = outcome.as_json()
-                results.append(
-                    {
-                        "index": index,
-                        "status": 200,
-                        "topic_id": reply["topic_id"],
-                        "applied": reply["applied"],
-                        "version_ids": reply["version_ids"],
-                        "similar_topic_ids": reply["similar_topic_ids"],
-                    }
-                )
+                results.append(cast("BatchItemReply", {"index": index, "status": 200, **outcome.as_json()}))
         refused = sum("detail" in result for result in results)
         return 200, {"results": results, "accepted": len(results) - refused, "refused": refused}
 

@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from django.db import connection
 
@@ -21,10 +20,10 @@ from memory.formulas.ladder import CLIMB_MARGIN
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.load import KnownTopic, known_load
-from memory.llm.client import model_configured
+from memory.llm.chat_request import model_configured
 from memory.llm.summaries import topics_summarize
 from memory.models import ForgetRun, Topic
-from memory.models.expressions import salience_now_sql
+from memory.models.formulas_sql import salience_now_sql
 from memory.models.links import COMPACTED_FROM
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
@@ -36,7 +35,7 @@ PROVENANCE = "compaction"
 MAX_TITLE = 1000
 MAX_SALIENCE = 10.0
 
-# The end of a title that gives the number of other topics.
+# The end of the title of a compacted topic, with the number of its other sources.
 _MORE = re.compile(r" \(and \d+ more\)$")
 _END = re.compile(r"[.!?…。！？]$")
 
@@ -46,20 +45,14 @@ WHERE v.topic_id = ANY(%(ids)s)
 """
 
 
-class _State(NamedTuple):
-    """The kind of a topic and its effective salience."""
-
-    kind: str
-    salience: float
-
-
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The sources of some groups. Some sources are compacted topics themselves; ``created`` has the times at which
-    their own sources were created."""
+    """The topics of all groups. Some of these topics are themselves compacted. ``created`` has the creation times of
+    the sources of compacted topics."""
 
     topics: dict[uuid.UUID, KnownTopic]
-    states: dict[uuid.UUID, _State]
+    kinds: dict[uuid.UUID, str]
+    saliences: dict[uuid.UUID, float]
     created: dict[uuid.UUID, dt.datetime]
     policies: Policies
 
@@ -70,7 +63,8 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The item for each group, with its sources."""
+    """The item of each group, and the ids of the topics from which the item was made. The keys are the numbers of the
+    groups."""
 
     items: dict[int, IngestItem]
     members: dict[int, list[uuid.UUID]]
@@ -78,7 +72,7 @@ class _Prepared:
 
 
 class TopicCompactor:
-    """Writes the compacted topics of a run by ingest, with the actor of the run. The worker embeds them."""
+    """Writes the compacted topics of a run through ingest, with the actor of the run. The worker embeds them."""
 
     def prepare(self, groups: Groups, *, run: ForgetRun, until: float | None, now: dt.datetime) -> _Prepared:
         """Read the sources and summarize them. About six queries, for any number of groups."""
@@ -86,7 +80,7 @@ class TopicCompactor:
         until = time.monotonic() + MODEL_SECONDS if until is None else until
         prepared = _Prepared({}, {}, sources)
         for number, wanted in groups.items():
-            # Topics that were purged meanwhile are left out.
+            # Topics that were purged after they were grouped are left out.
             if members := [topic_id for topic_id in wanted if topic_id in sources.topics]:
                 seconds = until - time.monotonic()
                 # The model always summarizes the first group, so that every run makes progress.
@@ -97,7 +91,8 @@ class TopicCompactor:
         return prepared
 
     def write(self, groups: Groups, prepared: _Prepared, *, run: ForgetRun, now: dt.datetime) -> dict[int, uuid.UUID]:
-        """Write the topics. About thirty statements. A group that lost members is summarized again, by rules."""
+        """Write the topics. About thirty statements. A group that has lost members since ``prepare`` is summarized
+        again, without the model."""
         items = [
             prepared.items[number]
             if list(members) == prepared.members[number]
@@ -118,10 +113,12 @@ def _sources_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> _Sources:
     topics = known_load(changed=ids, read=[], lock=False).topics
     with connection.cursor() as cursor:
         cursor.execute(_SALIENCES_SQL, {"ids": list(topics), "now": now})
-        states = {topic_id: _State(*row) for topic_id, *row in cursor.fetchall()}
+        rows = cursor.fetchall()
     inner = {each for topic in topics.values() for each in _compacted(topic)}
     created = dict(Topic.objects.filter(pk__in=inner).values_list("id", "created_at")) if inner else {}
-    return _Sources(topics, states, created, policies_current())
+    kinds = {topic_id: kind for topic_id, kind, _salience in rows}
+    saliences = {topic_id: salience for topic_id, _kind, salience in rows}
+    return _Sources(topics, kinds, saliences, created, policies_current())
 
 
 def _compacted(topic: KnownTopic) -> list[uuid.UUID]:
@@ -131,22 +128,22 @@ def _compacted(topic: KnownTopic) -> list[uuid.UUID]:
 def _item(
     members: Sequence[uuid.UUID], sources: _Sources, *, within: float | None, run: ForgetRun, now: dt.datetime
 ) -> IngestItem:
-    """Return the topic for a group. The first member of a group is the most central one."""
+    """Return the item that creates the topic of a group. The first member of a group is the most central one."""
     topics = [sources.topics[topic_id] for topic_id in members]
     scope = topics[0].scope
     knobs = sources.policies.knobs(scope)
     created = sorted(at for topic in topics for at in sources.created_times(topic))
     title, summary = topics_text(topics, leaves=len(created), within=within)
-    # The next run must not archive the topic: it gets at least the salience of a new topic, and enough for the first
-    # rung.
-    highest = max(sources.states[topic_id].salience for topic_id in members)
+    # The next run must not archive the topic. Its salience is therefore at least that of a new topic, and high enough
+    # for the first rung.
+    highest = max(sources.saliences[topic_id] for topic_id in members)
     needed = CLIMB_MARGIN * max(knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold)
     period = " to ".join(dict.fromkeys(f"{at.astimezone(dt.UTC):%Y-%m-%d}" for at in (created[0], created[-1])))
     reason = f"Compacted from {len(topics)} topics by run {run.pk}."
     return IngestItem(
         placement="new_topic",
         scope=scope,
-        topic_kind=sources.states[members[0]].kind,
+        topic_kind=sources.kinds[members[0]],
         title=title,
         summary=summary,
         salience=min(MAX_SALIENCE, max(1.0, highest, needed)),
@@ -156,16 +153,15 @@ def _item(
             IngestField(name=PERIOD, value=period, provenance=PROVENANCE),
         ],
         edges=[IngestEdge(to_topic_id=topic_id, kind=COMPACTED_FROM) for topic_id in members],
-        # An item with a time causes no event, because a run must not start another run.
+        # A run must not start another run, and an item with ``created_at`` raises no event.
         created_at=now,
     )
 
 
 def topics_text(topics: Iterable[KnownTopic], *, leaves: int, within: float | None) -> tuple[str, str]:
-    """Return (title, summary) of a compacted topic. The first of ``topics`` is the most central one. ``leaves`` is the
-    number of topics that were compacted in all, also in several steps.
-
-    A model may take ``within`` seconds; with None, no model is asked."""
+    """Return (title, summary) of a compacted topic. The first of ``topics`` is the most central one; ``leaves`` is the
+    number of original topics, including those that earlier runs compacted. ``within`` is the time limit for the model
+    in seconds; if it is None, no model is used."""
     ordered = list(topics)
     title = next((topic.title for topic in ordered if topic.title != UNTITLED), UNTITLED)
     more = f" (and {leaves - 1} more)" if leaves > 1 else ""

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,15 +46,11 @@ def topic_edit(
     seen_at: dt.datetime | None = None,
     vectors: dict[str, Vectors] | None = None,
 ) -> None:
-    """Change a topic, keep the former values for ``as_of``, write an audit event, and apply the rules on ingest
-    (``ingest_rules_apply``). About fifteen queries without such rules.
-
-    ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for later changes. The new
-    text is embedded before the topic is locked, unless ``vectors`` has its vector. Raises ``NotVisible`` for a topic
-    that the caller cannot see, ``RequestRefused`` for a released or merged topic, ``Conflict`` for a topic that was
-    changed after ``seen_at``, ``EmbeddingFailed``, and ``NotAllowed`` if an agent sets a salience or changes an exempt
-    kind.
-    """
+    """Change a topic, keep the former values for ``as_of``, write an audit event, and apply the rules on ingest. About
+    fifteen queries without such rules. ``seen_at`` is the ``updated_at`` of the version that the caller edited; if it
+    is None, later changes are not detected. The text is embedded before the lock, unless ``vectors`` has its vector.
+    Raises ``NotVisible``, ``RequestRefused`` for a released or merged topic, ``Conflict`` for a change after
+    ``seen_at``, ``EmbeddingFailed``, ``NotAllowed`` if an agent sets a salience or changes an exempt kind."""
     if change.salience is not None:
         principal.require("operator")
     vectors = {} if vectors is None else vectors
@@ -72,7 +67,12 @@ def topic_edit(
             )
         row = Topic.objects.get(pk=topic_id)
         policies = policies_current()
-        _kind_check(row.kind, change.kind, policies.knobs(stored.scope).exempt_kinds, principal)
+        exempt = policies.knobs(stored.scope).exempt_kinds
+        if row.kind in exempt and change.kind not in (None, *exempt) and not principal.covers("operator"):
+            raise NotAllowed(
+                f"Topics of the kind {row.kind!r} are never forgotten; only an operator key can change the kind.",
+                code=ProblemCode.ROLE_TOO_LOW,
+            )
         if seen_at is not None and row.updated_at > seen_at:
             raise Conflict(
                 "This topic was changed while you were editing it. Your changes were not saved.",
@@ -93,9 +93,10 @@ def topic_edit(
             row.save(update_fields=[*after, "updated_at"])
             if "kind" in after:
                 Vitality.objects.filter(pk=topic_id).update(kind=row.kind)
-            TopicEdit.objects.create(
-                topic_id=topic_id, at=_edit_time(topic_id, now), before=before, actor=principal.actor
-            )
+            # The times of two concurrent edits may be in the wrong order, but ``as_of`` needs the order of the writes.
+            last = TopicEdit.objects.filter(topic_id=topic_id).aggregate(last=Max("at"))["last"]
+            at = now if last is None else max(now, last + dt.timedelta(microseconds=1))
+            TopicEdit.objects.create(topic_id=topic_id, at=at, before=before, actor=principal.actor)
         if after.keys() & {"title", "summary"}:
             _text_change(stored, change)
             text = stored.text()
@@ -104,10 +105,8 @@ def topic_edit(
             plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)
         if change.salience is not None:
             time = policies.effective(stored.scope).time.active_at(now)
-            before["salience"], after["salience"] = (
-                _salience_write(topic_id, change.salience, time, now),
-                change.salience,
-            )
+            before["salience"] = _salience_write(topic_id, change.salience, time, now)
+            after["salience"] = change.salience
         if after:
             activity_note(policies, [stored.scope], now=now)
             AuditEvent.objects.create(
@@ -129,23 +128,6 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
     if topic is None or not principal.sees(topic.scope):
         raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     return topic
-
-
-def _kind_check(kind: str, wanted: str | None, exempt: Collection[str], principal: Principal) -> None:
-    """Raise ``NotAllowed`` if an agent changes an exempt kind, which would make the topic forgettable."""
-    if wanted is None or principal.covers("operator"):
-        return
-    if kind in exempt and wanted not in exempt:
-        raise NotAllowed(
-            f"Topics of the kind {kind!r} are never forgotten; only an operator key can change the kind.",
-            code=ProblemCode.ROLE_TOO_LOW,
-        )
-
-
-def _edit_time(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
-    # Two concurrent edits may have their times in the wrong order; ``as_of`` needs the order of the writes.
-    last = TopicEdit.objects.filter(topic_id=topic_id).aggregate(last=Max("at"))["last"]
-    return now if last is None else max(now, last + dt.timedelta(microseconds=1))
 
 
 def _text_change(topic: KnownTopic, change: TopicChange) -> None:

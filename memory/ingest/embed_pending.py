@@ -1,4 +1,5 @@
-"""Embeds topics that have no vector of the present model: after ``?defer=1``, and for ``reembed``."""
+"""Embeds topics that have no vector of the present model, for example after ``?defer=1``. The worker and the command
+``reembed`` use this module."""
 
 import contextlib
 import time
@@ -13,19 +14,20 @@ from memory.embedding import Embedder, EmbeddingFailed, embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 from memory.ingest.load import known_load
+from memory.models.statements import rows_read
 
 logger = structlog.get_logger(__name__)
 
 TOPICS_PER_STEP = 64
-# Vectors are committed about this often, so that a killed worker loses little and makes progress.
+# Seconds between two commits of vectors, so that a killed worker loses little and makes progress.
 COMMIT_SECONDS = 5.0
-# The number of texts in the first call of a step, because their cost is unknown. It doubles while calls are quick.
+# The first call of a step embeds this number of texts, because their cost is unknown. The number doubles after each
+# call that takes less than ``QUICK_SECONDS``.
 TEXTS_AT_FIRST, QUICK_SECONDS = 8, 1.0
-# If this number of texts at the beginning of a step fail, the embedder is assumed to be down.
+# If the first texts of a step all fail, and there are at least this many, the embedder is assumed to be down.
 TRIED_SINGLY = TEXTS_AT_FIRST
 
-# One topic of each scope in turn, so that a scope with many or long texts does not delay the others. Topics that were
-# tried in vain are left out for the rest of the run.
+# Takes one topic of each scope in turn, so that no scope delays the others. Skips topics that failed earlier.
 _WAITING_SQL = """
 SELECT topic_id, text_hash FROM (
     SELECT topic_id, text_hash, row_number() OVER (PARTITION BY scope_id ORDER BY topic_id) AS turn
@@ -33,15 +35,15 @@ SELECT topic_id, text_hash FROM (
 ) waiting
 ORDER BY turn, topic_id LIMIT %(limit)s
 """
-# In the order of ids, each step after the one before, because every topic may be pending.
+# Every topic may be pending, so the topics are read in the order of their ids.
 _OTHER_MODELS_SQL = """
 SELECT topic_id, text_hash FROM memory_topicvector
 WHERE (embedding IS NULL OR model <> %(model)s) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
 """
 
-# A topic whose text was changed after it was read has another hash and stays pending. A locked topic stays pending too,
-# because waiting for two writers could deadlock. The old vector stays until it is replaced.
+# A topic with a newer text has another hash and stays pending. A locked topic also stays pending, because waiting for
+# two writers could deadlock. The old vector stays until it is replaced.
 _WRITE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_topicvector
@@ -60,26 +62,24 @@ _COUNT_SQL = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR
 
 
 def vectors_fill(*, other_models: bool = False) -> Iterator[int]:
-    """Embed pending topics; yield the number of vectors that each commit wrote.
-
-    With ``other_models``, topics with a vector of another model are embedded too. A step reads ``TOPICS_PER_STEP``
-    topics with four queries, and commits about every ``COMMIT_SECONDS`` with one query. The function can be stopped and
-    repeated at any time. Several processes may run at once; at worst some texts are embedded twice.
-
-    A text that the embedder refuses is skipped and logged. Raises ``EmbeddingFailed`` if the embedder refuses every
-    text of the first step; with ``other_models``, of any step.
-    """
-    embedder = embedder_get()
+    """Embed pending topics; with ``other_models``, also topics with a vector of another model. Yield the number of
+    vectors of each commit, about every ``COMMIT_SECONDS``. Four queries for ``TOPICS_PER_STEP`` topics, and one for
+    each commit. The function may be stopped, repeated, and run by several processes at once. A text that the embedder
+    refuses is skipped and logged. Raises ``EmbeddingFailed`` if the embedder refuses every text of the first step, or,
+    with ``other_models``, of any step."""
     after: uuid.UUID | None = None
     tried: list[uuid.UUID] = []
     any_written = False
     while True:
         if other_models:
-            hashes = _rows(_OTHER_MODELS_SQL, {"after": after, "model": embedder.model_name})
+            hashes = _rows(_OTHER_MODELS_SQL, {"after": after, "model": embedder_get().model_name})
         else:
             hashes = _rows(_WAITING_SQL, {"tried": tried})
         if not hashes:
             return
+        # The model is loaded only if topics are pending. Upkeep calls this function each minute, and an idle worker
+        # should not load the model.
+        embedder = embedder_get()
         after = max(hashes)
         known = known_load(changed=hashes, read=[], lock=False)
         texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes}
@@ -126,13 +126,12 @@ def vectors_missing_count() -> int:
 
 
 def _rows(sql: str, wanted: dict[str, Any]) -> dict[uuid.UUID, str]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, {"limit": TOPICS_PER_STEP, **wanted})
-        return dict(cursor.fetchall())
+    return dict(rows_read(sql, {"limit": TOPICS_PER_STEP, **wanted}))
 
 
 def _embedded(embedder: Embedder, texts: dict[uuid.UUID, str]) -> Iterator[dict[uuid.UUID, Vectors]]:
-    """Yield the vectors of a step, each time they should be committed. Raises ``EmbeddingFailed`` if there are none."""
+    """Yield the vectors of a step, in one part for each commit. Raises ``EmbeddingFailed`` if the embedder is assumed
+    to be down."""
     ids, at, count = list(texts), 0, TEXTS_AT_FIRST
     ready: dict[uuid.UUID, Vectors] = {}
     refused: list[uuid.UUID] = []
@@ -147,7 +146,7 @@ def _embedded(embedder: Embedder, texts: dict[uuid.UUID, str]) -> Iterator[dict[
             made = _embedded_singly(embedder, part)
             refused += part.keys() - made.keys()
             ready.update(made)
-            # Without a single success, the endpoint is probably down.
+            # If no text has succeeded, the endpoint is probably down.
             if len(refused) == at and (at >= TRIED_SINGLY or at == len(ids)):
                 raise problem from None
         now = time.monotonic()
@@ -175,10 +174,8 @@ SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memory_topicvector'::regcla
 
 
 def vectors_resize(dimension: int) -> int | None:
-    """Change the length of vectors in the database. Return the former length, or None if nothing changed.
-
-    All topics become pending, because vectors of another length cannot be kept. The index is created again, empty.
-    """
+    """Change the length of vectors in the database. Return the former length, or None if the length was the same. After
+    a change, all topics are pending."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WIDTH_SQL)
         former: int = cursor.fetchone()[0]

@@ -1,15 +1,11 @@
-"""Writes topics with their past. Used only by the import of an export.
-
-An ordinary item has a value that is true from now on; the store adds times, revision numbers and salience. Here all of
-these are given. The rows are written by ``plan_write``, which also writes documents, mentions, vectors and the journal.
-No rule or run follows, so that imported topics keep their state.
-"""
+"""Writes topics with their history, for the import of an export. The import starts no rule and no run."""
 
 import datetime as dt
 import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -31,20 +27,20 @@ from memory.ingest.items import EARLIEST, LATEST, FieldType
 from memory.ingest.load import KnownField, KnownTopic
 from memory.ingest.mentions import Mentions, mentions_add
 from memory.ingest.plan import MAX_FIELDS, RevisionRow, WritePlan
-from memory.ingest.write import plan_write
+from memory.ingest.write import TOPIC, plan_write
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 ACTION = "imported"
 
-# A time that was written by the clock of a store. The limit leaves room for calculations.
+# A time from the clock of a store. The upper limit leaves room for calculations.
 Clock = Annotated[AwareDatetime, Field(ge=EARLIEST, le=dt.datetime(2999, 12, 31, tzinfo=dt.UTC))]
 AnyTime = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
 Short = Annotated[str, StringConstraints(max_length=200)]
 # Twice the limit of a request: a purge may replace a text by a longer word.
 Long = Annotated[str, StringConstraints(max_length=2 * MAX_VALUE_LENGTH)]
-# Half of the limit of the column, because counting continues.
+# Half of the limit of the column, because the store continues to count.
 Count = Annotated[int, Field(ge=0, le=2**30)]
 # Far above what any policy allows, and small enough that products stay finite.
 Salience = Annotated[float, Field(ge=0, le=1e6)]
@@ -57,11 +53,8 @@ class Past(BaseModel):
 
 
 class PastSalience(Past):
-    """Salience at the last use, and the uses so far. The half-life comes from the policy in force here.
-
-    ``counted_seconds`` is the time from ``reinforced_at`` to the end of the last active day, without idle days. For a
-    clock without idle days, this is the time that has passed at the import.
-    """
+    """Salience at the last use, and the uses so far. ``counted_seconds`` is the time from ``reinforced_at`` to the end
+    of the last active day, without idle days; None if the exporting store had no record of active days."""
 
     salience: Salience
     reinforced_at: Clock
@@ -71,8 +64,7 @@ class PastSalience(Past):
 
 
 class PastRevision(Past):
-    """One value that a field has had. The members are in the order of the columns. References to topics are added when
-    all topics are stored (``references_add``)."""
+    """A value of a field. Members are in the order of the columns. References are added later (``references_add``)."""
 
     value: Long
     field_type: FieldType
@@ -97,8 +89,7 @@ class PastSummary(Past):
 
 
 class PastField(PastSalience):
-    """A field with its newest revisions. The last revision has the number ``last_seq``. Older revisions may be added
-    later (``revisions_add``)."""
+    """A field with its newest revisions, up to ``last_seq``. Older ones may be added later (``revisions_add``)."""
 
     name: Short
     created_at: Clock
@@ -110,7 +101,8 @@ class PastField(PastSalience):
 
     @property
     def before(self) -> int:
-        """The number of revisions before the given ones; negative if there are more revisions than ``last_seq``."""
+        """The number of revisions before those in ``revisions``; negative if ``revisions`` has more than
+        ``last_seq``."""
         return self.last_seq - len(self.revisions)
 
 
@@ -193,12 +185,9 @@ class PastLink(Past):
 
 
 def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    """Write topics with their past. None of them may exist. At most fifteen statements for any number.
-
-    Needs a transaction. Topics without a usable vector stay pending. Each topic gets an audit event with ``reason`` and
-    its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope, and
-    ``IntegrityError`` if another process writes one of the topics at the same time.
-    """
+    """Write topics with their past. None of the topics may exist already. Needs a transaction. At most fifteen
+    statements. Topics without a usable vector stay pending. Raises ``NotAllowed`` unless the caller is an operator,
+    ``NotVisible`` outside the caller's scope, ``IntegrityError`` if another process writes one of the topics."""
     principal.require("operator")
     for topic in topics:
         if not principal.sees(topic.scope):
@@ -214,11 +203,12 @@ def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reas
 
 
 def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> None:
-    """Write older revisions of stored fields, and their mentions. Three statements.
-
-    Needs a transaction. Raises ``Conflict`` if a topic has no such field, ``IntegrityError`` if a number is taken.
-    """
-    fields = _field_ids(cursor, [part.topic for part in parts])
+    """Write older revisions of stored fields, and their mentions. Three statements. Needs a transaction. Raises
+    ``Conflict`` if a topic has no such field, ``IntegrityError`` if a revision with the same number exists."""
+    cursor.execute(
+        "SELECT topic_id, name, id FROM memory_field WHERE topic_id = ANY(%s)", [[part.topic for part in parts]]
+    )
+    fields = {(topic_id, name): field_id for topic_id, name, field_id in cursor.fetchall()}
     rows: list[RevisionRow] = []
     by_topic: dict[uuid.UUID, Mentions] = {}
     for part in parts:
@@ -230,17 +220,18 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
         mentions = by_topic.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})
     if rows:
-        rows_copy(cursor, "memory_revision", RevisionRow._fields, rows)
+        rows_copy(cursor, "memory_revision", " ".join(RevisionRow._fields), rows)
         mentions_add(cursor, by_topic)
 
 
 def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) -> None:
-    """Set the references of revisions to topics. One statement."""
+    """Store which topics the revisions refer to. One statement."""
     cursor.execute(_REFERENCES_SQL, _columns(references, "topic", "field", "seq", "to"))
 
 
 def merges_add(merges: Sequence[PastMerge], *, cursor: CursorWrapper) -> None:
-    """Mark topics as merged into others, and add their mentions to the others. Two statements."""
+    """Mark topics as merged into other topics, and add the mentions of the merged topics to the others. Two
+    statements."""
     wanted = _columns(merges, "topic", "into", "released_at")
     cursor.execute(_MERGED_SQL, wanted)
     cursor.execute(_MERGED_MENTIONS_SQL, wanted)
@@ -254,6 +245,9 @@ def links_add(links: Sequence[PastLink], *, cursor: CursorWrapper) -> None:
 def _columns(rows: Iterable[Past], *names: str) -> dict[str, list[Any]]:
     return {name: [getattr(row, name) for row in rows] for name in names}
 
+
+# Returns the members of a topic that are columns of its row.
+_topic_row = attrgetter(*TOPIC.replace("scope_id", "scope").split())
 
 _REFERENCES_SQL = """
 UPDATE memory_revision r SET ref_topic_id = d.target
@@ -325,38 +319,12 @@ def _plan(
         )
         plan.scopes.add(topic.scope)
         plan.texts[topic.id] = known
-        plan.topics.append(
-            (
-                topic.id,
-                topic.scope,
-                topic.kind,
-                topic.title,
-                topic.summary,
-                topic.categories,
-                topic.provenance,
-                topic.created_at,
-                topic.updated_at,
-                topic.rung,
-                topic.released_at,
-            )
-        )
-        plan.vitalities.append(
-            (
-                topic.id,
-                topic.scope,
-                *fading.columns(topic),
-                topic.pinned,
-                topic.pin_reason,
-                # The key that set the pin may be unknown here.
-                False,
-                topic.kind,
-                topic.created_at,
-                topic.retrieval_count,
-                topic.last_retrieved_at,
-                topic.rung,
-                known.live,
-            )
-        )
+        plan.topics.append(_topic_row(topic))
+        # The key that set the pin may be unknown in this store, so ``pinned_by_agent`` is False.
+        pin = topic.pinned, topic.pin_reason, False
+        uses = topic.retrieval_count, topic.last_retrieved_at
+        state = *fading.columns(topic), *pin, topic.kind, topic.created_at, *uses, topic.rung, known.live
+        plan.vitalities.append((topic.id, topic.scope, *state))
         plan.edits += [(topic.id, edit.at, edit.before, edit.actor) for edit in topic.edits]
         # Fields are sorted by time and id, so ascending ids keep the order of the file.
         ids = sorted(_id_of(each.created_at) for each in topic.fields)
@@ -399,13 +367,14 @@ def _field_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Fading:
-    """The values of a scope from which fade keys are computed. ``time`` is the partition time after the import."""
+    """Computes the fade keys of one scope. ``time`` is the partition time after the import."""
 
     half_life: float
     time: PartitionTime
 
     def idle_before(self, given: PastSalience) -> float:
-        """Return idle seconds before the last use such that ``counted_seconds`` have passed since then."""
+        """Return the idle seconds before the last use. They are computed from ``counted_seconds``, which is the active
+        time after that use."""
         used, end = given.reinforced_at.timestamp(), self.time.active_until
         if given.counted_seconds is None:
             return float(self.time.idle(used))
@@ -427,13 +396,8 @@ def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, af
 
 
 def _id_of(at: dt.datetime) -> uuid.UUID:
-    """Return a new id for a row that was written at ``at``. ``verify_erasure`` reads the age of a text from the id."""
+    # ``verify_erasure`` reads the age of a text from the id.
     return uuid7_past(at_ms=int(at.timestamp() * 1000))
-
-
-def _field_ids(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
-    cursor.execute("SELECT topic_id, name, id FROM memory_field WHERE topic_id = ANY(%s)", [list(topics)])
-    return {(topic_id, name): field_id for topic_id, name, field_id in cursor.fetchall()}
 
 
 def _vectors(topics: Sequence[TopicHistory], *, model: str) -> dict[str, Vectors]:

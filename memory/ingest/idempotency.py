@@ -40,12 +40,9 @@ def request_hash(route: str, body: object) -> str:
 
 
 def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Recorded | None:
-    """Return ``(status, reply)`` of an earlier request with this key, or None. One query.
-
-    Raises ``ValueRefused`` if the earlier request had another body or the key is too long, ``StillInProgress`` for a
-    message to the assistant that has no reply yet, and ``Conflict`` if the stored data was purged since, because an
-    automatic retry must not store it again.
-    """
+    """Return ``(status, reply)`` of an earlier request with this key, or None. One query. Raises ``ValueRefused`` if
+    the key is empty or too long, or was used with another body. Raises ``StillInProgress`` if there is no reply yet.
+    Raises ``Conflict`` if the stored data has been purged, because an automatic retry must not store it again."""
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise ValueRefused(
             f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.",
@@ -56,30 +53,28 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
         row = cursor.fetchone()
     if row is None:
         return None
-    if row[1] == PURGED:
+    hash_then, status, stored = row
+    if status == PURGED:
         raise Conflict(
             "The data stored by the request with this Idempotency-Key has been purged. Nothing was stored. "
             "To store it again, send it with another key.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
-    if row[0] != digest:
+    if hash_then != digest:
         raise ValueRefused(
             "This Idempotency-Key has been used for a request with another body.",
             code=ProblemCode.IDEMPOTENCY_KEY_REUSED,
         )
-    if row[1] == 0:
+    if status == 0:
         raise StillInProgress(_IN_PROGRESS)
-    reply = json.loads(row[2])
+    reply = json.loads(stored)
     # Replies of ingest are stored as a string (``idempotency_finish``), replies of the assistant as an object.
-    return row[1], json.loads(reply) if isinstance(reply, str) else reply
+    return status, json.loads(reply) if isinstance(reply, str) else reply
 
 
 def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.datetime) -> Recorded | None:
-    """Reserve the key within the running transaction, or return the reply of the request that has it. 1 or 2 queries.
-
-    If another request is using the key, the function waits. It then returns the reply of that request, or reserves the
-    key if that request failed. Raises ``StillInProgress`` after the lock timeout.
-    """
+    """Reserve the key in the running transaction and return None. If another request has reserved it, wait for the end
+    of that request and return its reply. One or two queries. Raises ``StillInProgress`` after the lock timeout."""
     with connection.cursor() as cursor:
         try:
             cursor.execute(_CLAIM_SQL, [principal.identity, key, digest, now])
@@ -93,10 +88,7 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
 
 
 def idempotency_finish(key: str, status: int, reply: object, *, principal: Principal) -> None:
-    """Store the reply in the transaction of the request. One query.
-
-    The reply is stored as a JSON string, because jsonb would reorder its members, and a replay must be byte for byte
-    the first reply.
-    """
+    """Store the reply in the transaction of the request. One query. The reply is stored as a JSON string, because jsonb
+    would reorder the members of an object, and a repeated request must get the same bytes."""
     with connection.cursor() as cursor:
         cursor.execute(_FINISH_SQL, [status, json.dumps(json.dumps(reply)), principal.identity, key])

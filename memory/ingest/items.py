@@ -36,7 +36,7 @@ class IngestField(RequestModel):
     field_type: FieldType = Field(
         default="string",
         description="If left out, an existing field keeps its type, which the value must fit; a new one is a string.",
-        # A default would mean that a field without ``field_type`` becomes a string.
+        # A default in the schema would mean that a field without ``field_type`` becomes a string.
         json_schema_extra=_default_drop,
     )
     ref_topic_id: uuid.UUID | None = Field(
@@ -74,7 +74,7 @@ class IngestField(RequestModel):
 
 
 class EmptyField(IngestField):
-    """Empties a field of any type; the field keeps its type. Not for requests, where this would be a mistake."""
+    """Empties a field of any type; the field keeps its type. In a request, an empty value would be a mistake."""
 
     def _text(self, field_type: str) -> str:
         return ""
@@ -96,7 +96,9 @@ class IngestItem(RequestModel):
 
     placement: Placement
     topic_id: str | None = Field(
-        default=None, max_length=100, description="Required but for new_topic, where a UUID becomes the id."
+        default=None,
+        max_length=100,
+        description="Required, except for new_topic: then it is the id of the new topic, a UUID.",
     )
     title: str = Field(default="", max_length=1000, description="Used by new_topic; empty becomes 'untitled'.")
     summary: LongText | None = Field(default=None, description="Used by new_topic.")
@@ -110,7 +112,7 @@ class IngestItem(RequestModel):
     edges: list[IngestEdge] = Field(default_factory=list, max_length=500, description="Links; at most 500.")
     suggest_similar: bool = Field(
         default=False,
-        description="Fills similar_topic_ids with at most 5 topics of the scope: same title, or suggest_similar_above.",
+        description="Fills similar_topic_ids with at most 5 topics of the scope with the same title or a similar text.",
     )
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH, description="Of a new topic.")
     categories: list[Category] = Field(

@@ -61,7 +61,7 @@ class KnownTopic:
 
 @dataclass(slots=True)
 class Known:
-    """The existing topics by id, and the chosen ids that no new topic may have."""
+    """The existing topics by their ids, and the chosen ids that are already in use (``taken``)."""
 
     topics: dict[uuid.UUID, KnownTopic]
     taken: set[uuid.UUID] = field(default_factory=set)
@@ -96,12 +96,10 @@ def known_load(
     within: str = ROOT,
     chosen: Iterable[uuid.UUID] = (),
 ) -> Known:
-    """Return the stored topics among ``changed`` (with fields and links) and ``read`` (without).
-
-    With ``lock``, the changed topics are locked in the order of their ids, so that two batches cannot deadlock; this
-    needs a transaction. Topics outside the scope ``within`` are not locked, and their fields are not read. ``chosen``
-    are ids for new topics; those in use are returned as ``taken``. Runs at most six queries for any number of topics.
-    """
+    """Return the stored topics whose ids are in ``changed``, with their fields and links, and those whose ids are in
+    ``read``, without fields and links. At most six queries. With ``lock``, the changed topics are locked in the order
+    of their ids. Topics outside the scope ``within`` are not locked, and their fields are not read. ``chosen`` contains
+    ids for new topics; those that are already in use are returned as ``taken``."""
     changed_ids = sorted(set(changed))
     read_ids = sorted({*changed_ids, *read})
     known = Known(topics={})
@@ -111,7 +109,10 @@ def known_load(
         if chosen := set(chosen):
             known.taken = _taken(cursor, chosen, within)
         if lock and changed_ids:
-            _lock(cursor, changed_ids, within)
+            bound = Bound()
+            inside = scope_sql("scope_id", within, bound.bind)
+            sql = f"SELECT id FROM memory_topic WHERE id = ANY({bound.bind(changed_ids)}) AND {inside} ORDER BY id"
+            cursor.execute(f"{sql} FOR NO KEY UPDATE", bound.values)
         cursor.execute(_TOPICS_SQL, [read_ids])
         for topic_id, *columns in cursor.fetchall():
             known.topics[topic_id] = KnownTopic(topic_id, *columns)
@@ -128,18 +129,9 @@ def known_load(
     return known
 
 
-def _lock(cursor: CursorWrapper, ids: list[uuid.UUID], within: str) -> None:
-    bound = Bound()
-    cursor.execute(
-        f"SELECT id FROM memory_topic WHERE id = ANY({bound.bind(ids)}) "
-        f"AND {scope_sql('scope_id', within, bound.bind)} ORDER BY id FOR NO KEY UPDATE",
-        bound.values,
-    )
-
-
 def _taken(cursor: CursorWrapper, chosen: set[uuid.UUID], within: str) -> set[uuid.UUID]:
-    """Return the ids that other rows or purged topics of other scopes have. Otherwise the journal of the purged topic
-    would become that of the new one. Two statements."""
+    """Return the ids in ``chosen`` that rows other than topics use, or that topics of other scopes had before a purge.
+    A new topic must not take over the journal of a purged one."""
     taken = ids_of_others(cursor, chosen)
     if within != ROOT:
         bound = Bound()

@@ -1,8 +1,5 @@
-"""The mention index: the identifiers, names and words of topics. Requests to forget find topics by this index.
-
-The index is written in the transaction that writes the text. Entries are only added, so that a topic is also found by a
-name in its history.
-"""
+"""The mention index: the identifiers, names and words of each topic. Requests to forget find topics in it. Entries are
+never removed by an edit, so that a topic is found by a name in its history too."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +16,11 @@ from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
 from memory.text.names import words_index
 
-# Entries of a PostgreSQL index have at most 2,700 bytes. Longer words are not expected in searches.
+# Longer words are not indexed: an entry of a PostgreSQL index has at most 2,700 bytes, and searches hardly contain
+# longer words.
 MAX_WORD_BYTES = 400
 
-MENTION = ("topic_id", "scope_id", "identifiers", "words", "aliases")
+MENTION = "topic_id scope_id identifiers words aliases"
 
 _ADD_SQL = """
 WITH added AS (
@@ -46,14 +44,14 @@ WHERE m.topic_id = a.id
 
 @dataclass(slots=True)
 class Mentions:
-    """Mentions of texts, in the forms of ``TopicMention``."""
+    """The mentions in some texts, in the forms that ``TopicMention`` stores."""
 
     identifiers: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
     aliases: set[str] = field(default_factory=set)
 
     def read(self, texts: Iterable[str]) -> None:
-        """Add the mentions of ``texts``. Linear in their length: a few hundredths of a millisecond per sentence."""
+        """Add the mentions in ``texts``. This takes a few hundredths of a millisecond per sentence."""
         for text in texts:
             if not text:
                 continue
@@ -63,14 +61,8 @@ class Mentions:
                 self.aliases.update(name for name in map(fold, pair) if _fits(name))
 
     def read_words(self, text: str) -> None:
-        """Add only the words of ``text``, for example of the name of a field."""
+        """Add the words of ``text``, for example of the name of a field, but no identifiers and aliases."""
         self.words |= {word for word in words_index(text) if len(word) <= MAX_WORD_BYTES}
-
-    @property
-    def arrays(self) -> tuple[str, str, str]:
-        """Identifiers, words and aliases as array literals for a COPY."""
-        identifiers, words, aliases = self.columns()
-        return array_literal(identifiers), array_literal(words), array_literal(aliases)
 
     def columns(self) -> tuple[list[str], list[str], list[str]]:
         """Return identifiers, words and aliases, sorted."""
@@ -78,33 +70,28 @@ class Mentions:
 
 
 def mentions_read(plan: WritePlan) -> list[tuple[KnownTopic, Mentions]]:
-    """Return the mentions of the texts that ``plan`` writes, by topic. No queries."""
-    entries: list[tuple[KnownTopic, set[str], Mentions]] = [(topic, set(), Mentions()) for topic in plan.texts.values()]
-    owners = {
-        known.id: (known.name, texts, mentions) for topic, texts, mentions in entries for known in topic.fields.values()
-    }
+    """Return each topic of ``plan`` with the mentions of the texts that the plan writes. No queries."""
+    texts: dict[uuid.UUID, set[str]] = {topic_id: set() for topic_id in plan.texts}
+    found = {topic_id: Mentions() for topic_id in plan.texts}
+    owners = {known.id: (topic.id, known.name) for topic in plan.texts.values() for known in topic.fields.values()}
     for row in plan.revisions:
-        name, texts, mentions = owners[row.field_id]
-        texts.update((row.value, row.why_changed, row.impact_expected))
-        mentions.read_words(name)
-    texts_of = {topic.id: texts for topic, texts, _mentions in entries}
+        topic_id, name = owners[row.field_id]
+        texts[topic_id].update((row.value, row.why_changed, row.impact_expected))
+        found[topic_id].read_words(name)
     for topic_id, _at, before, _actor in plan.edits:
-        texts_of[topic_id].update(str(before.get(name) or "") for name in ("title", "summary"))
-    for topic, texts, mentions in entries:
+        texts[topic_id].update(str(before.get(name) or "") for name in ("title", "summary"))
+    for topic_id, topic in plan.texts.items():
         # A stored topic without a revision in the plan has an edited title or summary.
-        if topic.is_new or not texts:
-            texts.update((topic.title, topic.summary))
-        mentions.read(texts)
-    return [(topic, mentions) for topic, _texts, mentions in entries]
+        if topic.is_new or not texts[topic_id]:
+            texts[topic_id].update((topic.title, topic.summary))
+        found[topic_id].read(texts[topic_id])
+    return [(plan.texts[topic_id], mentions) for topic_id, mentions in found.items()]
 
 
 def mentions_write(
     cursor: CursorWrapper, found: Sequence[tuple[KnownTopic, Mentions]], scopes: Mapping[str, int]
 ) -> None:
-    """Add mentions to the index. One statement for new topics and one for stored ones.
-
-    Needs the transaction that writes the topics, and locks on the stored ones.
-    """
+    """Add mentions to the index, in the transaction that writes the topics. At most two statements."""
     new = [(topic, mentions) for topic, mentions in found if topic.is_new]
     stored = {topic.id: mentions for topic, mentions in found if not topic.is_new}
     if new:
@@ -112,23 +99,17 @@ def mentions_write(
             cursor,
             "memory_topicmention",
             MENTION,
-            ((topic.id, scopes[topic.scope], *mentions.arrays) for topic, mentions in new),
+            ((topic.id, scopes[topic.scope], *map(array_literal, mentions.columns())) for topic, mentions in new),
         )
     if stored:
         mentions_add(cursor, stored)
 
 
 def mentions_add(cursor: CursorWrapper, found: Mapping[uuid.UUID, Mentions]) -> None:
-    """Add mentions to the rows of stored topics. One statement. The caller has locked the topics."""
-    columns = [mentions.columns() for mentions in found.values()]
+    """Add mentions to the rows of stored topics. One statement. The caller must have locked the topics."""
+    identifiers, words, aliases = zip(*(map(json_array, each.columns()) for each in found.values()), strict=True)
     cursor.execute(
-        _ADD_SQL,
-        {
-            "ids": list(found),
-            "identifiers": [json_array(each[0]) for each in columns],
-            "words": [json_array(each[1]) for each in columns],
-            "aliases": [json_array(each[2]) for each in columns],
-        },
+        _ADD_SQL, {"ids": list(found), "identifiers": list(identifiers), "words": list(words), "aliases": list(aliases)}
     )
 
 

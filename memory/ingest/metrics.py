@@ -2,10 +2,13 @@
 
 from prometheus_client import Counter
 
-ITEMS = Counter("memstate_ingested_items", "Items sent to ingest.", ["outcome"])
+from memory.stores.metrics import per_store, store_label
+
+ITEMS = per_store(Counter("memstate_ingested_items", "Items sent to ingest.", ["store", "outcome"]))
 
 
 def items_count(*, accepted: int, refused: int) -> None:
     """Count items of ingest, after the commit. The count is per process."""
-    ITEMS.labels("accepted").inc(accepted)
-    ITEMS.labels("refused").inc(refused)
+    store = store_label()
+    ITEMS.labels(store, "accepted").inc(accepted)
+    ITEMS.labels(store, "refused").inc(refused)

@@ -1,7 +1,4 @@
-"""Finds similar topics: by vector within one scope and kind, and by title. Reads only.
-
-A small scope is scanned completely. In a large scope, the vector index is used.
-"""
+"""Finds similar topics by vector and title: in a small scope by a full scan, in a large one by the vector index."""
 
 import uuid
 from collections.abc import Sequence
@@ -12,19 +9,18 @@ from django.db import connection
 from memory.core.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
+from memory.stores.citus import settings_set
 
-# Each topic is paired with at most this number of similar topics. In a larger cluster, each member has other pairs.
+# A topic is paired with at most this number of similar topics. In a larger cluster, each member is paired with the
+# topics nearest to it.
 NEAREST = 8
-# If more topics have one title, the title is a heading, such as "note", and says nothing about likeness.
+# A title that more topics share, such as "note", says nothing about their similarity.
 TITLE_SHARED_AT_MOST = 6
 # pgvector's ef_search for a large scope; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
 _SIZE_SQL = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
-_SETTINGS_SQL = """
-SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.max_scan_tuples', '20000', true),
-       set_config('hnsw.ef_search', %s, true)
-"""
+_SETTINGS = {"hnsw.iterative_scan": "strict_order", "hnsw.max_scan_tuples": "20000", "hnsw.ef_search": str(EF_SEARCH)}
 # ``exact`` is "+ 0" for a small scope, so that the planner does not use the vector index of the whole store.
 _NEAR_SQL = """
 SELECT own.topic_id, near.topic_id, near.cosine
@@ -90,8 +86,10 @@ class NearPair(NamedTuple):
 def topics_near(
     ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float, any_kind: bool = False
 ) -> list[NearPair]:
-    """Return pairs of the topics ``ids`` of one scope with their most similar topics of the same kind, from a cosine of
-    ``above``, and with topics of the same title. Four queries. Needs a transaction for the settings of the search."""
+    """Return the pairs of similar topics in which the id of at least one topic is in ``ids``. The topics with these ids
+    must be in the scope ``scope_id``. Two topics are similar if they have the same title or a cosine of at least
+    ``above``; unless ``any_kind``, they must also have the same kind. At most four queries. Needs a transaction,
+    because it may set options of the vector index."""
     found: dict[tuple[uuid.UUID, uuid.UUID], NearPair] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
@@ -101,25 +99,23 @@ def topics_near(
             "nearest": NEAREST,
             "above": above,
             "any_kind": any_kind,
+            "most": TITLE_SHARED_AT_MOST,
+            "untitled": UNTITLED,
         }
-        cursor.execute(_NEAR_SQL.format(exact=exact), parameters)
-        for own, other, cosine in cursor.fetchall():
-            one, two = sorted((own, other))
-            found[one, two] = NearPair(one, two, float(cosine), same_title=False)
-        cursor.execute(_TITLES_SQL, {**parameters, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
-        for own, other, cosine in cursor.fetchall():
-            one, two = sorted((own, other))
-            found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)
+        for sql, same_title in ((_NEAR_SQL.format(exact=exact), False), (_TITLES_SQL, True)):
+            cursor.execute(sql, parameters)
+            for own, other, cosine in cursor.fetchall():
+                one, two = sorted((own, other))
+                found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title)
     return sorted(found.values(), key=lambda pair: (pair.one, pair.other))
 
 
 def texts_near(
     vectors: Vectors, *, scope_id: int, kind: str, model: str, exact_below: int, above: float
 ) -> dict[int, list[tuple[uuid.UUID, float]]]:
-    """Return, by index of the row in ``vectors``, the most similar live topics, most similar first.
-
-    Runs two queries, three in a large scope.
-    """
+    """Return the most similar live topics of the scope and kind for each row of ``vectors``. The keys are the indexes
+    of the rows. Each value lists ids of topics with their cosines, the most similar first. Two queries, three in a
+    large scope."""
     found: dict[int, list[tuple[uuid.UUID, float]]] = {}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -139,10 +135,11 @@ def texts_near(
 
 
 def _exact(scope_id: int, exact_below: int) -> str:
-    """Return the suffix for an exact scan of a small scope. For a large scope, set the options of the index."""
+    """Return the suffix of an ORDER BY that forces an exact scan, if the scope is small. If it is large, set the
+    options of the vector index and return an empty text."""
     with connection.cursor() as cursor:
         cursor.execute(_SIZE_SQL, [scope_id, exact_below + 1])
         small = int(cursor.fetchone()[0]) <= exact_below
-        if not small:
-            cursor.execute(_SETTINGS_SQL, [str(EF_SEARCH)])
+    if not small:
+        settings_set(_SETTINGS)
     return " + 0" if small else ""

@@ -1,15 +1,13 @@
-"""Turns items into rows, without the database.
-
-Items are applied in order; each sees the changes of the items before it. A refused item changes nothing.
-"""
+"""Turns items into rows, without the database. Each item sees the changes of the items before it. A refused item
+changes nothing."""
 
 import datetime as dt
 import functools
 import json
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, cast
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
@@ -25,7 +23,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 
 Row = tuple[Any, ...]
 
-# The most fields of a topic.
+# The maximum number of fields of a topic.
 MAX_FIELDS = 500
 
 
@@ -39,20 +37,15 @@ class ItemReply:
     similar_topic_ids: list[str] = field(default_factory=list)
 
     def as_json(self) -> IngestReply:
-        """Return the members of the wire format."""
-        return {
-            "topic_id": str(self.topic_id),
-            "applied": self.applied,
-            "version_ids": self.version_ids,
-            "similar_topic_ids": self.similar_topic_ids,
-        }
+        """Return the result as the API sends it."""
+        return cast("IngestReply", {**asdict(self), "topic_id": str(self.topic_id)})
 
 
 ItemOutcome = ItemReply | MemoryProblem
 
 
 class RevisionRow(NamedTuple):
-    """A row of Revision, in the order of the COPY."""
+    """A row of Revision. The members are in the order of the columns in the COPY statement."""
 
     id: uuid.UUID
     field_id: uuid.UUID
@@ -70,19 +63,20 @@ class RevisionRow(NamedTuple):
 
 @dataclass(slots=True)
 class WritePlan:
-    """The rows to write, in the column order of ``write``, and one outcome per item."""
+    """The rows to write, with the columns in the order of ``memory.ingest.write``, and one outcome per item."""
 
     outcomes: list[ItemOutcome] = field(default_factory=list)
     topics: list[Row] = field(default_factory=list)
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
     revisions: list[RevisionRow] = field(default_factory=list)
-    # Only an import of topics with their past has these (``history``).
+    # Used only by the import of topics with their history (``history``).
     summaries: list[Row] = field(default_factory=list)
     edits: list[Row] = field(default_factory=list)
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
-    # New values of stored topics and fields.
+    # New values of stored rows, by their ids. ``touched`` has topics: categories, time of the change, time of the use,
+    # idle seconds before the use. ``versioned`` has fields: ``last_seq``, ``cold_through``.
     touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime, float]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
@@ -112,7 +106,8 @@ def item_id_chosen(item: IngestItem) -> set[uuid.UUID]:
 def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
 ) -> WritePlan:
-    """Return the rows of ``items``. ``known`` has the stored topics, and gets the changes of each item. No queries."""
+    """Return the rows of ``items``. ``known`` has the stored topics; the changes of each item are added to it. No
+    queries."""
     plan = WritePlan(pins_by_agent=not principal.covers("operator"))
     policy = functools.cache(policies.effective)
     for at, item in enumerate(items):
@@ -155,7 +150,7 @@ class _Placing:
                 raise ValueRefused("created_at must not be in the future.", code=ProblemCode.INVALID_CREATED_AT)
         self.at = item.created_at or now
         self.now = now
-        # A memory with a past ``created_at`` counts as used when it arrives, unless the item says when it was used.
+        # A memory with a past ``created_at`` counts as used when it arrives, unless the item has ``last_used_at``.
         self.used_at = item.last_used_at or now
         if item.last_used_at is not None:
             principal.require("operator")
@@ -167,18 +162,19 @@ class _Placing:
 
     def place(self) -> ItemReply:
         self._references_check()
-        self._types_check()
         if self.item.placement == "new_topic":
+            self._types_check({})
             topic, reply = self._new_topic()
         else:
             topic = self._stored_topic()
+            self._types_check(topic.fields)
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(
                     f"version_field requires exactly one field; this item has {len(self.item.fields)}.",
                     code=ProblemCode.CONTRADICTORY_REQUEST,
                 )
-            self._past_check(topic)
-            self._room_check(topic)
+            self._created_at_check(topic)
+            self._limits_check(topic)
             reply = ItemReply(topic.id)
         for entry in self.item.fields:
             self._field(topic, entry, reply)
@@ -205,18 +201,13 @@ class _Placing:
         states = (json.dumps(state, ensure_ascii=False) for state in (before, after))
         self.plan.audits.append((self.now, self.principal.actor, action, topic.id, topic.scope, reason, *states))
 
-    def _types_check(self) -> None:
-        topic_id = _topic_id(self.item) if self.item.placement != "new_topic" else None
-        topic = self.known.topics.get(topic_id) if topic_id is not None else None
-        if self.item.placement != "new_topic" and (topic is None or not self.principal.sees(topic.scope)):
-            # The item is refused later, with the same answer for a missing topic and a topic outside the scope.
-            return
-        types = {name: field.field_type for name, field in topic.fields.items()} if topic is not None else {}
+    def _types_check(self, fields: Mapping[str, KnownField]) -> None:
+        types = {name: known.field_type for name, known in fields.items()}
         for entry in self.item.fields:
             _text, types[entry.name] = entry.typed(types.get(entry.name))
 
-    def _past_check(self, topic: KnownTopic) -> None:
-        # The numbers of revisions must follow their times, because ``as_of`` relies on this.
+    def _created_at_check(self, topic: KnownTopic) -> None:
+        # Revisions must be numbered in the order of their times, because ``as_of`` relies on this order.
         if self.item.created_at is None:
             return
         if self.at < topic.created_at:
@@ -231,18 +222,18 @@ class _Placing:
                     code=ProblemCode.INVALID_CREATED_AT,
                 )
 
-    def _room_check(self, topic: KnownTopic) -> None:
-        # The limits are those of a topic, not of an item, so that a bundle stays readable.
-        fields = len(topic.fields.keys() | {entry.name for entry in self.item.fields})
-        if fields > MAX_FIELDS:
+    def _limits_check(self, topic: KnownTopic) -> None:
+        # The limits apply to the whole topic, so that its bundle stays readable.
+        fields = topic.fields.keys() | {entry.name for entry in self.item.fields}
+        categories = {*topic.categories, *self.item.categories}
+        if len(fields) > MAX_FIELDS:
             raise ValueRefused(
-                f"Topic {topic.id} would have {fields} fields; the limit is {MAX_FIELDS}.",
+                f"Topic {topic.id} would have {len(fields)} fields; the limit is {MAX_FIELDS}.",
                 code=ProblemCode.TOO_MANY_FIELDS,
             )
-        categories = len({*topic.categories, *self.item.categories})
-        if categories > MAX_CATEGORIES:
+        if len(categories) > MAX_CATEGORIES:
             raise ValueRefused(
-                f"Topic {topic.id} would have {categories} categories; the limit is {MAX_CATEGORIES}.",
+                f"Topic {topic.id} would have {len(categories)} categories; the limit is {MAX_CATEGORIES}.",
                 code=ProblemCode.TOO_MANY_CATEGORIES,
             )
 
@@ -256,12 +247,9 @@ class _Placing:
 
     def _not_found(self, topic_id: object) -> MemoryProblem:
         # A key bound to a scope gets the same answer for a topic that does not exist and for one outside its scope.
-        sentence = f"Topic {topic_id} does not exist."
-        return (
-            RequestRefused(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
-            if self.principal.sees("/")
-            else NotVisible(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
-        )
+        if self.principal.sees("/"):
+            return RequestRefused(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        return NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
 
     def _new_topic(self) -> tuple[KnownTopic, ItemReply]:
         item = self.item
@@ -285,50 +273,24 @@ class _Placing:
             is_new=True,
         )
         self.known.topics[topic_id] = topic
-        self.plan.topics.append(
-            (
-                topic_id,
-                scope,
-                item.topic_kind or "",
-                topic.title,
-                topic.summary,
-                topic.categories,
-                item.fields[0].provenance if item.fields else "api",
-                self.at,
-                self.at,
-                Rung.ACTIVE,
-                None,
-            )
-        )
-        reason = "asked for on ingest" if item.pinned else ""
-        self.plan.vitalities.append(
-            (
-                topic_id,
-                scope,
-                item.salience,
-                self.used_at,
-                *self._keys(scope),
-                item.pinned,
-                reason,
-                item.pinned and not self.principal.covers("operator"),
-                item.topic_kind or "",
-                self.at,
-                0,
-                self.used_at if self.used_at > self.at else None,
-                Rung.ACTIVE,
-                True,
-            )
-        )
+        kind, provenance = item.topic_kind or "", item.fields[0].provenance if item.fields else "api"
+        texts = kind, topic.title, topic.summary, topic.categories
+        self.plan.topics.append((topic_id, scope, *texts, provenance, self.at, self.at, Rung.ACTIVE, None))
+        salience = item.salience, self.used_at, *self._fade_columns(scope)
+        by_agent = item.pinned and not self.principal.covers("operator")
+        pin = item.pinned, "asked for on ingest" if item.pinned else "", by_agent
+        last_used = self.used_at if self.used_at > self.at else None
+        self.plan.vitalities.append((topic_id, scope, *salience, *pin, kind, self.at, 0, last_used, Rung.ACTIVE, True))
         self.plan.texts[topic_id] = topic
         return topic, ItemReply(topic_id, applied=[f"created_topic:{topic_id}"])
 
-    def _idle(self, scope: str, at: dt.datetime) -> float:
-        """Return the idle seconds of the scope before ``at``. This write makes its day an active one."""
+    def _idle_seconds(self, scope: str, at: dt.datetime) -> float:
+        """Return the idle seconds of the scope before ``at``. The day of this write counts as active."""
         return float(self.policy(scope).time.active_at(self.now).idle(at.timestamp()))
 
-    def _keys(self, scope: str) -> Row:
-        """Return the columns from ``half_life`` to ``fade_floor`` after the use by this item."""
-        policy, idle, used_at = self.policy(scope), self._idle(scope, self.used_at), self.used_at.timestamp()
+    def _fade_columns(self, scope: str) -> Row:
+        """Return the columns from ``half_life`` to ``fade_floor``. The item counts as a use."""
+        policy, idle, used_at = self.policy(scope), self._idle_seconds(scope, self.used_at), self.used_at.timestamp()
         half_life = policy.knobs.half_life
         fade = fade_key(self.item.salience, reinforced_at=policy.time.counted(used_at, idle), half_life=half_life)
         return half_life, idle, policy.time.wall, fade, fade
@@ -346,13 +308,13 @@ class _Placing:
                 f"Topic {topic.id} is in scope {topic.scope}; ingest cannot move it to another one.",
                 code=ProblemCode.ANOTHER_SCOPE,
             )
-        if topic.released:
-            raise RequestRefused(
-                f"Topic {topic.id} is released. Restore it before writing to it.", code=ProblemCode.TOPIC_GONE
-            )
         if topic.merged:
             raise RequestRefused(
                 f"Topic {topic.id} was merged into another one. Write to that one.", code=ProblemCode.TOPIC_GONE
+            )
+        if topic.released:
+            raise RequestRefused(
+                f"Topic {topic.id} is released. Restore it before writing to it.", code=ProblemCode.TOPIC_GONE
             )
         return topic
 
@@ -375,7 +337,17 @@ class _Placing:
             topic.fields[entry.name] = present
             # ``last_seq`` and ``cold_through`` are set when the plan is written, because later items may add revisions.
             self.plan.fields.append(
-                (present, topic.id, self.item.salience, self.used_at, self.at, *self._keys(topic.scope), 0, None, False)
+                (
+                    present,
+                    topic.id,
+                    self.item.salience,
+                    self.used_at,
+                    self.at,
+                    *self._fade_columns(topic.scope),
+                    0,
+                    None,
+                    False,
+                )
             )
             reply.applied.append(f"field:{entry.name}")
             if self.item.placement == "version_field":
@@ -420,9 +392,9 @@ class _Placing:
 
     def _touch(self, topic: KnownTopic) -> None:
         topic.categories = sorted({*topic.categories, *self.item.categories})
-        _categories, at, used_at, _idle = self.plan.touched.get(topic.id, (None, self.at, self.used_at, 0.0))
+        _categories, at, used_at, _idle_seconds = self.plan.touched.get(topic.id, (None, self.at, self.used_at, 0.0))
         used_at = max(used_at, self.used_at)
-        idle = self._idle(topic.scope, used_at)
+        idle = self._idle_seconds(topic.scope, used_at)
         self.plan.touched[topic.id] = (topic.categories, max(at, self.at), used_at, idle)
         by_operator = self.principal.covers("operator")
         if self.item.pinned and (not topic.pinned or (by_operator and topic.pinned_by_agent)):

@@ -11,6 +11,7 @@ from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.idempotency import Recorded, idempotency_claim, idempotency_finish, idempotency_replay, request_hash
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemOutcome
+from memory.stores.pending import after_commit, work_pending
 
 Render = Callable[[list[ItemOutcome]], Recorded]
 
@@ -27,12 +28,10 @@ def ingest_request(
     defer: bool,
     on_deferred: Callable[[], None],
 ) -> tuple[int, Any]:
-    """Ingest ``items`` and return ``(status, reply)``, which ``render`` makes from the outcomes.
-
-    ``body`` is the request body, to recognise a repeated request with the same key. If ``render`` raises, nothing is
-    written and the key stays free. ``on_deferred`` runs in the transaction if topics are left without a vector.
-    Raises ``Conflict`` or ``ValueRefused`` for a key in use, ``EmbeddingFailed``.
-    """
+    """Ingest ``items`` and return ``(status, reply)``, which ``render`` makes from the outcomes. If ``render`` raises,
+    nothing is written. A repeated request is recognised by ``idempotency_key``; ``route`` and ``body`` show whether it
+    is the same request. ``on_deferred`` is called after the commit if topics have no vector yet. Raises ``Conflict`` or
+    ``ValueRefused`` if the key is in use, and ``EmbeddingFailed``."""
     # ``defer`` is not part of the hash, because it does not change what is stored.
     digest = "" if idempotency_key is None else request_hash(route, body)
     if idempotency_key is not None:
@@ -40,6 +39,8 @@ def ingest_request(
         if replay is not None:
             return replay
     prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
+    # This comes before the transaction, so that upkeep finds the work even if the process dies after the commit.
+    work_pending()
     with transaction.atomic():
         if idempotency_key is not None:
             replay = idempotency_claim(idempotency_key, digest, principal=principal, now=now)
@@ -47,7 +48,7 @@ def ingest_request(
                 return replay
         reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
         if defer or prepared.incomplete:
-            on_deferred()
+            after_commit(on_deferred)
         if idempotency_key is not None:
             idempotency_finish(idempotency_key, *reply, principal=principal)
     return reply

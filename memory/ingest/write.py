@@ -1,4 +1,4 @@
-"""Writes a plan with a constant number of statements for any number of items."""
+"""Writes a plan with a constant number of SQL statements for any number of items."""
 
 import datetime as dt
 import json
@@ -18,26 +18,23 @@ from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_co
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import RevisionRow, WritePlan
-from memory.models.expressions import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
+from memory.models.formulas_sql import counted_sql, fade_floor_sql, fade_key_sql, salience_effective_sql, skipped_sql
 
 # The columns of the tables, in the order of the rows of a ``WritePlan``.
-_TOPIC = "id scope_id kind title summary categories provenance created_at updated_at rung released_at"
-TOPIC = tuple(_TOPIC.split())
-_VITALITY = (
+TOPIC = "id scope_id kind title summary categories provenance created_at updated_at rung released_at"
+VITALITY = (
     "topic_id scope_id salience reinforced_at half_life idle_before wall fade fade_floor pinned pin_reason "
     "pinned_by_agent kind created_at retrieval_count last_retrieved_at rung live"
 )
-VITALITY = tuple(_VITALITY.split())
-_FIELD = (
+FIELD = (
     "id topic_id name last_seq cold_through salience reinforced_at created_at half_life idle_before wall fade "
     "fade_floor retrieval_count last_retrieved_at detached"
 )
-FIELD = tuple(_FIELD.split())
-SUMMARY = ("field_id", "from_seq", "through_seq", "text", "method", "depth", "created_at", "withdrawn_at")
-EDIT = ("topic_id", "at", "before", "actor")
-LINK = ("source_id", "target_id", "kind", "created_at", "actor")
-AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "after")
-VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
+SUMMARY = "field_id from_seq through_seq text method depth created_at withdrawn_at"
+EDIT = "topic_id at before actor"
+LINK = "source_id target_id kind created_at actor"
+AUDIT = "at actor action topic_id scope reason before after"
+VECTOR = "topic_id scope_id live model text_hash embedding"
 VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
 
 # A lower salience is not reinforced, because it is close to the smallest float.
@@ -54,7 +51,8 @@ FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories
 WHERE t.id = d.id
 """
 
-# The worker folds accesses into the same rows without a lock on the topic, so both lock the rows in the order of ids.
+# The worker folds accesses into the same rows without a lock on the topic. Its statement and this one therefore lock
+# the rows in the order of ids.
 _FIELDS_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
@@ -65,9 +63,9 @@ JOIN held USING (id)
 WHERE f.id = d.id
 """
 
-# Writing to a topic counts as use: the time since its last use is 0 again, so that a topic is not archived right after
-# a write. Its salience keeps its value, and continues to fade along the same curve. Rows that stay unchanged are locked
-# too, because pinning one of them later would break the order of ids.
+# Writing to a topic counts as a use, but does not raise its salience. The salience continues to fade along the same
+# curve. The statement locks unchanged rows too: ``_PINS_SQL`` may need them, and locking them later would break the
+# order of ids.
 _USED_KEY = fade_key_sql(
     "held.salience", counted=counted_sql("v", at="held.at", idle="held.idle"), half_life="v.half_life"
 )
@@ -98,6 +96,8 @@ UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest', 
 FROM held WHERE v.topic_id = held.topic_id
 """
 
+# Writes the documents that the text search reads. Their words are counted later. An existing document keeps its scope
+# and state.
 _DOCUMENTS_SQL = """
 WITH documents AS (
     SELECT topic_id, scope_id, live, to_tsvector(%(config)s::regconfig, text) AS document
@@ -118,7 +118,7 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
 WHERE v.topic_id = d.id
 """
 
-# Changed topics are queued for the search for duplicates.
+# Queues changed topics for the search for duplicates.
 _LOOKS_SQL = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
 SELECT id, scope, '', true FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[]) AS d (id, scope) ORDER BY id
@@ -133,7 +133,7 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
-    """Return the ids of scopes; missing scopes are created. Runs one query, three if a scope is created."""
+    """Return the id of each scope by its path. Missing scopes are created. One query, three if a scope is created."""
     ordered = sorted(paths)
     select = "SELECT path, id FROM memory_scope WHERE path = ANY(%s)"
     cursor.execute(select, [ordered])
@@ -148,11 +148,9 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: WritePlan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of its scopes. At most twenty-one statements.
-
-    Needs a transaction. ``texts`` has the text of each new or changed topic; ``vectors`` has the vectors by the hash of
-    the text. A topic without a vector is stored as pending.
-    """
+    """Write all rows of ``plan`` and return the ids of its scopes. At most twenty-one statements. Needs a transaction.
+    ``texts`` maps the id of each new or changed topic to its text. ``vectors`` maps the hash of a text to its vector. A
+    topic without a vector stays pending."""
     with connection.cursor() as cursor:
         scopes = scope_ids(cursor, plan.scopes)
         _topics_write(cursor, plan, scopes)
@@ -160,104 +158,63 @@ def plan_write(
         if plan.links:
             rows_copy(cursor, "memory_link", LINK, plan.links)
         if plan.texts:
-            _documents_write(cursor, plan, scopes, texts)
+            ids, topics = list(plan.texts), plan.texts.values()
+            own_scopes = [scopes[topic.scope] for topic in topics]
+            documents: dict[str, Any] = {
+                "ids": ids,
+                "scopes": own_scopes,
+                "live": [topic.live for topic in topics],
+                "texts": [texts[topic_id].document() for topic_id in ids],
+                "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+            }
+            cursor.execute(_DOCUMENTS_SQL, documents)
             with _vectors_writing(cursor, plan, scopes, texts, model, vectors):
                 mentions = mentions_read(plan)
             mentions_write(cursor, mentions, scopes)
-            cursor.execute(
-                _LOOKS_SQL, {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]}
-            )
+            cursor.execute(_LOOKS_SQL, {"ids": ids, "scopes": own_scopes})
         if plan.audits:
             rows_copy(cursor, "memory_auditevent", AUDIT, plan.audits)
     return sorted(scopes.values())
 
 
 def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> None:
-    """Record for the reasoner that ``event`` happened in these scopes. One statement.
-
-    Call this last: the row stays locked until the commit, and every writer of the scope needs it. By ``times``, the
-    worker recognizes another event after it read the row.
-    """
+    """Record for the reasoner that ``event`` happened in the scopes whose ids are in ``scopes``. One statement. Call
+    this function last, because the rows stay locked until the commit and every writer of the scopes needs them."""
     with connection.cursor() as cursor:
         cursor.execute(_WAKE_UPS_SQL, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
 def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
-        # In the order of ids, so that two batches that create the same topics cannot deadlock.
-        rows_copy(
-            cursor,
-            "memory_topic",
-            TOPIC,
-            ((row[0], scopes[row[1]], *row[2:]) for row in sorted(plan.topics, key=lambda row: row[0])),
-        )
+        # Rows are written in the order of ids, so that two batches that create the same topics cannot deadlock.
+        ordered = sorted(plan.topics, key=lambda row: row[0])
+        rows_copy(cursor, "memory_topic", TOPIC, ((row[0], scopes[row[1]], *row[2:]) for row in ordered))
         rows_copy(cursor, "memory_vitality", VITALITY, ((row[0], scopes[row[1]], *row[2:]) for row in plan.vitalities))
     if plan.edits:
-        rows_copy(
-            cursor,
-            "memory_topicedit",
-            EDIT,
-            ((topic_id, at, json.dumps(before), actor) for topic_id, at, before, actor in plan.edits),
-        )
+        edits = ((topic_id, at, json.dumps(before), actor) for topic_id, at, before, actor in plan.edits)
+        rows_copy(cursor, "memory_topicedit", EDIT, edits)
     if plan.touched:
-        cursor.execute(
-            _TOUCH_SQL,
-            [
-                list(plan.touched),
-                [at for _categories, at, *_used in plan.touched.values()],
-                [json_array(categories) for categories, *_times in plan.touched.values()],
-            ],
-        )
-        uses: dict[str, Any] = {
-            "ids": list(plan.touched),
-            "ats": [used_at for *_rest, used_at, _idle in plan.touched.values()],
-            "idle": [idle for *_rest, idle in plan.touched.values()],
-        }
-        cursor.execute(_USED_SQL, uses)
+        categories, ats, used_ats, idle = zip(*plan.touched.values(), strict=True)
+        cursor.execute(_TOUCH_SQL, [list(plan.touched), list(ats), list(map(json_array, categories))])
+        cursor.execute(_USED_SQL, {"ids": list(plan.touched), "ats": list(used_ats), "idle": list(idle)})
     if plan.pins:
         cursor.execute(_PINS_SQL, {"ids": plan.pins, "by_agent": plan.pins_by_agent})
 
 
 def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
     if plan.fields:
-        rows_copy(
-            cursor,
-            "memory_field",
-            FIELD,
-            (
-                (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row)
-                for known, topic_id, *row in plan.fields
-            ),
+        rows = (
+            (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row)
+            for known, topic_id, *row in plan.fields
         )
+        rows_copy(cursor, "memory_field", FIELD, rows)
     if plan.versioned:
-        cursor.execute(
-            _FIELDS_SQL,
-            {
-                "ids": list(plan.versioned),
-                "last": [seq for seq, _cold in plan.versioned.values()],
-                "cold": [cold for _seq, cold in plan.versioned.values()],
-            },
-        )
+        last, cold = zip(*plan.versioned.values(), strict=True)
+        cursor.execute(_FIELDS_SQL, {"ids": list(plan.versioned), "last": list(last), "cold": list(cold)})
     if plan.revisions:
-        rows_copy(cursor, "memory_revision", RevisionRow._fields, plan.revisions)
+        rows_copy(cursor, "memory_revision", " ".join(RevisionRow._fields), plan.revisions)
     if plan.summaries:
         rows_copy(cursor, "memory_fieldsummary", SUMMARY, plan.summaries)
-
-
-def _documents_write(
-    cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
-) -> None:
-    # The words of all these documents are counted later. An existing document keeps its scope and state.
-    cursor.execute(
-        _DOCUMENTS_SQL,
-        {
-            "ids": list(plan.texts),
-            "scopes": [scopes[topic.scope] for topic in plan.texts.values()],
-            "live": [topic.live for topic in plan.texts.values()],
-            "texts": [texts[topic_id].document() for topic_id in plan.texts],
-            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
-        },
-    )
 
 
 @contextmanager
@@ -269,22 +226,16 @@ def _vectors_writing(
     model: str,
     vectors: Mapping[str, Vectors],
 ) -> Iterator[None]:
-    """Write the vectors. The block runs while the database stores those of new topics."""
-    new: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
-    changed: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
+    """Write the vectors. The ``with`` block runs while the database stores the vectors of new topics."""
+    found: dict[bool, list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]]] = {True: [], False: []}
     for topic_id, topic in plan.texts.items():
         digest = text_hash(texts[topic_id].embedded())
-        (new if topic.is_new else changed).append((topic_id, topic, digest, vectors.get(digest)))
+        found[topic.is_new].append((topic_id, topic, digest, vectors.get(digest)))
+    new, changed = found[True], found[False]
     if changed:
-        cursor.execute(
-            _VECTORS_CHANGED_SQL,
-            [
-                model,
-                [topic_id for topic_id, *_rest in changed],
-                [None if vector is None else vector_text(vector) for *_rest, vector in changed],
-                [digest for _id, _topic, digest, _vector in changed],
-            ],
-        )
+        ids, _topics, digests, made = zip(*changed, strict=True)
+        written = [None if vector is None else vector_text(vector) for vector in made]
+        cursor.execute(_VECTORS_CHANGED_SQL, [model, list(ids), written, list(digests)])
     rows = (
         (topic_id, scopes[topic.scope], topic.live, model, digest, None if vector is None else vector_binary(vector))
         for topic_id, topic, digest, vector in new

@@ -1,6 +1,6 @@
 """The words for actions of the journal, as pages show them and filters accept them."""
 
-# Actions whose words are not their names.
+# Actions whose words differ from their names.
 _WORDS = {
     "ingest_new_topic": "Created",
     "ingest_extend_topic": "Extended",
@@ -12,7 +12,7 @@ _WORDS = {
     "sign_in_link_made": "Sign-in link made",
 }
 _JOBS = ("extraction", "study", "import", "verification")
-# All actions, for completion.
+# All actions, for the suggestions of a filter.
 ACTIONS = (
     *_WORDS,
     "edited",
@@ -42,6 +42,7 @@ ACTIONS = (
     "key_revoked",
     "person_invited",
     "person_role_changed",
+    "person_removed",
     "person_disabled",
     "person_enabled",
     "password_set",
@@ -55,6 +56,7 @@ ACTIONS = (
     "notification_target_changed",
     "notification_secret_renewed",
     "store_created",
+    "store_moved",
     "store_dropped",
 )
 
@@ -65,12 +67,13 @@ def action_words(action: str) -> str:
 
 
 def actions_of(words: str) -> list[str]:
-    """Return the actions for which pages show ``words``; upper and lower case do not matter."""
+    """Return the actions in ``_WORDS`` that pages show as ``words``, ignoring case. The name of any other action can be
+    derived from its words."""
     wanted = " ".join(words.casefold().split())
     return [action for action, shown in _WORDS.items() if shown.casefold() == wanted]
 
 
 def actions_suggested(text: str, *, most: int) -> list[str]:
-    """Return the words of actions that contain ``text``, at most ``most``. No query."""
+    """Return the words of at most ``most`` actions whose words contain ``text``, ignoring case. No query."""
     found = (action_words(action) for action in ACTIONS)
     return [words for words in found if text.casefold() in words.casefold()][:most]

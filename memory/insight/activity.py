@@ -3,14 +3,15 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from django.db import connection
-
 from memory.access.principal import Principal
 from memory.core.scopes import ROOT
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_sql, scope_sql
+from memory.predicates.sql import written_by_sql
 
-# Each part uses an index by time. Archivings are read from the journal of runs, which marks archivings that were
-# undone. Restores are read from the audit events, because the page to which the number links lists these.
+# Each part of the SQL statement uses an index by time. Archivings are read from the journal of runs, which marks
+# archivings that were undone. Restores are read from the audit events, because the console links from their number to
+# the audit events.
 _DAYS_SQL = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
        count(*), 0
@@ -30,26 +31,26 @@ WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.sta
 GROUP BY 1
 """
 
-# How the number of live topics changed per day. Purged topics have no row and are not counted; changes that were undone
-# are not counted either.
+# How the number of live topics changed per day. Purged topics and undone changes are not counted.
 _LIVE_SQL = """
-SELECT day, sum(change)::bigint, sum(created)::bigint FROM (
-    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created FROM memory_topic t
-    WHERE t.created_at >= %(since)s AND {topic_within} GROUP BY 1
+SELECT day, sum(change)::bigint, sum(created)::bigint, sum(archived)::bigint FROM (
+    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created, 0 AS archived
+    FROM memory_topic t WHERE t.created_at >= %(since)s AND {topic_within} GROUP BY 1
     UNION ALL
-    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int), 0
+    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int),
+           0, count(*) FILTER (WHERE a.action = 'archived')
     FROM memory_forgetaction a {action_join}
     WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL AND {action_within}
     GROUP BY 1
 ) changes GROUP BY 1
 """
-# Archivings have no scope, but their topics have one.
+# Actions of runs do not store a scope; it is read from their topics.
 _ACTION_JOIN = "JOIN memory_vitality v ON v.topic_id = a.topic_id"
 
 
 @dataclass(slots=True)
 class ActivityDay:
-    """What happened on one day in UTC. ``by_hand`` is a part of ``archived``."""
+    """What happened on one day in UTC. ``archived`` includes ``by_hand``."""
 
     day: dt.date
     ingested: int = 0
@@ -66,21 +67,18 @@ def utc_days(days: int, *, now: dt.datetime) -> list[dt.date]:
 
 
 def day_begin(day: dt.date) -> dt.datetime:
-    """Return the midnight with which a day in UTC begins."""
+    """Return the time at which a day in UTC begins."""
     return dt.datetime.combine(day, dt.time(), tzinfo=dt.UTC)
 
 
 def days_begin(days: int, *, now: dt.datetime) -> dt.datetime:
-    """Return the begin of the first of the last ``days`` days in UTC, including today."""
+    """Return the time at which the period of the last ``days`` days in UTC begins. The last day is today."""
     return day_begin(utc_days(days, now=now)[0])
 
 
 def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
-    """Return the last ``days`` days in UTC, earliest first, including today and days without activity.
-
-    One query, whose cost grows with the rows of these days. Raises ``NotVisible`` for a scope outside the caller's
-    scope.
-    """
+    """Return the last ``days`` days in UTC, earliest first. Today and days without activity are included. One query
+    over the rows of these days. Raises ``NotVisible``."""
     chosen = principal.scope_chosen(scope)
     found = {day: ActivityDay(day) for day in utc_days(days, now=now)}
     bound = Bound()
@@ -92,42 +90,43 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     )
     bound.values["since"] = day_begin(min(found))
     bound.values["until"] = day_begin(max(found)) + dt.timedelta(days=1)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        for day, what, count, by_hand in cursor.fetchall():
-            setattr(found[day], what, getattr(found[day], what) + count)
-            found[day].by_hand += by_hand
+    for day, what, count, by_hand in rows_read(sql, bound.values):
+        setattr(found[day], what, getattr(found[day], what) + count)
+        found[day].by_hand += by_hand
     return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDay:
-    """How many topics were live at the end of a day in UTC, by how many their number changed on that day, and how many
-    were created."""
+    """One day in UTC: the number of live topics at its end, the change of this number, and how many topics were created
+    and archived."""
 
     live: int
     change: int
     created: int
+    archived: int
 
 
-def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT) -> list[LiveDay]:
-    """Return how many topics at or below ``scope`` were live and how many were created on each of the last ``days``
-    days in UTC. The numbers are computed backwards from the present number ``live``. One query, whose cost grows with
-    the rows of these days. The function does not check whether the caller may see the scope."""
+def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT, writer: str | None = None) -> list[LiveDay]:
+    """Return how many topics were live, created and archived on each of the last ``days`` days in UTC, earliest first.
+    Only topics at or below ``scope`` are counted. ``writer`` restricts them to topics that the caller with this name
+    has ever written. ``live`` is the present number of live topics, from which the earlier numbers are computed. One
+    query, whose cost grows with the rows of these days. Does not check whether the caller may see the scope."""
     every = utc_days(days, now=now)
     bound = Bound()
+    topic_within, action_within = (scope_sql(f"{row}.scope_id", scope, bound.bind) for row in "tv")
+    if writer is not None:
+        topic_within += f" AND {written_by_sql('t.id', writer, bound.bind)}"
+        action_within += f" AND {written_by_sql('a.topic_id', writer, bound.bind)}"
     sql = _LIVE_SQL.format(
-        topic_within=scope_sql("t.scope_id", scope, bound.bind),
-        action_join="" if scope == ROOT else _ACTION_JOIN,
-        action_within=scope_sql("v.scope_id", scope, bound.bind),
+        topic_within=topic_within, action_join="" if scope == ROOT else _ACTION_JOIN, action_within=action_within
     )
     bound.values["since"] = day_begin(every[0])
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        changes: dict[dt.date, tuple[int | None, int]] = {day: numbers for day, *numbers in cursor.fetchall()}
+    changes = {row[0]: row[1:] for row in rows_read(sql, bound.values)}
     found = []
     for day in every[::-1]:
-        change, created = changes.get(day, (0, 0))
-        found.append(LiveDay(live, change or 0, created))
-        live = max(0, live - (change or 0))
+        change, created, archived = changes.get(day, (0, 0, 0))
+        change = change or 0
+        found.append(LiveDay(live, change, created, archived))
+        live = max(0, live - change)
     return found[::-1]

@@ -1,7 +1,7 @@
 """The archive, page by page: which topics are archived, since when and why, and whether they were missed. Read-only.
 
-An index finds the last archiving of a topic. A list by time looks it up only for the rows of the page. A list by score
-looks it up for every matching topic, because only the journal has the score.
+A list in order of time reads only the last archivings of the topics on the page. A list in order of score reads the
+last archivings of all matching topics.
 """
 
 import datetime as dt
@@ -11,14 +11,13 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.db import connection
-
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
-from memory.models.expressions import rung_label_sql, salience_now_sql
+from memory.models.formulas_sql import rung_label_sql, salience_now_sql
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["archived", "-archived", "score", "-score", "title", "-title"]
@@ -27,11 +26,11 @@ Why = Literal["threshold", "rule", "hand"]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFilter:
-    """Which archived topics are listed; None means all. ``scope`` is canonical and includes the scopes below it.
+    """Which archived topics are listed; None means all. ``scope`` includes the scopes below it.
 
-    ``missed`` restricts the list to topics that were looked up or found by the shadow search since they were archived,
-    or that were restored from an earlier archiving. ``unseen`` restricts it to topics that were not looked up since
-    they were archived.
+    ``missed`` selects topics that were looked up or found by the shadow search after they were archived. It also
+    selects topics that had been restored from an earlier archiving. ``unseen`` selects topics that were not looked up
+    after they were archived.
     """
 
     scope: str = "/"
@@ -65,13 +64,13 @@ _BY_TIME_SQL = """
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
-# The lookups are one JSON value, in which each row searches. PostgreSQL would plan a join with the LIMIT as a loop over
-# all lookups.
+# The times of the last lookups are in one JSON object, by topic. With a join and a LIMIT instead, PostgreSQL would plan
+# a nested loop over all lookups.
 _LOOKUPS = """
 looked AS MATERIALIZED (
     SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
         SELECT x.id, max(l.at) AS at FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
-        WHERE l.kind = 'lookup' GROUP BY x.id
+        WHERE l.kind = 'lookup' AND x.id IS NOT NULL GROUP BY x.id
     ) each_last
 )
 """
@@ -83,16 +82,16 @@ _MISSED = f"""(
     OR EXISTS (SELECT 1 FROM memory_auditevent b WHERE b.topic_id = v.topic_id AND {_RESTORED})
 )"""
 
-_PAGE_SQL = """
-SELECT d.id, t.title, sc.path, v.kind, a.at, {rung}, a.why, a.run_id, r.actor, r.event,
-       {salience}, v.pinned,
+_PAGE_SQL = f"""
+SELECT d.id, t.title, sc.path, v.kind, a.at, {rung_label_sql("a.from_rung")}, a.why, a.run_id, r.actor, r.event,
+       {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")}, v.pinned,
        (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
        (SELECT min(h.rank) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
-       (SELECT count(*) FROM memory_auditevent b WHERE b.topic_id = d.id AND {restored})
+       (SELECT count(*) FROM memory_auditevent b WHERE b.topic_id = d.id AND {_RESTORED})
 FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS d (id, place)
 JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
 JOIN memory_scope sc ON sc.id = t.scope_id
-LEFT JOIN {last} ON true LEFT JOIN memory_forgetrun r ON r.id = a.run_id
+LEFT JOIN {_LAST.format(topic="d.id")} ON true LEFT JOIN memory_forgetrun r ON r.id = a.run_id
 ORDER BY d.place
 """
 
@@ -137,7 +136,7 @@ class Journaled:
 
     @property
     def run_words(self) -> str:
-        """The label of the run by its event."""
+        """The words for the run, which depend on its event."""
         return event_words(self.event) if self.event else "Run"
 
     @property
@@ -147,7 +146,7 @@ class Journaled:
 
     @property
     def version(self) -> int | None:
-        """The version of that policy."""
+        """The version of the policy by which the run archived the topic."""
         return self.why.get("version")
 
     @property
@@ -159,7 +158,7 @@ class Journaled:
 
 @dataclass(slots=True)
 class ArchivedTopic(Journaled):
-    """A row of the list, in the order of ``_PAGE_SQL``."""
+    """A row of the list. The attributes are in the order of the columns of ``_PAGE_SQL``."""
 
     topic_id: uuid.UUID
     title: str
@@ -183,10 +182,7 @@ class ArchivedTopic(Journaled):
 def archived_list(
     filters: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ArchivedTopic], str | None]:
-    """Return archived topics with the reasons, and the cursor of the next page. Three queries.
-
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
-    """
+    """Return (archived topics, cursor of the next page). Three queries. Raises ``NotVisible`` and ``ValueRefused``."""
     query = _Query(filters, principal)
     query.after(cursor)
     keys = query.rows(limit + 1)
@@ -194,24 +190,13 @@ def archived_list(
     ids = [key[-1] for key in keys[:limit]]
     if not ids:
         return [], None
-    with connection.cursor() as ask:
-        ask.execute(
-            _PAGE_SQL.format(
-                last=_LAST.format(topic="d.id"),
-                restored=_RESTORED,
-                rung=rung_label_sql("a.from_rung"),
-                salience=salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id"),
-            ),
-            {"ids": ids, "now": now},
-        )
-        topics = [ArchivedTopic(*row) for row in ask.fetchall()]
-        since = {topic.topic_id: topic.archived_at for topic in topics if topic.archived_at is not None}
-        if since:
-            about: dict[str, Any] = {"ids": list(since), "since": list(since.values()), "first": min(since.values())}
-            ask.execute(_PAGE_LOOKUPS_SQL, about)
-            found = {topic_id: (times, last) for topic_id, times, last in ask.fetchall()}
-            for topic in topics:
-                topic.looked_up, topic.looked_up_at = found.get(topic.topic_id, (0, None))
+    topics = [ArchivedTopic(*row) for row in rows_read(_PAGE_SQL, {"ids": ids, "now": now})]
+    by_id = {topic.topic_id: topic for topic in topics}
+    since = {topic.topic_id: topic.archived_at for topic in topics if topic.archived_at is not None}
+    if since:
+        parameters = {"ids": list(since), "since": list(since.values()), "first": min(since.values())}
+        for topic_id, times, last in rows_read(_PAGE_LOOKUPS_SQL, parameters):
+            by_id[topic_id].looked_up, by_id[topic_id].looked_up_at = times, last
     return topics, following
 
 
@@ -226,7 +211,7 @@ def archived_ids(filters: ArchiveFilter, *, principal: Principal, at_most: int) 
 
 
 class _Query:
-    """The statement that finds the matching topics. Its rows are the sort keys."""
+    """The SQL statement that finds the matching topics. Its rows are the sort keys."""
 
     def __init__(self, filters: ArchiveFilter, principal: Principal) -> None:
         self.bound = Bound()
@@ -240,16 +225,13 @@ class _Query:
             "t.merged_into_id IS NULL",
             scope_sql("v.scope_id", scope, bind),
         ]
+        # The conditions of ``_BY_TIME_SQL``.
         self.range: list[str] = []
         if filters.kind is not None:
             self.where.append(f"v.kind = {bind(filters.kind)}")
         if filters.text is not None:
             like = bind(f"%{like_plain(filters.text)}%")
             self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
-        self._about_archiving()
-
-    def _about_archiving(self) -> None:
-        filters, bind = self.filters, self.bound.bind
         about: list[str] = []
         if filters.why == "hand":
             about.append("a.why->>'by' = 'hand'")
@@ -287,48 +269,45 @@ class _Query:
 
     @property
     def by_time(self) -> bool:
-        """Whether rows are read along the index of archivings."""
+        """Whether the rows are read in the order of the index of archivings."""
         return self.filters.sort.endswith("archived")
 
     def rows(self, limit: int) -> list[tuple[Any, ...]]:
         """Return the sort keys of the first rows. The last member of a key is the topic."""
         key, topic_key, _kind, _read, way = _ORDERS[self.filters.sort]
         found = self._from(sort=self.filters.sort)
-        return self._ask(
+        return self._read(
             f"SELECT {key} AS key, {topic_key} {found} ORDER BY key {way}, {topic_key} {way} LIMIT {limit:d}"
         )
 
     def count(self, at_most: int) -> int:
-        """Return the number of rows, but at most ``at_most`` + 1."""
         counted = f"SELECT count(*) FROM (SELECT 1 {self._from(sort=None)} LIMIT {at_most + 1:d}) x"
-        return int(self._ask(counted)[0][0])
+        return int(self._read(counted)[0][0])
 
     def _from(self, *, sort: str | None) -> str:
         where = list(self.where)
         source = "memory_vitality v"
         if sort is not None and self.by_time:
             source = _BY_TIME_SQL.format(range=" AND ".join(self.range) or "true", way=_ORDERS[sort][-1])
-            # This selects the last archiving. With "=", PostgreSQL would expect few rows and then read all archivings.
+            # ``a`` is the last archiving, so this condition means a.at = i.at. With "=", PostgreSQL would expect few
+            # rows, and choose a plan that reads all archivings.
             where.append("a.at <= i.at")
         # The last archiving is joined only if a filter or the sort needs it.
         needed = self.about_archiving or (sort is not None and not sort.endswith("title"))
         last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
         return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
 
-    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+    def _read(self, sql: str) -> list[tuple[Any, ...]]:
         lookups = f"WITH {_LOOKUPS} " if "FROM looked" in sql else ""
-        with connection.cursor() as cursor:
-            cursor.execute(lookups + sql, self.bound.values)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+        return rows_read(lookups + sql, self.bound.values)
 
 
 # Topics that were archived by hand have no score and come last.
 _SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
 
 
-# The orders of the list: the key and the topic in the statement, the type and the parser of the key in a cursor, and
-# the direction.
+# For each order of the list: the SQL of key and topic, the SQL type and the cursor parser of the key, and the
+# direction.
 _ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
     "archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "DESC"),
     "-archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "ASC"),
@@ -340,5 +319,5 @@ _ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
 
 
 def like_plain(text: str) -> str:
-    """Return ``text`` as part of a pattern of LIKE, so that its characters match only themselves."""
+    """Return ``text`` with the special characters of LIKE patterns escaped."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

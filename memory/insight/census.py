@@ -1,9 +1,8 @@
-"""The census: counts classes of topics that a run treats alike, in one pass over Vitality.
+"""The census: counts the topics of a scope by class, in one pass over Vitality. Runs treat all topics of a class alike.
 
-What a run does to a topic depends only on the rung, on protections, on the two thresholds between which the score lies,
-and on whether the topic was unused long enough. Even for several policies and times, there are few different
-combinations of these. So the database counts the topics of each combination, a class, and Python computes once per
-class what runs would do. Each partition has its own classes; one statement counts them all.
+What a run does to a topic depends on its rung, its protections, the rules that apply, the two thresholds around its
+score, and whether it was unused long enough. A class is a combination of these properties, and few combinations occur.
+The database counts the topics of each class, and Python computes once per class what runs would do.
 """
 
 import datetime as dt
@@ -14,23 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
 from memory.core.rules import RELEASED
-from memory.forgetting.judge import Judge
+from memory.forgetting.judge import Judge, rules_sql
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target
 from memory.models import Rung
+from memory.models.statements import rows_read
 from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset
 from memory.predicates.binding import Bound, scope_sql
 
-# The values of a class are packed into integers below this number. Values that do not fit are put into another integer.
+# The values that define a class are packed into integers below this number, as many into each integer as fit.
 _PACKED_BELOW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """One policy at one time. ``exempt`` are the exempt scopes within the partition. ``rests`` means that runs skip the
-    whole partition."""
+    """A view of a partition: one policy at one time, the exempt scopes in the partition, and whether runs skip the
+    partition (``rests``)."""
 
     judge: Judge
     exempt: tuple[str, ...]
@@ -39,8 +38,8 @@ class PolicyView:
 
 @dataclass(frozen=True, slots=True)
 class TopicClass:
-    """A class of topics: their rung, whether they are live, the rung to which a run would move them under each view
-    (``targets``), their bin in the histogram, and their number."""
+    """A class of topics. ``targets`` has, for each view, the rung to which a run would move the topics. ``bin`` is
+    their bin in the histogram, and ``count`` is their number."""
 
     rung: int
     live: bool
@@ -58,7 +57,7 @@ class CensusPart:
 
 
 class _Columns:
-    """The different expressions that define a class, each with its number of possible values."""
+    """The SQL expressions that define a class, each with its number of possible values."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -72,8 +71,8 @@ class _Columns:
         return self.texts.index(text)
 
     def packed(self) -> tuple[list[str], list[list[int]]]:
-        """Return (SQL of integers into which the values of the expressions are packed, the indexes of the expressions
-        in each integer)."""
+        """Return the SQL of the integers into which the values are packed, and for each integer the indexes of its
+        expressions."""
         numbers: list[str] = []
         contents: list[list[int]] = []
         factor = _PACKED_BELOW
@@ -89,7 +88,7 @@ class _Columns:
 
 
 class _Key:
-    """The value that a policy compares with thresholds, divided into classes by the thresholds of all its views."""
+    """An SQL expression that policies compare with thresholds. The thresholds divide its values into intervals."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +96,7 @@ class _Key:
 
     def add(self, bounds: Sequence[float]) -> None:
         for bound in bounds:
-            # A value equal to the bound is neither below nor above it, so it is a class of its own.
+            # A value equal to the bound is neither below nor above it, so it is an interval of its own.
             self.edges |= {bound, math.nextafter(bound, math.inf)}
 
     def sql(self) -> str:
@@ -108,7 +107,7 @@ class _Key:
         return sorted(self.edges)
 
     def representatives(self) -> list[float]:
-        """Return a value in the middle of each class."""
+        """Return one value from each interval between two neighbouring edges, and the two infinities."""
         edges = self.sorted()
         inner = [
             low if high <= math.nextafter(low, math.inf) else (low + high) / 2
@@ -120,24 +119,19 @@ class _Key:
 def census_take(
     parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
 ) -> list[TopicClass]:
-    """Return the classes of the topics in the partitions of ``parts``, including archived topics. One query.
-
-    All parts must have the same number of views. ``edges`` are the edges of the histogram, as scores under the first
-    view. ``subset`` restricts the topics that are counted.
-    """
+    """Return the classes of the topics in ``parts``, including archived topics. One query. All parts need the same
+    number of views. ``edges`` are the edges of the histogram, as scores under the first view."""
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
     statement = " UNION ALL ".join(
         count.sql(number, width=width, bound=bound, subset=subset) for number, count in enumerate(counts)
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, bound.values)
-        rows = cursor.fetchall()
+    rows = rows_read(statement, bound.values)
     return [counts[row[0]].read(row[1 : len(counts[row[0]].numbers) + 1], int(row[-1])) for row in rows]
 
 
 class _Count:
-    """The statement that counts the topics of one part, and the decoding of its rows."""
+    """The SQL statement that counts the topics of one part, and the decoding of its rows."""
 
     def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
         self.partition, views = part.partition, part.views
@@ -163,8 +157,7 @@ class _Count:
         self.bins = [sum(edge <= score for edge in edges[1:-1]) for score in scores]
 
     def sql(self, part: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
-        """Return the SELECT. Its columns are the number of the part, ``width`` integers that encode the class, and the
-        number of topics."""
+        """Return a SELECT of the part's number, ``width`` integers that encode the class, and the number of topics."""
         join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
         names = [f"k{at}" for at in range(len(self.numbers))]
         named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
@@ -178,7 +171,6 @@ class _Count:
             GROUP BY {", ".join(names)}"""
 
     def read(self, numbers: Sequence[Any], count: int) -> TopicClass:
-        """Return the class that a row of the result describes."""
         values = _unpack(numbers, self.contents, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
@@ -186,17 +178,15 @@ class _Count:
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
-    """Return (an expression for how many of these times lie before the last use, the number of its values).
-
-    The times are compared in order, so for most topics that are long unused the first comparison decides.
-    """
+    """Return SQL for a number, and how many values the number can have. The number is how many of the times in
+    ``moments`` are before the last use. ``moments`` maps the SQL of each time to the time."""
     ordered = sorted(moments, key=moments.__getitem__)
     cases = " ".join(f"WHEN {last_use} {moment} THEN {number}" for number, moment in enumerate(ordered))
     return f"CASE {cases} ELSE {len(ordered)} END", len(ordered) + 1
 
 
 class _Reader:
-    """Computes from the values of a class to which rung a run would move its topics under one view."""
+    """Computes the rung to which a run would move the topics of a class under one view."""
 
     def __init__(
         self,
@@ -209,10 +199,10 @@ class _Reader:
     ) -> None:
         judge, self.rests = view.judge, view.rests
         knobs = judge.policy.knobs
-        rules = judge.rules()
+        rules = rules_sql(judge)
         self.needs_topic = rules.needs_topic
         self.key_at = key_at[judge.key()]
-        # Converting the key of a threshold back to a score could round it, so these scores are looked up.
+        # Converting a threshold to a key and back could round it, so the scores of thresholds are looked up.
         exact = _thetas(judge)
         scores = np.array(
             [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
@@ -230,8 +220,8 @@ class _Reader:
         self.needs_topic = self.needs_topic or kept.needs_topic
         self.kept_at = columns.add(kept.rung, int(Rung.ARCHIVED)) if kept.rung != "0" else None
         self.rule_at = columns.add(rules.rule_rung_direct, RELEASED + 1) if rules else None
-        # The rungs by the thresholds, for all classes at once. The axes are the class of the key, the present rung, and
-        # whether the topic was unused long enough.
+        # The rungs to which the thresholds move topics, for all classes at once. The axes are the interval of the key,
+        # the present rung, and whether the topic was unused long enough.
         self.ladder = rung_target(
             np.arange(len(Rung))[None, :, None],
             scores,
@@ -252,7 +242,7 @@ class _Reader:
 
 
 def _thetas(judge: Judge) -> dict[float, float]:
-    """Return the scores at which the rung of a topic changes, by the corresponding value of the key."""
+    """Return the scores at which the rung of a topic changes, as a dict from the value of the key to the score."""
     knobs = judge.policy.knobs
     thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
     thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]

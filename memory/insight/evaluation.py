@@ -1,7 +1,4 @@
-"""Evaluation of rule conditions in Python, for one topic or for arrays of topics. The database evaluates texts.
-
-``tests/insight/test_why_outlook.py`` and ``test_backtest_agrees.py`` compare this with the SQL.
-"""
+"""Evaluates rule conditions in Python, for one topic or for arrays. Comparisons with texts are left to the database."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +17,8 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -> Any:
-    """Return whether a predicate is true, as a boolean or an array of booleans. ``answer`` evaluates each comparison.
-
-    Raises ``TypeError`` for search words, which rules cannot contain.
-    """
+    """Return whether a predicate is true, as a boolean or as an array of booleans. ``answer`` evaluates each
+    comparison."""
     match predicate:
         case AllOf(parts):
             return np.logical_and.reduce([predicate_holds(part, answer) for part in parts])
@@ -37,7 +32,7 @@ def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -
 
 
 def value_compare(comparison: Comparison, found: Any) -> Any:
-    """Return whether a comparison of a number, a boolean or a rung is true for ``found``, a value or an array."""
+    """Return whether a comparison with a number, a boolean or a rung is true for ``found``. Also works on arrays."""
     if comparison.field == "rung":
         among = np.isin(found, [RUNGS.index(word) for word in value_words(comparison)])
         return among if comparison.op in ("is", "in") else ~among

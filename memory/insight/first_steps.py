@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 
-from django.db import connection
+from memory.models.statements import rows_read
 
-# Each part stops at its first row.
-_STEPS_SQL = """
+# Only a key makes a real recall. The recalls of the demo have names of agents instead.
+_RECALLED_SQL = "EXISTS (SELECT 1 FROM memory_accesslog WHERE kind = 'query' AND starts_with(actor, 'key:'))"
+# Each EXISTS stops at its first row.
+_STEPS_SQL = f"""
 SELECT EXISTS (SELECT 1 FROM memory_topic),
        NOT EXISTS (SELECT 1 FROM memory_topicvector WHERE embedding IS NULL),
-       EXISTS (SELECT 1 FROM memory_apikey WHERE last_used_at IS NOT NULL)
-           OR EXISTS (SELECT 1 FROM memory_accesslog WHERE kind = 'query'),
-       EXISTS (SELECT 1 FROM memory_accesslog WHERE kind = 'query'),
+       EXISTS (SELECT 1 FROM memory_apikey WHERE last_used_at IS NOT NULL) OR {_RECALLED_SQL},
+       {_RECALLED_SQL},
        EXISTS (SELECT 1 FROM memory_forgetrun WHERE dry_run),
        (SELECT prefix FROM memory_apikey WHERE role = 'agent' AND revoked_at IS NULL ORDER BY created_at LIMIT 1)
 """
@@ -18,9 +19,8 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Which steps have been taken: there are topics, all have vectors (``embedded``), a key was used or there was a
-    query (``key``), there was a query (``recall``) and a dry run. ``prefix`` is the prefix of the oldest agent key that
-    is not revoked, or None."""
+    """Which steps have been taken. ``embedded``: all topics have vectors. ``key``: a key was used. ``recall``: a
+    query was made with a key. ``prefix`` is the prefix of the oldest agent key that is not revoked, or None."""
 
     topics: bool
     embedded: bool
@@ -37,6 +37,4 @@ class FirstSteps:
 
 def first_steps() -> FirstSteps:
     """Return the steps taken in the whole store. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_STEPS_SQL)
-        return FirstSteps(*cursor.fetchone())
+    return FirstSteps(*rows_read(_STEPS_SQL)[0])

@@ -1,7 +1,7 @@
-"""What a run would do to one topic at a given time, and which retrieval would have kept the topic.
+"""What a run would do to one topic at a given time, and which retrieval would have kept the topic from a past run.
 
-``verdict`` computes in Python, for one topic, what the candidate query of a run computes in SQL. Only explanations use
-this module. ``tests/insight/test_why_outlook.py`` compares the two. Times are epochs in seconds.
+Computes in Python what the candidate query computes in SQL; ``tests/insight/test_why_outlook.py`` compares the two.
+Times are epochs in seconds.
 """
 
 import dataclasses
@@ -23,21 +23,18 @@ from memory.predicates.tree import Comparison, comparisons, needs_time, value_wo
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
 # The value for "released" where a rung is expected.
 BEYOND = ARCHIVED + 1
-# Changes further away than this, in seconds, count as never.
+# A change more than this many seconds ahead counts as never.
 HORIZON = 200 * 365 * SECONDS_PER_DAY
-# A strict comparison becomes true just after the time of equality, so verdicts are also computed this many seconds
-# later.
+# At the computed time of a change, the score equals the threshold, and a strict comparison is not true yet. So verdicts
+# are also computed this many seconds later.
 _AFTER = 0.001
 _TEXTS = ("title", "summary", "text", "field")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One topic as a run sees it.
-
-    ``half_life``, in seconds, is that of the stored row. ``texts`` are the results of ``comparisons_of_texts``, which
-    the database evaluates.
-    """
+    """One topic as a run sees it. ``half_life`` is the half-life of the stored row, in seconds. ``texts`` are the
+    results of ``comparisons_of_texts``."""
 
     usage: TopicUsage
     rung: int
@@ -51,11 +48,8 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The rung to which a run would move a topic, and the rule that decides; None if a threshold decides.
-
-    ``may_compact`` means that the run would compact the topic instead if there are enough similar topics. Whether there
-    are is not computed.
-    """
+    """The rung to which a run would move a topic, and the rule that decides this. ``rule`` is None if a threshold
+    decides. ``may_compact`` means that the run would compact the topic if there are enough similar topics."""
 
     rung: int
     released: bool
@@ -79,7 +73,7 @@ class PredictedMove:
 
 
 def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Yield the comparisons of the rules with a text of a topic: its title, its summary or its fields."""
+    """Yield the comparisons in rules that refer to a text of a topic: its title, its summary or its fields."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field in _TEXTS:
@@ -92,7 +86,7 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
     if subject.pinned:
         reasons.append("It is pinned.")
     if subject.usage.kind in knobs.exempt_kinds:
-        reasons.append(f"Topics of kind {subject.usage.kind} are never forgotten.")
+        reasons.append(f"Memories of kind {subject.usage.kind} are never forgotten.")
     reasons += [
         f"Nothing in {path} is ever forgotten." for path in knobs.exempt_scopes if scope_within(subject.scope, path)
     ]
@@ -102,7 +96,7 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
 
 
 def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
-    """Return the score at ``now``, the number that is compared with the thresholds."""
+    """Return the score at ``now``: the number that is compared with the thresholds."""
     knobs = policy.knobs
     value = score(
         subject.usage,
@@ -116,7 +110,8 @@ def score_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> float:
 
 
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
-    """Return what a run at ``now`` for ``event`` would do to the topic. Equals the result of the candidate query."""
+    """Return what a run at ``now`` for ``event`` would do to the topic. The result equals that of the candidate
+    query."""
     knobs = policy.knobs
     value = score_of(subject, policy, now=now)
     stays = RunVerdict(subject.rung, False, value)
@@ -142,7 +137,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(int(ladder), by_rule, min(subject.rung, _rung_kept(subject, policy, value, now, event)))
-    # As in ``compacts_sql``, except that topics made by compaction are not recognized.
+    # The condition of ``compacts_sql``, except that topics made by compaction are not recognized.
     not_at_once = chosen is None or by_rule < ARCHIVED or needs_time(condition_parse(chosen.condition))
     wanted = compacts or (knobs.compact and ARCHIVED in (ladder, by_rule))
     return RunVerdict(
@@ -174,7 +169,7 @@ def _rules_apply(
 
 
 def _rung_kept(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
-    """Return the lowest rung on which rules for other events keep the topic, 0 for none."""
+    """Return the rung furthest down the ladder that rules for other events assign to the topic; 0 if there is none."""
     answering = policy.rules.on(event)
     return max(
         (
@@ -192,7 +187,6 @@ def _rung_kept(subject: Subject, policy: EffectivePolicy, value: float, now: flo
 def _holds(
     rule: Rule, subject: Subject, policy: EffectivePolicy, categories: frozenset[str], value: float, now: float
 ) -> bool:
-    """Return whether a topic with these categories and with the score ``value`` meets the condition of a rule."""
     usage = subject.usage
 
     def answer(comparison: Comparison) -> Any:
@@ -246,13 +240,8 @@ def salience_of(subject: Subject, policy: EffectivePolicy, *, now: float) -> flo
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
-    """Return when scheduled runs would move the topic to each lower rung if nothing uses it and every day from ``now``
-    on counts. Rungs that the topic would skip are left out.
-
-    The result of a run can change only at a few times: when the score passes a threshold, when the topic has been
-    unused long enough, and when a comparison of a rule changes its result. The function computes the result of a run at
-    each of these times and just after it.
-    """
+    """Return when scheduled runs would move the topic to each lower rung if nothing uses it and no day is idle. Rungs
+    that the topic would skip are left out."""
     policy = policy.projected(dt.datetime.fromtimestamp(now, dt.UTC))
     moments = sorted({moment for moment in _change_times(subject, policy, now) if now <= moment < now + HORIZON})
     found, reached = [], subject.rung
@@ -299,8 +288,7 @@ def _falls_below(subject: Subject, policy: EffectivePolicy, theta: float, now: f
 
 
 def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
-    """Yield the time, to a millisecond, at which ``value`` falls below ``theta``; nothing if that never happens.
-    ``value`` must not rise."""
+    """Yield the time at which ``value``, which must not rise, falls below ``theta``; nothing if it never does."""
     if value(now) < theta or value(now + HORIZON) >= theta:
         return
     low, high = now, now + HORIZON
@@ -333,12 +321,10 @@ def retrieved(subject: Subject, policy: EffectivePolicy, *, at: float, cap: floa
 
 
 def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
-    """Return the earliest time at which one more retrieval would have kept the run at ``run_at`` from removing the
-    topic, or None if no retrieval would have.
+    """Return the earliest time at which one more retrieval would have saved the topic from the run at ``run_at``. Times
+    before the last use are not considered. Return None if no retrieval would have saved the topic.
 
-    A later retrieval helps more than an earlier one, because it leaves a higher score and a shorter idle time. Every
-    time from the returned one up to the run would therefore have sufficed. Times before the last use of the topic are
-    not considered. The search is a bisection to the microsecond.
+    A later retrieval leaves a higher score and a shorter idle time, so it would also have saved the topic.
     """
     usage = subject.usage
 

@@ -3,48 +3,53 @@
 import datetime as dt
 import math
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.db import connection
-from django.db.models import BooleanField, Q, QuerySet
+from django.db.models import BooleanField, FloatField, QuerySet
 from django.db.models.expressions import RawSQL
 
 from memory.access.keys import caller_identities, caller_labels
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
+from memory.core.cursors import cursor_number, cursor_time
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_within
 from memory.formulas.salience import reinforcement_share
-from memory.insight.shadow import WATERMARK, access_sampled
-from memory.models import AccessLog, ForgetRun, Rung, ShadowHit, Watermark
-from memory.policy.effective import knobs_effective
+from memory.insight.shadow import archive_search, may_miss
+from memory.models import AccessLog, ForgetRun, Rung, ShadowHit
+from memory.models.newest_first import Order, sorted_page
+from memory.models.statements import dicts_read, rows_read
 from memory.predicates.binding import path_q
 from memory.recall.query import query_answer
-from memory.recall.request import MAX_TOP_K, QueryRequest
+from memory.recall.request import QueryRequest, request_again
 
-# The longest time between the counting of a query and the planning of the run that answers it. Usually both happen
-# within two minutes.
+# The longest time between counting a query and planning the run that it causes. Usually it is at most two minutes.
 SETS_OFF_WITHIN = dt.timedelta(minutes=10)
-# The event of runs that answer queries.
+# The event of runs that queries cause.
 AFTER_QUERY = "query_complete"
-# The least number of topics for which a query is repeated.
-TOP_K = 8
 
-# The present state of topics, and the summaries that were replaced since. Purged topics have no row.
+# The present state of topics, and their summaries at the time of the query. ``then_unknown`` means that the topic was
+# updated later, and that no earlier summary is stored. Purged topics have no row.
 _TOPICS_SQL = f"""
-SELECT t.id, t.title, t.summary,
-       (SELECT e.before->>'summary' FROM memory_topicedit e
-        WHERE e.topic_id = t.id AND e.at > %(at)s AND e.before ? 'summary' ORDER BY e.at, e.id LIMIT 1),
-       s.path, t.rung, t.created_at, t.updated_at, t.released_at, t.merged_into_id,
-       CASE WHEN t.rung = {Rung.ARCHIVED:d} THEN greatest(
+SELECT topic_id, title, coalesce(replaced, summary_now) AS summary, summary_now,
+       replaced IS NULL AND updated_at > %(at)s AS then_unknown, scope, state,
+       CASE state WHEN 'released' THEN released_at WHEN 'archived' THEN greatest(
            (SELECT max(a.at) FROM memory_forgetaction a
-            WHERE a.topic_id = t.id AND a.action = 'archived' AND a.state = 'applied'),
-           (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = t.id AND e.action = 'archived')
-       ) END
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s)
+            WHERE a.topic_id = x.topic_id AND a.action = 'archived' AND a.state = 'applied'),
+           (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = x.topic_id AND e.action = 'archived')
+       ) END AS since,
+       merged_into, updated_at > %(at)s AS changed, created_at > %(at)s AS is_new
+FROM (
+    SELECT t.id AS topic_id, t.title, t.summary AS summary_now, s.path AS scope, t.created_at, t.updated_at,
+           t.released_at, t.merged_into_id AS merged_into,
+           CASE WHEN t.merged_into_id IS NOT NULL THEN 'merged' WHEN t.released_at IS NOT NULL THEN 'released'
+                WHEN t.rung = {Rung.ARCHIVED:d} THEN 'archived' ELSE 'live' END AS state,
+           (SELECT e.before->>'summary' FROM memory_topicedit e
+            WHERE e.topic_id = t.id AND e.at > %(at)s AND e.before ? 'summary' ORDER BY e.at, e.id LIMIT 1) AS replaced
+    FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%(ids)s)
+) x
 """
 # A query causes runs in the partitions of the topics that it returned.
 _TOUCHES_SQL = """
@@ -53,10 +58,22 @@ EXISTS (SELECT 1 FROM unnest(memory_accesslog.topic_ids) AS x (id) JOIN memory_t
         WHERE %s = '/' OR s.path = %s OR starts_with(s.path, %s))
 """
 
-# Topics without a known relevance do not count.
-_IRRELEVANT_SQL = """
-(SELECT max(x.relevance) FROM unnest(memory_accesslog.relevances) AS x (relevance)) < memory_accesslog.min_relevance
+# The best relevance of a recall. Topics without a known relevance do not count. A recall with a purged topic does not
+# count as irrelevant, because this topic may have been relevant.
+_RELEVANCE_SQL = """
+(SELECT max(x.relevance) FROM unnest(memory_accesslog.relevances[:cardinality(memory_accesslog.topic_ids)])
+ AS x (relevance))
 """
+_IRRELEVANT_SQL = f"""
+{_RELEVANCE_SQL} < memory_accesslog.min_relevance AND array_position(memory_accesslog.topic_ids, NULL) IS NULL
+"""
+# The orders of the list. Only the order by time has an index, because every query would have to update further indexes.
+ORDERS = {
+    "time": Order("at", cursor_time),
+    "relevance": Order(RawSQL(_RELEVANCE_SQL, [], output_field=FloatField()), float, among="at"),  # noqa: S611 (constant)
+    "tokens": Order("tokens", cursor_number, among="at"),
+    "milliseconds": Order("milliseconds", float, among="at"),
+}
 
 # The newest query that can have caused each run, among the queries of the last hour before the run.
 _BEHIND_SQL = f"""
@@ -87,8 +104,9 @@ class RecallBehind:
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
     """Which recalls a list shows; None means all. ``scope`` is canonical and includes the scopes below it. ``actor``
-    may be given without ``user:`` or ``key:``. ``text`` must occur in the question. ``run`` selects the recalls that
-    may have caused this run. ``result`` selects those that returned nothing, or nothing relevant."""
+    may omit ``user:`` or ``key:``. ``text`` must occur in the question. ``run`` selects the recalls that may have
+    caused this run. ``result`` selects recalls that returned nothing, or nothing relevant. ``sort`` is a key of
+    ``ORDERS``; a ``-`` before it reverses the order."""
 
     scope: str = ROOT
     actor: str | None = None
@@ -97,42 +115,32 @@ class RecallFilter:
     until: dt.datetime | None = None
     run: uuid.UUID | None = None
     result: Literal["nothing", "irrelevant"] | None = None
+    sort: str = "time"
 
 
 def recalls_list(
     filters: RecallFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return recalls, newest first, and the cursor of the next page. Three statements, two more with ``actor``, one
-    more with ``run``.
-
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
-    """
-    found = _recalls(filters, principal).order_by("-at", "-id")
-    if cursor is not None:
-        at, number = cursor_parse(cursor, cursor_time, cursor_number)
-        found = found.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
-    rows = list(found[: limit + 1])
-    following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
-    names = caller_labels(row.actor for row in rows[:limit])
-    return [_recall_as_dict(row, names) for row in rows[:limit]], following
+    """Return (recalls, cursor of the next page). At most six SQL statements. Raises ``NotVisible`` and
+    ``ValueRefused``."""
+    rows, following = sorted_page(_recalls(filters, principal), ORDERS, filters.sort, cursor=cursor, limit=limit)
+    names = caller_labels(row.actor for row in rows)
+    return [_recall_as_dict(row, names) for row in rows], following
 
 
 def recalls_behind(runs: Iterable[ForgetRun]) -> dict[uuid.UUID, RecallBehind]:
-    """Return, by the id of the run, the newest query that can have caused each run. Only runs that answer queries have
-    an entry. At most three statements; none without such runs."""
+    """Return a dict from the id of each run to the newest query that can have caused the run. Only runs for the event
+    ``AFTER_QUERY`` have an entry. At most three SQL statements."""
     wanted = [run.pk for run in runs if run.event == AFTER_QUERY]
     if not wanted:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(_BEHIND_SQL, {"runs": wanted})
-        rows = cursor.fetchall()
+    rows = rows_read(_BEHIND_SQL, {"runs": wanted})
     names = caller_labels(actor for *_rest, actor in rows)
     return {run_id: RecallBehind(access_id, query, names.get(actor, actor)) for run_id, access_id, query, actor in rows}
 
 
 def recalls_count(filters: RecallFilter, *, principal: Principal, at_most: int) -> int:
-    """Return the number of recalls, at most ``at_most`` + 1. One query, two more with ``actor``, one more with
-    ``run``."""
+    """Return the number of recalls, at most ``at_most`` + 1. At most four SQL statements."""
     return _recalls(filters, principal)[: at_most + 1].count()
 
 
@@ -160,14 +168,15 @@ def _recalls(filters: RecallFilter, principal: Principal) -> QuerySet[AccessLog]
             touches,
             folded_at__gt=run.created_at - SETS_OFF_WITHIN,
             folded_at__lte=run.created_at,
-            # Older queries cause no run. The condition lets PostgreSQL use the only index of the log by time.
+            # Older queries cause no run. This condition lets PostgreSQL use the index of the log by time.
             at__gt=run.created_at - dt.timedelta(days=1),
         )
     return found
 
 
 def _recall_as_dict(row: AccessLog, names: Mapping[str, str]) -> dict[str, Any]:
-    best = max((relevance for relevance in row.relevances if relevance is not None), default=None)
+    returned = row.relevances[: len(row.topic_ids)]
+    best = max((relevance for relevance in returned if relevance is not None), default=None)
     return {
         "recall_id": row.pk,
         "at": row.at,
@@ -177,44 +186,39 @@ def _recall_as_dict(row: AccessLog, names: Mapping[str, str]) -> dict[str, Any]:
         "returned": len(row.topic_ids),
         "relevance": best,
         # Topics below the least relevance are not reinforced.
-        "irrelevant": best is not None and best < row.min_relevance,
+        "irrelevant": best is not None and best < row.min_relevance and None not in row.topic_ids,
         "tokens": row.tokens,
         "milliseconds": row.milliseconds,
     }
 
 
 def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again: bool = False) -> dict[str, Any]:
-    """Return one recall: the question, the returned topics, the topics that its limits cut, the archived topics that
-    the shadow search found, and the run after it. With ``again``, also what the question would return at ``now``;
-    asking again reinforces nothing.
-
-    At most eight queries, and with ``again`` those of a query. Raises ``NotVisible``.
-    """
-    row = AccessLog.objects.filter(path_q(principal.scope), pk=access_id, kind=AccessLog.Kind.QUERY).first()
-    if row is None:
-        raise NotVisible("This recall does not exist.", code=ProblemCode.RECALL_NOT_FOUND)
-    now_returned = _asked_again(row, principal, now) if again and row.query.strip() else None
-    shadow = list(ShadowHit.objects.filter(access_id=access_id).order_by("rank"))
-    topics = _topics({*row.topic_ids, *row.cut_ids, *(hit.topic_id for hit in shadow), *(now_returned or {})}, row)
+    """Return one recall: the question, the returned topics, the topics cut by limits, and the run that the recall
+    caused. A purged topic keeps its place, but its id is None. ``again`` adds what the same request returns at ``now``,
+    without reinforcing any topic. At most six SQL statements, plus those of ``query_answer``. Raises ``NotVisible``."""
+    row = _row(access_id, principal)
+    request = _request(row)
+    now_returned = _query_repeat(request, principal, now) if again and request is not None else None
+    topics = _topics([*row.topic_ids, *row.cut_ids, *(now_returned or {})], row)
     place_then = {topic_id: place for place, topic_id in enumerate(row.topic_ids, start=1)}
     returned = []
     for index, topic_id in enumerate(row.topic_ids):
-        relevance = row.relevances[index] if row.relevances else None
+        measured = _measured(row, index)
+        relevance = measured["relevance"]
         share = reinforcement_share(math.nan if relevance is None else relevance, min_relevance=row.min_relevance)
-        measured = {
+        measured |= {
             "place": index + 1,
-            "score": row.scores[index] if row.scores else None,
-            "relevance": relevance,
             "share": float(share),
             "bump": row.bump * float(share),
-            "place_now": ((now_returned or {}).get(topic_id) or {}).get("place"),
+            "place_now": ((now_returned or {}).get(topic_id) or {}).get("place") if topic_id else None,
         }
         returned.append(topics[topic_id] | measured)
+    first_cut = len(row.topic_ids)
     return _recall_as_dict(row, caller_labels([row.actor])) | {
         "topics": returned,
-        "cut": [topics[topic_id] for topic_id in row.cut_ids],
-        "missed": [topics[hit.topic_id] | {"rank": hit.rank, "similarity": hit.similarity} for hit in shadow],
-        "shadow": _shadow_state(row),
+        "cut": [topics[topic_id] | _measured(row, index) for index, topic_id in enumerate(row.cut_ids, first_cut)],
+        "request": row.request or {},
+        "repeats": request is not None,
         "waiting": row.folded_at is None,
         "counted": bool(row.counted),
         "least": row.min_relevance,
@@ -226,11 +230,54 @@ def recall_get(access_id: int, *, principal: Principal, now: dt.datetime, again:
     }
 
 
-def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict[uuid.UUID, dict[str, Any]]:
-    """Return what the question finds now, best first. If a limit cut the recorded answer, the new answer has the same
-    number of topics."""
-    most = len(row.topic_ids) if row.cut_ids else max(TOP_K, len(row.topic_ids))
-    request = QueryRequest(q=row.query, scope=row.scope, top_k=min(max(most, 1), MAX_TOP_K), depth=0)
+def recall_missed(access_id: int, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+    """Return the archived topics that a recall missed. ``missed`` has the topics that ``archive_search`` finds now;
+    ``regretted`` marks those that the shadow search also found. ``before`` has the topics that only the shadow search
+    found. Nothing is recorded. Seven SQL statements. Raises ``NotVisible`` and ``EmbeddingFailed``."""
+    row = _row(access_id, principal)
+    request = _request(row)
+    searched = request is not None and may_miss(request)
+    found = archive_search(request, at=row.at, now=now) if request is not None and searched else []
+    hits = {hit.topic_id: hit for hit in ShadowHit.objects.filter(access_id=access_id).order_by("rank")}
+    topics = _topics([*(each.topic_id for _rank, each in found), *hits], row)
+    missed = [
+        topics[each.topic_id] | {"rank": rank, "relevance": each.relevance, "regretted": each.topic_id in hits}
+        for rank, each in found
+    ]
+    known = {each.topic_id for _rank, each in found}
+    return {
+        "recall_id": access_id,
+        "query": row.query,
+        "searched": searched,
+        "top_k": request.top_k if request is not None else None,
+        "missed": missed,
+        "before": [topics[each] | {"rank": hit.rank} for each, hit in hits.items() if each not in known],
+    }
+
+
+def _row(access_id: int, principal: Principal) -> AccessLog:
+    row = AccessLog.objects.filter(path_q(principal.scope), pk=access_id, kind=AccessLog.Kind.QUERY).first()
+    if row is None:
+        raise NotVisible("This recall does not exist.", code=ProblemCode.RECALL_NOT_FOUND)
+    return row
+
+
+def _request(row: AccessLog) -> QueryRequest | None:
+    return request_again(row.query, scope=row.scope, kept=row.request)
+
+
+def _measured(row: AccessLog, index: int) -> dict[str, float | None]:
+    """Return the score and the relevance of the topic at the place ``index`` of the row. A value that was not recorded
+    is None."""
+    return {"score": _at(row.scores, index), "relevance": _at(row.relevances, index)}
+
+
+def _at(values: Sequence[float | None], index: int) -> float | None:
+    return values[index] if index < len(values) else None
+
+
+def _query_repeat(request: QueryRequest, principal: Principal, now: dt.datetime) -> dict[uuid.UUID, dict[str, Any]]:
+    """Return the topics that a request finds now, best first, as a dict from the id to place, score and relevance."""
     found = query_answer(request, principal=principal, now=now, record=False).body["candidates"]
     return {
         uuid.UUID(each["topic_id"]): {"place": place, "score": each.get("score"), "relevance": each.get("relevance")}
@@ -238,59 +285,18 @@ def _asked_again(row: AccessLog, principal: Principal, now: dt.datetime) -> dict
     }
 
 
-def _topics(ids: Iterable[uuid.UUID], row: AccessLog) -> dict[uuid.UUID, dict[str, Any]]:
-    wanted = list(ids)
-    with connection.cursor() as cursor:
-        cursor.execute(_TOPICS_SQL, {"ids": wanted, "at": row.at})
-        found = {each[0]: _topic_as_dict(each, row) for each in cursor.fetchall()}
-    return {
-        topic_id: found.get(topic_id, {"topic_id": topic_id, "title": None, "state": "erased"}) for topic_id in wanted
+def _topics(ids: Iterable[uuid.UUID | None], row: AccessLog) -> dict[uuid.UUID | None, dict[str, Any]]:
+    topics: dict[uuid.UUID | None, dict[str, Any]] = {
+        topic_id: {"topic_id": topic_id, "title": None, "state": "erased"} for topic_id in ids
     }
+    for topic in dicts_read(_TOPICS_SQL, {"ids": [each for each in topics if each is not None], "at": row.at}):
+        topics[topic["topic_id"]] = topic
+    return topics
 
 
-def _topic_as_dict(found: tuple[Any, ...], row: AccessLog) -> dict[str, Any]:
-    topic_id, title, summary, replaced, scope, rung, created_at, updated_at, released_at, merged_into, archived_at = (
-        found
-    )
-    state, since = "live", None
-    if merged_into is not None:
-        state = "merged"
-    elif released_at is not None:
-        state, since = "released", released_at
-    elif rung == Rung.ARCHIVED:
-        state, since = "archived", archived_at
-    return {
-        "topic_id": topic_id,
-        "title": title,
-        "summary": summary if replaced is None else replaced,
-        "summary_now": summary,
-        # The former text may be lost, for example by a purge of what it was made from.
-        "then_unknown": replaced is None and row.at < updated_at,
-        "scope": scope,
-        "state": state,
-        "since": since,
-        "merged_into": merged_into,
-        "changed": row.at < updated_at,
-        "is_new": row.at < created_at,
-    }
-
-
-def _shadow_state(row: AccessLog) -> str:
-    """Return whether the shadow search has repeated a query: ``waiting``, ``left_out`` (not in the sample) or ``done``.
-
-    The present share of the sample is used. After a change of the share, the result may be wrong for older queries.
-    """
-    if not row.query.strip():
-        return "left_out"
-    mark = Watermark.objects.filter(name=WATERMARK).first()
-    if not access_sampled(row.pk, knobs_effective(row.scope).shadow_share):
-        return "left_out"
-    return "done" if mark is not None and mark.position >= row.pk else "waiting"
-
-
-def _run_after(row: AccessLog, topics: Mapping[uuid.UUID, Mapping[str, Any]]) -> ForgetRun | None:
-    """Return the first run that answers queries, was planned soon after this query was counted, and covers one of the
-    returned topics."""
+def _run_after(row: AccessLog, topics: Mapping[uuid.UUID | None, Mapping[str, Any]]) -> ForgetRun | None:
+    """Return the run that this query probably caused. It is the first run for ``AFTER_QUERY`` that was planned soon
+    after the query was counted and that covers one of the returned topics."""
     if row.folded_at is None:
         return None
     runs = ForgetRun.objects.filter(

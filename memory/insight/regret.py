@@ -1,33 +1,33 @@
 """Regret: archived topics that were needed afterwards, by policy version and by the rung before archiving.
 
-An archiving is regretted if the topic was then looked up by its id, restored by a person or found by the shadow search.
-Only what happened before the topic was restored or archived again counts. docs/regret.md has the definitions.
+docs/regret.md has the definitions.
 """
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from django.db import connection
+from typing import Any, cast
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
 from memory.insight.activity import day_begin, days_begin, utc_days
-from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
+from memory.insight.replies import RegretCounts, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
+from memory.models.formulas_sql import rung_label_sql
+from memory.models.statements import dicts_read, rows_by_store
 from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.sql import written_by_sql
 
 # The period of ``regret_recent``.
 RECENT_DAYS = 30
 SIGNALS: tuple[Signal, ...] = ("looked_up", "restored", "shadow")
 
-# An archiving lasts until the topic is restored or archived again, and the restore is its last signal. Archivings and
-# restores that were undone do not count. Manual changes are in both journals; they are read from the audit events,
-# because these are complete.
+# Lookups, hits of the shadow search and a restore are signals that a topic was needed. They count for an archiving
+# until the topic is restored or archived again. Archivings and restores that were undone do not count. Manual changes
+# are read from the audit events, because only these contain all manual changes.
 _REGRETS_SQL = """
 WITH archivings AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
@@ -49,7 +49,7 @@ WITH archivings AS MATERIALIZED (
 ), bounded AS MATERIALIZED (
     SELECT a.*, r.at AS back_at, coalesce(r.at, a.next_at, 'infinity') AS ends_at
     FROM archivings a LEFT JOIN restores r USING (n)
-    WHERE {since} AND {until}
+    WHERE {since} AND a.at < %(until)s::timestamptz + interval '1 microsecond'
 ), lookups AS MATERIALIZED (
     SELECT b.n, count(*) AS times, max(l.at) AS last_at
     FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
@@ -68,44 +68,47 @@ WITH archivings AS MATERIALIZED (
 )
 """
 
-_COUNTS_SQL = """
-SELECT grouping(r.policy, r.version, r.source), grouping(r.from_rung), r.source, r.policy, r.version, r.from_rung,
-       count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
-       count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
-FROM regrets r
-GROUP BY GROUPING SETS ((r.source, r.policy, r.version), (r.from_rung), ())
-ORDER BY 1, 2, r.source DESC, r.policy, r.version DESC, r.from_rung
+_NUMBERS = """
+count(*) AS archived, count(*) FILTER (WHERE regretted) AS regretted,
+count(*) FILTER (WHERE looked_up > 0) AS looked_up, count(*) FILTER (WHERE restored > 0) AS restored,
+count(*) FILTER (WHERE shadow > 0) AS shadow
 """
 
-_TOTALS_SQL = """
-SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
-       count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
-FROM regrets WHERE {which}
+_COUNTS_SQL = f"""
+SELECT c.*, {rung_label_sql("c.from_rung")} AS rung, p.author, p.reason
+FROM (
+    SELECT grouping(policy, version, source) > 0 AS no_version, grouping(from_rung) > 0 AS no_rung,
+           source, policy, version, from_rung, {_NUMBERS}
+    FROM regrets GROUP BY GROUPING SETS ((source, policy, version), (from_rung), ())
+) c
+LEFT JOIN memory_policyversion p ON p.scope = c.policy AND p.number = c.version
+ORDER BY c.source DESC, c.policy, c.version DESC, c.from_rung
 """
 
 _DAYS_SQL = """
-SELECT (at AT TIME ZONE 'UTC')::date, count(*), count(*) FILTER (WHERE regretted)
+SELECT (at AT TIME ZONE 'UTC')::date AS day, count(*) AS archived, count(*) FILTER (WHERE regretted) AS regretted
 FROM regrets WHERE source = 'run' GROUP BY 1
 """
 
-_TOPICS_SQL = """
-SELECT r.topic_id, t.title, t.kind, sc.path, t.rung, r.at, r.source, r.run_id, r.policy, r.version, r.from_rung,
-       r.looked_up, r.looked_up_at, r.back_at, r.shadow, r.shadow_at, r.shadow_rank
+_RECENT_SQL = """
+SELECT count(*) AS archived, count(*) FILTER (WHERE regretted) AS regretted FROM regrets WHERE source = 'run'
+"""
+
+_CHOSEN = "r.regretted AND (%(by)s::text IS NULL OR r.source = %(by)s::text)"
+_TOPICS_SQL = f"""
+SELECT r.topic_id::text, t.title, t.kind AS topic_kind, sc.path AS scope, {rung_label_sql("t.rung")} AS rung,
+       r.at AS archived_at, r.source AS by, r.run_id::text, r.policy, r.version,
+       {rung_label_sql("r.from_rung")} AS from_rung,
+       array_remove(ARRAY[CASE WHEN r.looked_up > 0 THEN 'looked_up' END, CASE WHEN r.restored > 0 THEN 'restored' END,
+                          CASE WHEN r.shadow > 0 THEN 'shadow' END], NULL) AS signals,
+       r.looked_up, r.looked_up_at, r.back_at AS restored_at, r.shadow AS shadow_hits, r.shadow_at, r.shadow_rank
 FROM regrets r JOIN memory_topic t ON t.id = r.topic_id JOIN memory_scope sc ON sc.id = t.scope_id
-WHERE r.regretted AND {by} AND {after}
-ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id DESC, r.at DESC LIMIT {limit:d}
+WHERE {_CHOSEN} AND (
+    %(last)s::timestamptz IS NULL OR (greatest(r.looked_up_at, r.back_at, r.shadow_at), r.topic_id, r.at)
+    < (%(last)s::timestamptz, %(after_id)s::uuid, %(after_at)s::timestamptz))
+ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id DESC, r.at DESC LIMIT %(limit)s
 """
-_AFTER = """
-(greatest(r.looked_up_at, r.back_at, r.shadow_at), r.topic_id, r.at)
-< ({last}::timestamptz, {id}::uuid, {at}::timestamptz)
-"""
-
-_COUNT_SQL = "SELECT count(*) FROM (SELECT 1 FROM regrets r WHERE regretted AND {by} LIMIT {most:d}) x"
-
-_REASONS_SQL = """
-SELECT p.scope, p.number, p.author, p.reason FROM memory_policyversion p
-JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.scope = p.scope AND d.number = p.number
-"""
+_COUNT_SQL = f"SELECT count(*) FROM (SELECT 1 FROM regrets r WHERE {_CHOSEN} LIMIT %(limit)s) x"
 
 
 class RegrettedTopic(RegretTopic):
@@ -123,91 +126,70 @@ def regret_report(
     until: dt.datetime | None = None,
     limit: int = 50,
 ) -> RegretReply:
-    """Return how many archivings at or below ``scope`` were regretted, by policy version and by rung, and the topics.
-
-    ``since`` and ``until`` select archivings by their time; signals count until ``now``. At most ``limit`` topics are
-    listed, those with the latest signal first. Three queries. Raises ``NotVisible`` for a scope outside the caller's
-    scope.
-    """
+    """Return how many archivings at or below ``scope`` were regretted, by policy version and by rung. Also return the
+    topics with the latest signals. ``since`` and ``until`` limit the times of the archivings. Two queries. Raises
+    ``NotVisible``."""
     chosen = principal.scope_chosen(scope)
-    bound = Bound()
-    regrets = _regrets_sql(bound, scope=chosen, since=since, until=until or now)
-    with connection.cursor() as cursor:
-        cursor.execute(regrets + _COUNTS_SQL, bound.values)
-        counted: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(regrets + _TOPICS_SQL.format(by="true", after="true", limit=limit), bound.values)
-        topics = [_topic(*row) for row in cursor.fetchall()]
-        versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
-        cursor.execute(
-            _REASONS_SQL, {"scopes": [path for path, _n in versions], "numbers": [number for _path, number in versions]}
-        )
-        reasons = {(path, number): (author, reason) for path, number, author, reason in cursor.fetchall()}
-    totals = _numbers((0, 0, 0, 0, 0))
+    counted = _rows(_COUNTS_SQL, scope=chosen, since=since, until=until or now)
+    totals = next((_numbers(row) for row in counted if row["no_version"] and row["no_rung"]), _numbers(_NOTHING))
     by_version: list[RegretOfVersion] = []
-    by_rung: list[RegretOfRung] = []
-    for no_version, no_rung, source, policy, version, rung, *counts in counted:
-        if no_version and no_rung:
-            totals = _numbers(counts)
-        elif no_rung:
-            found = reasons.get((policy, version)) if policy is not None and principal.sees(policy) else None
-            author, reason = found or (None, None)
+    for row in counted:
+        if not row["no_version"]:
+            seen = row["policy"] is not None and principal.sees(row["policy"])
             by_version.append(
                 {
-                    "by": source,
-                    "policy": policy,
-                    "version": version,
-                    "author": author,
-                    "reason": reason,
-                    **_numbers(counts),
+                    "by": row["source"],
+                    "policy": row["policy"],
+                    "version": row["version"],
+                    "author": row["author"] if seen else None,
+                    "reason": row["reason"] if seen else None,
+                    **_numbers(row),
                 }
             )
-        else:
-            by_rung.append({"rung": _label(rung), **_numbers(counts)})
     return {
         "scope": chosen,
         "since": since,
         "until": until,
         **totals,
         "by_version": by_version,
-        "by_rung": by_rung,
-        "topics": topics,
+        "by_rung": [{"rung": row["rung"], **_numbers(row)} for row in counted if not row["no_rung"]],
+        "topics": _topics(scope=chosen, since=since, until=until or now, limit=limit),
         "sentence": _sentence(totals),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class RegretDay:
-    """How many topics runs archived on one day in UTC, and how many of these were needed afterwards."""
+    """How many topics were archived by runs on one day in UTC, and how many of them were needed afterwards."""
 
     day: dt.date
     archived: int = 0
     regretted: int = 0
 
 
-def regret_days(*, days: int, principal: Principal, now: dt.datetime, scope: str = ROOT) -> list[RegretDay]:
-    """Return the last ``days`` days in UTC, earliest first, including today and days without archivings.
-
-    Only archivings by runs count, because the figures measure the policy. One query over the archivings of these days.
-    Raises ``NotVisible`` for a scope outside the caller's scope.
-    """
-    bound = Bound()
+def regret_days(
+    *, days: int, principal: Principal, now: dt.datetime, scope: str = ROOT, writer: str | None = None
+) -> list[RegretDay]:
+    """Return the last ``days`` days in UTC until today, earliest first. ``writer`` restricts the topics to those that
+    the caller with this name wrote. One query. Raises ``NotVisible``."""
     every = utc_days(days, now=now)
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=day_begin(every[0]), until=now)
-    with connection.cursor() as cursor:
-        cursor.execute(regrets + _DAYS_SQL, bound.values)
-        found = {day: RegretDay(day, archived, regretted) for day, archived, regretted in cursor.fetchall()}
+    chosen = principal.scope_chosen(scope)
+    rows = _rows(_DAYS_SQL, scope=chosen, since=day_begin(every[0]), until=now, writer=writer)
+    found = {row["day"]: RegretDay(**row) for row in rows}
     return [found.get(day, RegretDay(day)) for day in every]
 
 
 def regret_recent(*, now: dt.datetime) -> tuple[int, int]:
-    """Return (archived, regretted): how many topics runs archived in the whole store in the last 30 days, and how many
-    of these were needed afterwards. One query over the archivings of these days."""
-    bound = Bound()
-    regrets = _regrets_sql(bound, scope="/", since=days_begin(RECENT_DAYS, now=now), until=now)
-    with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOTALS_SQL.format(which="source = 'run'"), bound.values)
-        archived, regretted, *_signals = cursor.fetchone()
-    return archived, regretted
+    """Return (archived, regretted): how many topics were archived by runs in the last ``RECENT_DAYS`` days, and how
+    many of them were needed afterwards. One query."""
+    (row,) = _rows(_RECENT_SQL, since=days_begin(RECENT_DAYS, now=now), until=now)
+    return row["archived"], row["regretted"]
+
+
+def regret_recent_by_store(names: Sequence[str], *, now: dt.datetime) -> dict[str, tuple[int, int]]:
+    """Return the numbers of ``regret_recent`` for each store in ``names``, as a dict by name. One query."""
+    statement, values = _statement(_RECENT_SQL, since=days_begin(RECENT_DAYS, now=now), until=now)
+    return {name: (archived, regretted) for name, archived, regretted in rows_by_store(statement, names, values)}
 
 
 def regretted_list(
@@ -220,21 +202,25 @@ def regretted_list(
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
     by: Source | None = None,
+    writer: str | None = None,
 ) -> tuple[list[RegrettedTopic], str | None]:
-    """Return the regretted archivings, those with the latest signal first, and the cursor of the next page.
-
-    A topic with two regretted archivings is listed twice. ``by`` selects the archivings by runs or the manual ones. One
-    query over the archivings of the period. Raises ``NotVisible`` for a scope outside the caller's scope,
-    ``ValueRefused`` for an invalid cursor.
-    """
-    bound, after = Bound(), "true"
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
-    if cursor is not None:
-        signal_at, topic_id, at = cursor_parse(cursor, cursor_time, uuid.UUID, cursor_time)
-        after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
-    with connection.cursor() as ask:
-        ask.execute(regrets + _TOPICS_SQL.format(by=_by_sql(bound, by), after=after, limit=limit + 1), bound.values)
-        rows = [_regretted(_topic(*row)) for row in ask.fetchall()]
+    """Return the regretted archivings, latest signal first, and the cursor of the next page. ``by`` selects the
+    archivings by runs or by people. ``writer`` selects the archivings of topics that the caller with this name wrote.
+    None selects all. One query. Raises ``NotVisible`` and ``ValueRefused``."""
+    after = [None] * 3 if cursor is None else cursor_parse(cursor, cursor_time, uuid.UUID, cursor_time)
+    found = _topics(
+        scope=principal.scope_chosen(scope),
+        since=since,
+        until=until or now,
+        by=by,
+        writer=writer,
+        after=after,
+        limit=limit + 1,
+    )
+    rows: list[RegrettedTopic] = []
+    for topic in found:
+        signals = (topic["looked_up_at"], topic["restored_at"], topic["shadow_at"])
+        rows.append({**topic, "regretted_at": max(at for at in signals if at is not None)})
     last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
     return rows[:limit], following
@@ -249,86 +235,77 @@ def regretted_count(
     since: dt.datetime | None = None,
     until: dt.datetime | None = None,
     by: Source | None = None,
+    writer: str | None = None,
 ) -> int:
     """Return the number of regretted archivings, at most ``at_most`` + 1. One query."""
-    bound = Bound()
-    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
-    with connection.cursor() as ask:
-        ask.execute(regrets + _COUNT_SQL.format(by=_by_sql(bound, by), most=at_most + 1), bound.values)
-        return int(ask.fetchone()[0])
+    chosen = principal.scope_chosen(scope)
+    (row,) = _rows(_COUNT_SQL, scope=chosen, since=since, until=until or now, by=by, writer=writer, limit=at_most + 1)
+    return int(row["count"])
 
 
 def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[RegretTopic]:
-    """Return the regretted archivings of one topic with their signals, newest first. One query.
-
-    The function does not check whether the caller may see the topic.
-    """
-    bound = Bound()
-    regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
-    with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOPICS_SQL.format(by="true", after="true", limit=50), bound.values)
-        return [_topic(*row) for row in cursor.fetchall()]
+    """Return the regretted archivings of one topic, newest first. One query. Does not check who may see the topic."""
+    return _topics(until=now, one="%(topic)s::uuid", topic=topic_id, limit=50)
 
 
 def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> RegretCounts:
-    """Return how many archivings of one run were regretted until ``now``, by signal. One query over the journal of the
-    topics that the run archived. The function does not check whether the caller may see the run."""
-    bound = Bound()
-    regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
-    with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOTALS_SQL.format(which=f"run_id = {bound.bind(run_id)}"), bound.values)
-        return _numbers(cursor.fetchone())
+    """Return how many archivings of one run were regretted. One query. Does not check who may see the run."""
+    archived = "SELECT topic_id FROM memory_forgetaction WHERE run_id = %(run)s AND action = 'archived'"
+    select = f"SELECT {_NUMBERS} FROM regrets WHERE run_id = %(run)s"
+    return _numbers(_rows(select, until=now, one=f"ANY(ARRAY({archived}))", run=run_id)[0])
 
 
-def _regrets_sql(
-    bound: Bound,
+def _topics(
+    *, limit: int, by: Source | None = None, after: Sequence[Any] = (None,) * 3, **selection: Any
+) -> list[RegretTopic]:
+    last, topic_id, at = after
+    found: Any = _rows(_TOPICS_SQL, limit=limit, by=by, last=last, after_id=topic_id, after_at=at, **selection)
+    return cast("list[RegretTopic]", found)
+
+
+def _rows(select: str, **selection: Any) -> list[dict[str, Any]]:
+    return dicts_read(*_statement(select, **selection))
+
+
+def _statement(
+    select: str,
     *,
-    scope: str,
-    since: dt.datetime | None,
     until: dt.datetime,
-    topic_id: uuid.UUID | None = None,
-    run_id: uuid.UUID | None = None,
-) -> str:
-    bound.values["rungs"] = [rung.label for rung in Rung]
-    one = None
-    if topic_id is not None:
-        one = f"{bound.bind(topic_id)}::uuid"
-    elif run_id is not None:
-        one = f"ANY(ARRAY(SELECT topic_id FROM memory_forgetaction WHERE run_id = {bound.bind(run_id)} AND "
-        one += "action = 'archived'))"
-    return _REGRETS_SQL.format(
+    scope: str = ROOT,
+    since: dt.datetime | None = None,
+    one: str = "",
+    writer: str | None = None,
+    **values: Any,
+) -> tuple[str, dict[str, Any]]:
+    """Return the SQL statement for ``select`` over ``regrets``, and its parameters. ``one`` is the right side of a
+    condition ``topic_id = ...``. ``writer`` restricts the topics to those that this caller wrote."""
+    bound = Bound()
+    bound.values |= {"rungs": Rung.labels, "since": since, "until": until, **values}
+    within = scope_sql("v.scope_id", scope, bound.bind)
+    if writer is not None:
+        within += f" AND {written_by_sql('v.topic_id', writer, bound.bind)}"
+    regrets = _REGRETS_SQL.format(
         by_hand=by_hand_sql("a"),
         archive_back=undone_sql("e"),
         restore_back=undone_sql("r"),
-        within=scope_sql("v.scope_id", scope, bound.bind),
-        since="true" if since is None else f"a.at >= {bound.bind(since)}::timestamptz",
-        until=f"a.at < {bound.bind(until)}::timestamptz + interval '1 microsecond'",
+        within=within,
+        since="true" if since is None else "a.at >= %(since)s::timestamptz",
         topic_action=f"AND a.topic_id = {one}" if one else "",
         topic_audit=f"AND e.topic_id = {one}" if one else "",
     )
+    return regrets + select, bound.values
 
 
-def _by_sql(bound: Bound, by: Source | None) -> str:
-    return "true" if by is None else f"r.source = {bound.bind(by)}"
+_NOTHING = dict.fromkeys(("archived", "regretted", *SIGNALS), 0)
 
 
-def _numbers(counts: Sequence[int]) -> RegretCounts:
-    archived, regretted, looked_up, restored, shadow = counts
+def _numbers(row: Mapping[str, Any]) -> RegretCounts:
     return {
-        "archived": archived,
-        "regretted": regretted,
-        "rate": regretted / archived if archived else 0.0,
-        "signals": {"looked_up": looked_up, "restored": restored, "shadow": shadow},
+        "archived": row["archived"],
+        "regretted": row["regretted"],
+        "rate": row["regretted"] / row["archived"] if row["archived"] else 0.0,
+        "signals": {"looked_up": row["looked_up"], "restored": row["restored"], "shadow": row["shadow"]},
     }
-
-
-def _regretted(topic: RegretTopic) -> RegrettedTopic:
-    signals = (topic["looked_up_at"], topic["restored_at"], topic["shadow_at"])
-    return {**topic, "regretted_at": max(at for at in signals if at is not None)}
-
-
-def _label(rung: int | None) -> str | None:
-    return None if rung is None else Rung(rung).label
 
 
 def _sentence(report: RegretCounts) -> str:
@@ -340,46 +317,3 @@ def _sentence(report: RegretCounts) -> str:
         f"{signals['looked_up']:,} looked up, {signals['restored']:,} restored, {signals['shadow']:,} found by the "
         "shadow search."
     )
-
-
-def _topic(
-    topic_id: uuid.UUID,
-    title: str,
-    kind: str,
-    scope: str,
-    rung: int,
-    at: dt.datetime,
-    source: Source,
-    run_id: uuid.UUID | None,
-    policy: str | None,
-    version: int | None,
-    from_rung: int | None,
-    looked_up: int,
-    looked_up_at: dt.datetime | None,
-    back_at: dt.datetime | None,
-    shadow: int,
-    shadow_at: dt.datetime | None,
-    shadow_rank: int | None,
-) -> RegretTopic:
-    """Return a row of ``_TOPICS_SQL`` as a reply."""
-    times = {"looked_up": looked_up, "restored": int(back_at is not None), "shadow": shadow}
-    return {
-        "topic_id": str(topic_id),
-        "title": title,
-        "topic_kind": kind,
-        "scope": scope,
-        "rung": Rung(rung).label,
-        "archived_at": at,
-        "by": source,
-        "run_id": str(run_id) if run_id else None,
-        "policy": policy,
-        "version": version,
-        "from_rung": _label(from_rung),
-        "signals": [name for name in SIGNALS if times[name]],
-        "looked_up": looked_up,
-        "looked_up_at": looked_up_at,
-        "restored_at": back_at,
-        "shadow_hits": shadow,
-        "shadow_at": shadow_at,
-        "shadow_rank": shadow_rank,
-    }

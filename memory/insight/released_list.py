@@ -5,12 +5,11 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from django.db import connection
-
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.insight.archive_list import Journaled, like_plain
-from memory.models.expressions import rung_label_sql
+from memory.models.formulas_sql import rung_label_sql
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["released", "-released", "title", "-title"]
@@ -22,7 +21,7 @@ _ORDERS: dict[str, tuple[str, str, Any, str]] = {
     "-title": ("t.title", "text", str, "DESC"),
 }
 
-# The last action that released each topic and was not undone is read only for the rows of the page.
+# ``a`` is the last action that released the topic and was not undone. It is read only for the topics on the page.
 _PAGE_SQL = """
 SELECT f.key, f.id, t.title, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id, n.title
 FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
@@ -45,6 +44,8 @@ class ReleasedFilter:
     scope: str = "/"
     kind: str | None = None
     text: str | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
     sort: Sort = "released"
 
 
@@ -69,10 +70,7 @@ class ReleasedTopic(Journaled):
 def released_list(
     filters: ReleasedFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[ReleasedTopic], str | None]:
-    """Return released topics with the reasons, and the cursor of the next page. One query.
-
-    Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
-    """
+    """Return (released topics, cursor of the next page). One query. Raises ``NotVisible`` and ``ValueRefused``."""
     key, kind, read, way = _ORDERS[filters.sort]
     bound = Bound()
     found = _found(filters, principal, bound)
@@ -81,9 +79,7 @@ def released_list(
         place = f"({bound.bind(value)}::{kind}, {bound.bind(last)}::uuid)"
         found += f" AND ({key}, t.id) {'<' if way == 'DESC' else '>'} {place}"
     sql = _PAGE_SQL.format(rung=rung_label_sql("t.rung"), key=key, found=found, way=way, limit=limit + 1)
-    with connection.cursor() as ask:
-        ask.execute(sql, bound.values)
-        rows = ask.fetchall()
+    rows = rows_read(sql, bound.values)
     following = cursor_make(*rows[limit - 1][:2]) if len(rows) > limit else None
     return [ReleasedTopic(*row[1:]) for row in rows[:limit]], following
 
@@ -92,18 +88,15 @@ def released_count(filters: ReleasedFilter, *, principal: Principal, at_most: in
     """Return the number of matching topics, at most ``at_most`` + 1. One query."""
     bound = Bound()
     found = _found(filters, principal, bound)
-    with connection.cursor() as ask:
-        ask.execute(f"SELECT count(*) FROM (SELECT 1 {found} LIMIT {at_most + 1:d}) x", bound.values)
-        return int(ask.fetchone()[0])
+    return int(rows_read(f"SELECT count(*) FROM (SELECT 1 {found} LIMIT {at_most + 1:d}) x", bound.values)[0][0])
 
 
 def released_ids(filters: ReleasedFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
     """Return the matching topics, at most ``at_most`` + 1. One query."""
     bound = Bound()
     found = _found(filters, principal, bound)
-    with connection.cursor() as ask:
-        ask.execute(f"SELECT t.id {found} ORDER BY t.released_at DESC, t.id DESC LIMIT {at_most + 1:d}", bound.values)
-        return [topic_id for (topic_id,) in ask.fetchall()]
+    sql = f"SELECT t.id {found} ORDER BY t.released_at DESC, t.id DESC LIMIT {at_most + 1:d}"
+    return [topic_id for (topic_id,) in rows_read(sql, bound.values)]
 
 
 def _found(filters: ReleasedFilter, principal: Principal, bound: Bound) -> str:
@@ -115,4 +108,7 @@ def _found(filters: ReleasedFilter, principal: Principal, bound: Bound) -> str:
     if filters.text is not None:
         like = bind(f"%{like_plain(filters.text)}%")
         where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
+    for sign, moment in ((">=", filters.since), ("<", filters.until)):
+        if moment is not None:
+            where.append(f"t.released_at {sign} {bind(moment)}::timestamptz")
     return f"FROM memory_topic t WHERE {' AND '.join(where)}"

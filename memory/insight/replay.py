@@ -1,11 +1,11 @@
-"""Replay: simulates uses and runs on arrays of topics. No database, nothing is written.
+"""Replay: simulates uses and runs of all topics at once, on arrays, without the database. Times are epochs in seconds.
 
-A backtest simulates hundreds of runs over all topics of a store, so all topics are computed at once in arrays.
-``tests/insight/test_backtest_agrees.py`` compares the results with real runs. Times are epochs in seconds.
+``tests/insight/test_backtest_agrees.py`` compares the results with real runs.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pin
 
 
 def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
-    """Yield the comparisons of the rules with fields that a replay does not change, such as kind, scope and texts."""
+    """Yield the comparisons in rules that refer to fields that a replay does not change, such as kind and scope."""
     for rule in rules:
         for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field not in _MOVING_FIELDS:
@@ -43,12 +43,9 @@ def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 @dataclass(slots=True)
 class Topics:
-    """What a replay does not change, one entry per topic.
-
-    Runs never look at ``excluded`` topics and never move ``exempt`` ones. ``used`` is the time at which the salience
-    starts to fade: the creation of the topic, or the time that the ingest gave. ``fixed`` are the results of the
-    comparisons of ``comparisons_fixed``.
-    """
+    """The properties that a replay does not change, as arrays with one entry per topic. Runs never read ``excluded``
+    topics and never move ``exempt`` topics. ``used`` is the time from which the salience fades. ``fixed`` are the
+    results of ``comparisons_fixed``."""
 
     created: Floats
     salience: Floats
@@ -63,8 +60,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What governs one partition: the knobs, the rules for scheduled runs, the scope of the soft limit, and the
-    time."""
+    """The policy of one partition. ``rules`` are the rules for scheduled runs."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
@@ -74,8 +70,8 @@ class Ruling:
 
 @dataclass(slots=True)
 class RunEffect:
-    """What one simulated run did: the indexes of the archived and released topics, and how many topics had each
-    change."""
+    """The effect of a run. ``forgotten`` has the indexes of the topics that the run archived or released. The other
+    attributes are counts."""
 
     forgotten: Ints
     released: int = 0
@@ -106,18 +102,15 @@ class World:
         self.cap = caps[topics.partition] if count else np.zeros(0)
 
     def events_apply(self, ids: Ints, at: Floats, what: Ints, value: Floats) -> None:
-        """Apply the events of a period. Each event is given by the index of its topic, its time, its type and its
-        value: the bump of a use, or the salience that was set.
-
-        Archived and released topics stay unchanged. The result equals that of ``salience_reinforced``.
-        """
+        """Apply the events of a period by the formula of ``salience_reinforced``. ``value`` is the bump of a use, or
+        the salience that was set. Archived and released topics stay unchanged."""
         reached = ~self.forgotten[ids] & ((what == REINFORCED) | (what == SALIENCE_SET))
         ids, at, what, value = ids[reached], at[reached], what[reached], value[reached]
         for part in _one_per_topic(ids, at):
-            self._events_apply_once(ids[part], at[part], what[part] == SALIENCE_SET, value[part])
+            self._events_apply_distinct(ids[part], at[part], what[part] == SALIENCE_SET, value[part])
 
     def _idle(self, ids: Ints, at: Floats) -> Floats:
-        """Return, for each topic, the seconds before ``at`` that do not count."""
+        """Return, for each topic, the idle seconds before ``at``."""
         found = np.zeros(len(ids))
         for number, ruling in enumerate(self.rulings):
             if not ruling.time.wall:
@@ -125,8 +118,8 @@ class World:
                 found[here] = ruling.time.idle(at[here])
         return found
 
-    def _events_apply_once(self, ids: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
-        """Apply at most one event to each topic."""
+    def _events_apply_distinct(self, ids: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
+        """Apply events of distinct topics."""
         idle, before = self._idle(ids, at), self.reinforced[ids]
         salience, _since = reinforced(
             self.salience[ids],
@@ -162,11 +155,8 @@ class World:
         return created
 
     def run(self, now: float, *, most: int) -> RunEffect:
-        """Move topics as a scheduled run at ``now`` does: at most ``most``, those with the lowest scores.
-
-        Partitions below their soft limit are skipped. A limit that is set above the replayed scope counts only the
-        topics of the replayed scope.
-        """
+        """Simulate a scheduled run at ``now``, which moves at most ``most`` topics, lowest scores first. A soft limit
+        of a scope above the replayed scope counts only the topics of the replayed scope."""
         live = np.bincount(self.topics.partition[self.created_by(now) & ~self.forgotten], minlength=len(self.rulings))
         counts: dict[str, int] = {}
         for ruling, count in zip(self.rulings, live, strict=True):
@@ -217,7 +207,8 @@ class World:
         pin_seen = np.zeros(len(ids), dtype=np.bool_)
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
-            holds = self._holds(rule, ids, scores, skipped, now)
+            answer = partial(self._compare, ids=ids, scores=scores, skipped=skipped, now=now)
+            holds: Bools = predicate_holds(condition_parse(rule.condition), answer)
             if rule.action in RUNG_ACTIONS:
                 rule_rung = np.where(holds & (rule_rung == 0), np.int8(RULE_RUNG[rule.action]), rule_rung)
             elif rule.action in PIN_ACTIONS:
@@ -244,12 +235,6 @@ class World:
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
 
-    def _holds(self, rule: Rule, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
-        holds: Bools = predicate_holds(
-            condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, skipped, now)
-        )
-        return holds
-
     def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, skipped: Numbers, now: float) -> Bools:
         match comparison.field:
             case "age":
@@ -268,17 +253,13 @@ class World:
             case "rung":
                 found = self.rung[ids]
             case _:
-                return self._fixed(comparison, ids)
+                holds = self.topics.fixed[comparison][ids]
+                for category in value_words(comparison) if comparison.field == "category" else ():
+                    if category in self.added:
+                        holds = holds | self.added[category][ids]
+                return holds
         compared: Bools = value_compare(comparison, found)
         return compared
-
-    def _fixed(self, comparison: Comparison, ids: Ints) -> Bools:
-        holds = self.topics.fixed[comparison][ids]
-        if comparison.field == "category":
-            for category in value_words(comparison):
-                if category in self.added:
-                    holds = holds | self.added[category][ids]
-        return holds
 
 
 def _one_per_topic(ids: Ints, at: Floats) -> Iterator[Ints]:

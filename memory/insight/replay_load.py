@@ -21,7 +21,7 @@ from memory.insight.replay import (
     Topics,
     comparisons_fixed,
 )
-from memory.models.expressions import reinforcement_share_sql
+from memory.models.formulas_sql import reinforcement_share_sql
 from memory.policy.partition import PolicyPartition
 from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
@@ -45,7 +45,7 @@ SELECT extract(epoch from a.at)::float8, uuid_hash_extended(x.id, 0),
             ELSE {reinforced:d} END,
        a.id, {share}::float8
 FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS x (id, relevance) {join}
-WHERE a.at < {end} AND {within}
+WHERE a.at < {end} AND x.id IS NOT NULL AND {within}
 UNION ALL
 SELECT extract(epoch from e.at)::float8, uuid_hash_extended(e.topic_id, 0),
        CASE WHEN e.action IN ('edited', 'imported') THEN {set:d} ELSE {looked_up:d} END, 0,
@@ -60,13 +60,11 @@ ORDER BY 1, 4
 def topics_load(
     partitions: Sequence[PolicyPartition], rulings: Sequence[Ruling], *, end: dt.datetime
 ) -> tuple[Ints, Topics]:
-    """Return (the sorted hashes of the ids, the topics in the same order). One query, read in parts.
-
-    The hashes have 64 bits: the probability that two of a million topics have the same hash is one in thirty million.
-    """
+    """Return the sorted hashes of the ids, and the topics in the same order. One query, read in parts. The probability
+    that two of a million topics have the same hash is one in thirty million."""
     bound = Bound()
-    asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
-    fixed = "".join(f", ({predicate_sql(each, now='now()', bind=bound.bind).sql}) IS TRUE" for each in asked)
+    compared = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
+    fixed = "".join(f", ({predicate_sql(each, now='now()', bind=bound.bind).sql}) IS TRUE" for each in compared)
     selects = [
         _TOPICS_SQL.format(
             partition=number,
@@ -78,18 +76,8 @@ def topics_load(
         )
         for number, partition in enumerate(partitions)
     ]
-    types: list[Any] = [
-        np.int64,
-        np.int64,
-        np.bool_,
-        np.float64,
-        np.bool_,
-        np.object_,
-        np.bool_,
-        np.float64,
-        np.float64,
-    ]
-    types += [np.bool_] * len(asked)
+    # The types of the columns: q is int64, ? is bool, d is float64, O is an object.
+    types = [*"qq?d?O?dd", *"?" * len(compared)]
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
     columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
     order = np.argsort(columns[0], kind="stable")
@@ -106,13 +94,13 @@ def topics_load(
         excluded=excluded,
         exempt=exempt,
         partition=partition_at,
-        fixed=dict(zip(asked, answers, strict=True)),
+        fixed=dict(zip(compared, answers, strict=True)),
     )
     return keys, topics
 
 
 def _excluded_sql(partition: PolicyPartition, bound: Bound) -> str:
-    """Return the condition that runs never look at a topic, because its scope is exempt or the mode is off."""
+    """Return the condition under which runs never read a topic: its scope is exempt, or the mode is off."""
     exempt = partition.policy.knobs.exempt_scopes
     if partition.policy.knobs.mode == "off" or any(scope_within(partition.path, path) for path in exempt):
         return "true"
@@ -121,10 +109,8 @@ def _excluded_sql(partition: PolicyPartition, bound: Bound) -> str:
 
 
 class Events:
-    """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``.
-
-    Retrievals reinforce as ``knobs`` define, whatever policy was in force when they were logged.
-    """
+    """The events of the log in order of time, read in chunks. Each topic is represented by its index in the sorted
+    ``keys``. ``knobs`` define how retrievals reinforce."""
 
     def __init__(self, keys: Ints, scope: str, *, knobs: Knobs, end: dt.datetime) -> None:
         bound = Bound()
@@ -142,7 +128,7 @@ class Events:
             ),
         )
         self.keys, self.bump = keys, knobs.query_salience_bump
-        self._chunks = _whole(_chunks(sql, bound.values, [np.float64, np.int64, np.int64, np.int64, np.float64]))
+        self._chunks = _whole(_chunks(sql, bound.values, "dqqqd"))
         self._waiting: list[Any] | None = None
 
     def until(self, moment: float) -> Iterator[tuple[Ints, Floats, Ints, Ints, Floats]]:
@@ -159,7 +145,7 @@ class Events:
                 return
 
     def _of_topics(self, chunk: list[Any]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
-        """Return the events of the replayed topics, with the index of each topic instead of its hash."""
+        # Drop the events of topics that are not replayed, and replace hashes by indexes.
         at, keys, what, access, value = chunk
         topics = np.searchsorted(self.keys, keys)
         known = topics < len(self.keys)
@@ -173,7 +159,7 @@ class Events:
 
 
 def _whole(chunks: Any) -> Any:
-    """Yield the rows in other chunks, so that no access is divided between two chunks."""
+    """Regroup the rows of the chunks, so that all rows of an access are in one chunk."""
     carry: list[Any] | None = None
     for chunk in chunks:
         if carry is not None:
@@ -188,8 +174,7 @@ def _whole(chunks: Any) -> Any:
 
 
 def _chunks(sql: str, parameters: dict[str, Any], types: Sequence[Any]) -> Any:
-    """Yield the rows of a statement as lists of columns, ``CHUNK`` rows at a time. Without rows, yield one empty
-    chunk."""
+    """Yield the rows as lists of columns, ``CHUNK`` rows at a time. If there are no rows, yield one empty chunk."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(sql, parameters)
         first = True

@@ -10,10 +10,9 @@ from memory.policy.snapshot import Policies
 
 
 def policies_of_run(versions: Mapping[str, int], *, present: Policies) -> Policies:
-    """Return the policies in the ``versions`` that a run stores, by path. One query; none without versions.
-
-    A run does not store the defaults from the environment or the idle days, so the present ones are used.
-    """
+    """Return the policies in the versions that a run stores. ``versions`` maps the path of each policy to a version
+    number. The defaults and the idle days are those of ``present``, because a run does not store them. At most one
+    query."""
     condition = Q()
     for path, number in versions.items():
         condition |= Q(scope=path, number=number)

@@ -8,9 +8,6 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
-
 from memory.access.principal import Principal
 from memory.forgetting.manual_actions import RESTORED_SALIENCE
 from memory.formulas.partition_time import PartitionTime
@@ -19,22 +16,24 @@ from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, sal
 from memory.insight.salience_replay import CountedUse, Replay, SalienceEvent, State, What, curve_times, salience_replay
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.models import Rung
-from memory.models.expressions import share_of_topic_sql
+from memory.models.formulas_sql import share_of_topic_sql
+from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy
 
 FORECAST_DAYS = 90
-# The most uses, and the most salience events of each journal, that are replayed; the newest ones. Earlier salience is
-# an estimate.
-MOST_USES = 5000
-MOST_EVENTS = 500
+# At most this many of the newest uses, and of the newest salience events in each journal, are replayed. Earlier values
+# are estimates.
+MAX_USES = 5000
+MAX_EVENTS = 500
 # The number of points of the curve and of the forecast.
 POINTS, POINTS_AHEAD = 400, 90
 
 # Scans the index by time backwards from the last use. The limit ends the scan when all counted uses are found.
 _SHARE = share_of_topic_sql("a", "%(id)s::uuid")
 _USES_SQL = f"""
-SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump * {_SHARE} FROM memory_accesslog a
+SELECT extract(epoch from at)::float8, extract(epoch from coalesce(folded_at, at))::float8, bump * {_SHARE}
+FROM memory_accesslog a
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids) AND {_SHARE} > 0
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
@@ -56,28 +55,26 @@ ORDER BY at DESC, id DESC LIMIT %(most)s
 
 
 def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return the curve of a topic's salience, the events that changed it, the thresholds and the forecast, as plain
-    values.
+    """Return the curve of a topic's salience, the events that changed it, the thresholds and the forecast.
 
-    ``points`` and ``ahead`` are lists of (time, salience, score). The last of ``points`` is the stored value at
-    ``now``. ``score`` is the number that the strategy in force compares with the thresholds; under ``half_life`` it is
-    the salience. Before ``exact_since`` the curve is an estimate. Five queries, six after a policy was saved, one more
-    if rules compare texts. The query for the uses scans the access log backwards from the last use. Raises
-    ``NotVisible``.
+    ``points`` and ``ahead`` are lists of (time, salience, score). Before ``exact_since`` the curve is an estimate. At
+    most seven queries. Raises ``NotVisible``.
     """
-    with connection.cursor() as cursor:
-        row = topic_snapshot(cursor, topic_id, principal)
-        uses = _uses_load(cursor, topic_id, row)
-        policy = policies_current().effective(row.scope)
-        events = _events_load(cursor, topic_id, policy.time)
+    row = topic_snapshot(topic_id, principal)
+    uses = _uses_load(topic_id, row)
+    policy = policies_current().effective(row.scope)
+    events = _events_load(topic_id, policy.time)
     knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
     events = [_completed(event, knobs.archive_attenuation, unknown) for event in events]
     replay = _replay(row, events, uses, policy, now)
     until = now.timestamp()
-    points = [
-        (_utc(at), *_values_at(replay, subject, policy, at, before, unknown)) for at, before in _sides(replay, until)
-    ]
+    times = curve_times(replay, until=until, most=POINTS)
+    points = []
+    for index, at in enumerate(times):
+        # The time of a step occurs twice. The first of the two points has the values before the step.
+        before = 0 < index < len(times) - 1 and times[index + 1] == at
+        points.append((_utc(at), *_values_at(replay, subject, policy, at, before, unknown)))
     points.append((now, salience_of(subject, policy, now=until), score_of(subject, policy, now=until)))
     gone = row.is_gone or row.rung == Rung.ARCHIVED
     protected = protections(subject, policy)
@@ -120,33 +117,26 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     }
 
 
-def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -> list[CountedUse]:
-    if not row.retrieval_count or row.last_retrieved_at is None:
+def _uses_load(topic_id: uuid.UUID, row: TopicSnapshot) -> list[CountedUse]:
+    if row.last_retrieved_at is None:
         return []
-    parameters: dict[str, Any] = {
-        "id": topic_id,
-        "last": row.last_retrieved_at,
-        "first": min(row.created_at, row.last_retrieved_at),
-        "most": min(MOST_USES, row.retrieval_count),
-    }
-    cursor.execute(_USES_SQL, parameters)
-    return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
+    last, most = row.last_retrieved_at, min(MAX_USES, row.retrieval_count)
+    found = rows_read(_USES_SQL, {"id": topic_id, "last": last, "first": min(row.created_at, last), "most": most})
+    return [CountedUse(*use) for use in found]
 
 
-def _events_load(cursor: CursorWrapper, topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
+def _events_load(topic_id: uuid.UUID, time: PartitionTime) -> list[SalienceEvent]:
     """Return the salience events of runs and of manual changes, from both journals. Two queries."""
-    cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_EVENTS})
     events: list[SalienceEvent] = []
-    for at, action, state, was, became, undone_at in cursor.fetchall():
+    for at, action, state, was, became, undone_at in rows_read(_ACTIONS_SQL, {"id": topic_id, "most": MAX_EVENTS}):
         events.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}"), time))
         if state == "undone" and undone_at is not None:
             events.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was), time))
     by_run = {event.at for event in events}
-    cursor.execute(_EVENTS_SQL, {"id": topic_id, "most": MOST_EVENTS})
     # If both journals have an entry for a change, the entry of the run is used, because it has more details.
     return events + [
         event
-        for at, action, was, became in cursor.fetchall()
+        for at, action, was, became in rows_read(_EVENTS_SQL, {"id": topic_id, "most": MAX_EVENTS})
         if at.timestamp() not in by_run or action == "ingest_new_topic"
         for event in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became), time)
     ]
@@ -158,8 +148,7 @@ def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any],
         return SalienceEvent(at, what, note=action)
     before, after = (_state(each["salience"], _epoch(each["reinforced_at"]), time) for each in (was, became))
     if before.since > at:
-        # The clock of the process that wrote the salience was ahead of the clock of the run. Only the ratio of the two
-        # values is reliable.
+        # The writer's clock was ahead of the clock of the run, so only the ratio of the two values is reliable.
         return SalienceEvent(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
     return SalienceEvent(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
 
@@ -172,7 +161,7 @@ def _by_hand(
     at: float, action: str, was: dict[str, Any], became: dict[str, Any], time: PartitionTime
 ) -> Iterable[SalienceEvent]:
     since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
-    # The value before the change is unknown, or cannot be used because the clock of its writer was ahead.
+    # None if the journal lacks the value before the change, or if the process that wrote it had a fast clock.
     before = _state(was["salience"], since, time) if since <= at else None
     match action:
         case "ingest_new_topic":
@@ -189,8 +178,8 @@ def _by_hand(
 
 
 def _completed(event: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
-    """Return ``event`` with the factor of the present policy if the journal has none; the next entry of the journal
-    confirms or corrects this factor. The number of uses is reduced to those that are replayed."""
+    """Return ``event`` with the factor of the present policy if the journal has no factor. ``unknown``, the number of
+    uses that were not loaded, is subtracted from the number of uses of the event."""
     return dataclasses.replace(
         event,
         factor=attenuation if math.isnan(event.factor) else event.factor,
@@ -201,11 +190,11 @@ def _completed(event: SalienceEvent, attenuation: float, unknown: int) -> Salien
 def _replay(
     row: TopicSnapshot, events: list[SalienceEvent], uses: list[CountedUse], policy: EffectivePolicy, now: dt.datetime
 ) -> Replay:
-    made, time = row.created_at.timestamp(), policy.time
+    created_at, time = row.created_at.timestamp(), policy.time
     created = next((event for event in events if event.what == "created"), None)
     first = created.after.salience if created and created.after else 1.0
     return salience_replay(
-        SalienceEvent(made, "created", after=_state(first, made, time)),
+        SalienceEvent(created_at, "created", after=_state(first, created_at, time)),
         [event for event in events if event.what != "created"],
         uses,
         stored=State(row.salience, row.reinforced_at.timestamp(), row.idle_before),
@@ -214,13 +203,6 @@ def _replay(
         now=now.timestamp(),
         time=time,
     )
-
-
-def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
-    """Return the times of the curve, each with whether it means the moment before a step. The time of a step occurs
-    twice: for the value before and for the value after the step."""
-    times = curve_times(replay, until=until, most=POINTS)
-    return [(at, index + 1 < len(times) and times[index + 1] == at and index > 0) for index, at in enumerate(times)]
 
 
 def _values_at(
@@ -259,7 +241,8 @@ def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[s
 def _ahead(
     subject: Subject, policy: EffectivePolicy, now: float, marks: list[dict[str, Any]]
 ) -> list[tuple[dt.datetime, float, float]]:
-    """Return the forecast until the topic would be archived or released, at most ``FORECAST_DAYS``."""
+    """Return the forecast as (time, salience, score). It ends when the topic would be archived or released, or after
+    ``FORECAST_DAYS`` days."""
     end = now + FORECAST_DAYS * SECONDS_PER_DAY
     ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
     end = min([end, *ends])

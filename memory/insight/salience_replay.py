@@ -1,10 +1,7 @@
-"""Replay of the salience of one topic from its recorded uses and salience events. Pure Python.
+"""Replay of the salience of one topic from its uses and salience events. Pure Python; times are epochs in seconds.
 
-Uses and events are applied in the order in which the store applied them. Where the journal has the stored value, this
-value is compared with the replay; if they differ, the replay continues from the stored value and is exact from there.
-Times are epochs in seconds.
-
-The present half-life and clock are used for the whole past (docs/decisions.md, "A half-life holds for the past too").
+If a value in the journal differs from the computed value, the replay continues from the value in the journal, and is
+exact from there on. The present half-life and clock are used for the whole past.
 """
 
 import bisect
@@ -49,11 +46,11 @@ class CountedUse:
 
 @dataclass(frozen=True, slots=True)
 class SalienceEvent:
-    """A change of salience other than by use, or a time at which the journal has the salience.
+    """A change of salience that is not a use, or a time for which the journal has the salience.
 
-    ``before`` and ``after`` are the values in the journal, or None. Without ``after``, the salience is multiplied by
-    ``factor``; a restore divides it by ``factor`` and raises it to at least ``least``. ``uses`` is the number of uses
-    that had been applied by then, or None if the journal does not have it.
+    ``before`` and ``after`` are the values in the journal, or None. If ``after`` is None, the event multiplies the
+    salience by ``factor``. A restore divides the salience by ``factor`` instead, and raises it to at least ``least``.
+    ``uses`` is the number of uses applied before the event, or None if unknown.
     """
 
     at: float
@@ -104,10 +101,7 @@ def salience_replay(
     now: float,
     time: PartitionTime = EVERY_DAY,
 ) -> Replay:
-    """Return the salience of the topic from its creation until ``now``.
-
-    The last step agrees with ``stored``. The running time grows as n log n with the number of uses and events.
-    """
+    """Return the salience of the topic from its creation until ``now``. At ``now``, it agrees with ``stored``."""
     start = created.after or State(1.0, created.at, float(time.idle(created.at)))
     steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
     exact_since, state, count, last = created.at, start, 0, None
@@ -144,12 +138,8 @@ def salience_replay(
 
 
 def curve_times(replay: Replay, *, until: float, most: int) -> list[float]:
-    """Return the times at which to draw the curve, in order: evenly spread times, the steps, and the beginnings and
-    ends of idle time.
-
-    The time of a step occurs twice, so that the step is drawn as a jump. If there are more than ``most`` steps, uses
-    are not drawn as jumps.
-    """
+    """Return the times at which to draw the curve: evenly spread times, steps, and starts and ends of idle time. The
+    time of a step occurs twice, so that the curve jumps. If there are more than ``most`` steps, uses are left out."""
     first = replay.steps[0].at
     spread = max(until - first, 1.0)
     times = [first + spread * number / most for number in range(most + 1)]
@@ -166,9 +156,8 @@ def _in_order(
 ) -> list[tuple[float, SalienceEvent | CountedUse]]:
     """Return uses and events in the order in which the store applied them.
 
-    A use takes effect at its own time, unless an event changed the salience between the use and its application by the
-    worker. Then the use takes effect right after that event. If the journal has the number of uses that had been
-    applied, this number decides and not the time.
+    A use is placed at its own time, or right after an event that changed the salience before the worker applied the
+    use. If the journal has the number of uses applied before an event, this number decides instead of the time.
     """
     written = sorted(events, key=lambda event: event.at)
     times = [event.at for event in written]

@@ -1,7 +1,6 @@
 """The tree of scopes, level by level: how large each scope is, how it grew and how often it was queried. Read-only.
 
-No sizes are stored. They are counted by scope first and then by path, so that each path is compared once and not for
-each topic.
+Topics are counted by the id of their scope before paths are compared, so that each path is compared only once.
 """
 
 import datetime as dt
@@ -16,11 +15,12 @@ from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.scopes import ROOT
 from memory.insight.activity import days_begin
 from memory.models import Rung
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_sql
 
 Sort = Literal["size", "name", "growth", "recalls"]
 DAYS = 30
-# The most agents that are named for a scope.
+# At most this many agents are named for a scope.
 NAMED = 2
 
 # ``child`` is the path one level below the parent. For topics directly in the parent, it is the path of the parent.
@@ -71,19 +71,17 @@ SELECT s.path, count(DISTINCT k.name), (array_agg(DISTINCT k.name))[:{named:d}]
 FROM unnest(%(paths)s::text[]) AS s (path)
 JOIN memory_apikey k ON k.scope = '/' OR k.scope = s.path OR starts_with(s.path, k.scope || '/')
 WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %(now)s) AND k.role <> 'reader'
-      AND k.scope <> ALL(%(without)s)
+      AND k.scope <> ALL(%(excluded)s)
 GROUP BY 1
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeFigures:
-    """The figures of a scope, including the scopes below it.
-
-    ``rungs`` counts the live topics by rung, ``below`` the scopes below. For the last ``DAYS`` days in UTC, ``used``
-    counts the live topics that queries returned, ``growth`` is the change of the number of live topics, and ``recalls``
-    counts the queries. ``share`` is the size relative to the largest scope of the same level.
-    """
+    """The figures of a scope, including the scopes below it. ``rungs`` counts the live topics by rung. ``below`` counts
+    the scopes below. For the last ``DAYS`` days, ``used`` counts the live topics that queries returned, ``recalls``
+    counts the queries, and ``growth`` is the change of the number of live topics. ``share`` is the number of live
+    topics relative to the largest scope of the level."""
 
     path: str
     below: int
@@ -100,7 +98,7 @@ class ScopeFigures:
 
     @property
     def used_share(self) -> float | None:
-        """The share of the live topics that queries returned; None without live topics."""
+        """The share of the live topics that queries returned; None if there are no live topics."""
         return self.used / self.live if self.live else None
 
 
@@ -120,12 +118,9 @@ class Writers:
 def scope_children(
     parent: str, *, sort: Sort, principal: Principal, now: dt.datetime, cursor: str | None, limit: int
 ) -> tuple[list[ScopeFigures], str | None]:
-    """Return the scopes one level below ``parent`` in the order of ``sort``, and the cursor of the next page. If topics
-    lie directly in ``parent``, ``parent`` is one of the rows.
-
-    One query, which reads Vitality once, and the topics, changes and recalls of ``DAYS``: 45 ms for 100,000 topics in
-    2,000 scopes. Raises ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an invalid cursor.
-    """
+    """Return the scopes one level below ``parent`` in the order of ``sort``, and the cursor of the next page.
+    ``parent`` is included if it contains topics directly. One query, which takes 45 ms for 100,000 topics in 2,000
+    scopes. Raises ``NotVisible`` and ``ValueRefused``."""
     chosen = principal.scope_chosen(parent)
     bound, after = Bound(), "true"
     if cursor is not None:
@@ -141,9 +136,7 @@ def scope_children(
         after=after,
         limit=limit + 1,
     )
-    with connection.cursor() as database:
-        database.execute(statement, bound.values)
-        rows = database.fetchall()
+    rows = rows_read(statement, bound.values)
     following = cursor_make(rows[limit - 1][-1], rows[limit - 1][0]) if len(rows) > limit else None
     return [_figures(*row[:-1]) for row in rows[:limit]], following
 
@@ -155,18 +148,15 @@ def scope_children_count(parent: str, *, principal: Principal, at_most: int) -> 
     statement = _COUNT_SQL.format(
         child_of_path=_child_sql("path", chosen, bound), within=path_sql("path", chosen, bound.bind), most=at_most + 1
     )
-    with connection.cursor() as database:
-        database.execute(statement, bound.values)
-        return int(database.fetchone()[0])
+    return int(rows_read(statement, bound.values)[0][0])
 
 
-def scope_writers(paths: Sequence[str], *, now: dt.datetime, without: Sequence[str] = ()) -> dict[str, Writers]:
-    """Return, by path, the agents that may write in the whole of each scope. Keys for the scopes ``without`` are left
-    out. One query, which compares every key with each path. The function does not check whether the caller may see the
-    scopes."""
+def scope_writers(paths: Sequence[str], *, now: dt.datetime, excluded: Sequence[str] = ()) -> dict[str, Writers]:
+    """Return the agents that may write everywhere in each scope, by path. Keys whose scope is in ``excluded`` are left
+    out. One query, which compares every key with each path. Does not check whether the caller may see the scopes."""
     with connection.cursor() as database:
-        given: dict[str, Any] = {"paths": list(paths), "now": now, "without": list(without)}
-        database.execute(_WRITERS_SQL.format(named=NAMED), given)
+        parameters: dict[str, Any] = {"paths": list(paths), "now": now, "excluded": list(excluded)}
+        database.execute(_WRITERS_SQL.format(named=NAMED), parameters)
         found = {path: Writers(count, tuple(names)) for path, count, names in database.fetchall()}
     return {path: found.get(path, Writers()) for path in paths}
 

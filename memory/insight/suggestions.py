@@ -1,11 +1,14 @@
-"""Completions of scopes and kinds by their beginning, for callers who see the whole store. Suggestions of topics by
-title or id, and of runs by id, kind or scope, for all callers. Read-only."""
+"""Suggestions for a text that a caller types. Read-only.
+
+Scopes and kinds may be suggested only to callers who may see the whole store. Topics are suggested by title or id, and
+runs by id, kind or scope, to all callers.
+"""
 
 import re
 import uuid
+from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Q
 
 from memory.access.principal import Principal
@@ -14,10 +17,11 @@ from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import EVENT_WORDS
 from memory.insight.archive_list import like_plain
 from memory.models import ForgetRun
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_q, path_sql
 
-MOST = 20
-# Titles of topics, and kinds and scopes of runs, are searched among this many of the newest.
+MAX = 20
+# At most this many of the newest topics are searched by title, and this many of the newest runs by kind and scope.
 TOPICS_SEARCHED, RUNS_SEARCHED = 20_000, 500
 # A shorter text is not treated as the beginning of an id.
 LEAST_OF_ID = 6
@@ -58,7 +62,8 @@ WITH RECURSIVE step (kind) AS (
 SELECT kind FROM step WHERE starts_with(kind, %(prefix)s) LIMIT %(most)s
 """
 
-# The index of words finds live topics by the beginnings of words. Archived topics are only found among the newest.
+# The index of words finds live topics by the beginnings of words. Archived topics are found only if they are among the
+# newest topics.
 _TOPICS_SQL = """
 WITH found (id) AS (
     (SELECT id FROM memory_topic WHERE id BETWEEN {first} AND {last} LIMIT {most})
@@ -77,9 +82,9 @@ WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, 
 """
 
 
-def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[uuid.UUID, str, str, str]]:
-    """Return topics whose id begins with ``text`` or whose title contains its words, each with title, scope and
-    the beginning of its summary. One query, which reads at most ``TOPICS_SEARCHED`` titles."""
+def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[Any, ...]]:
+    """Return topics whose id begins with ``text`` or whose title contains the words of ``text``, as (id, title, scope,
+    beginning of the summary). One query, which reads at most twice ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
     words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
     first, last = _ids(text)
@@ -93,13 +98,11 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
         most=int(most),
         searched=TOPICS_SEARCHED,
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, bound.values)
-        return [(topic_id, title, path, said) for topic_id, title, path, said in cursor.fetchall()]
+    return rows_read(statement, bound.values)
 
 
 def runs_suggested(text: str, *, principal: Principal, most: int) -> list[ForgetRun]:
-    """Return runs whose id begins with ``text`` or whose kind or scope contains it, newest first. One query."""
+    """Return runs whose id begins with ``text`` or whose kind or scope contains ``text``, newest first. One query."""
     events = [event for event, words in EVENT_WORDS.items() if text.casefold() in words.casefold()]
     newest = ForgetRun.objects.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id")[:RUNS_SEARCHED]
     alike = Q(pk__in=newest.values("pk")) & (Q(event__in=events) | Q(scope__icontains=text))
@@ -108,40 +111,34 @@ def runs_suggested(text: str, *, principal: Principal, most: int) -> list[Forget
 
 
 def _ids(text: str) -> tuple[uuid.UUID, uuid.UUID]:
-    """Return the first and the last id that begin with ``text``. If ``text`` cannot be the beginning of an id, return
-    an id that does not occur."""
+    """Return the first and the last id that can begin with ``text``. If there are none, return an unused id twice."""
     digits = text.replace("-", "").lower()
     if not LEAST_OF_ID <= len(digits) <= 32 or not re.fullmatch("[0-9a-f]+", digits):
         return uuid.UUID(int=0), uuid.UUID(int=0)
     return uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
 
 
-def scopes_suggested(text: str, *, most: int = MOST) -> list[str]:
+def scopes_suggested(text: str, *, most: int = MAX) -> list[str]:
     """Return scopes that begin with ``text``, completed by one segment: ``/u`` gives ``/user``, ``/user`` gives
     ``/user/alice``. A ``text`` without a slash is also found inside paths. At most two queries; the first reads two
     entries of an index per result."""
     prefix = text if text.startswith(ROOT) else ROOT + text
-    # A segment with a scope of its own takes two steps.
+    # A segment takes two steps if the path that ends with it is a scope.
     found = _column(_SCOPES_SQL, prefix=prefix, size=len(prefix), steps=2 * most)
     above = [prefix] if any(path.startswith(f"{prefix}/") for path in found) else []
-    scopes = list(dict.fromkeys([*above, *(_cut(path, len(prefix)) for path in found)]))[:most]
+    size = len(prefix) + 1
+    completed = [path[:size] + path[size:].partition("/")[0] for path in found]
+    scopes = list(dict.fromkeys([*above, *completed]))[:most]
     if text and ROOT not in text and len(scopes) < most:
         within = _column(_SCOPES_WITHIN_SQL, text=text, searched=SCOPES_SEARCHED, most=most)
         scopes = list(dict.fromkeys([*scopes, *within]))[:most]
     return scopes
 
 
-def kinds_suggested(prefix: str, *, most: int = MOST) -> list[str]:
+def kinds_suggested(prefix: str, *, most: int = MAX) -> list[str]:
     """Return kinds of topics that begin with ``prefix``. One query, which reads one entry of an index per result."""
     return _column(_KINDS_SQL, prefix=prefix, most=most)
 
 
-def _cut(path: str, size: int) -> str:
-    end = path.find("/", size + 1)
-    return path if end < 0 else path[:end]
-
-
 def _column(sql: str, **values: str | int) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return [value for (value,) in cursor.fetchall()]
+    return [value for (value,) in rows_read(sql, values)]

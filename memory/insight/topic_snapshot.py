@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
-
 from memory.access.principal import Principal
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
 from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, comparisons_of_texts
+from memory.models.statements import rows_read
 from memory.predicates.binding import Bound
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
@@ -31,7 +29,7 @@ WHERE t.id = %(id)s
 
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
-    """Topic, scope and vitality of one topic, as stored."""
+    """The stored values of one topic, from the tables of topics, scopes and vitality."""
 
     title: str
     summary: str
@@ -54,7 +52,7 @@ class TopicSnapshot:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the topic was released or merged, so that runs ignore it."""
+        """Whether the topic was released or merged. Runs ignore such topics."""
         return self.released_at is not None or self.merged_into is not None
 
     def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
@@ -80,7 +78,7 @@ class TopicSnapshot:
         )
 
     def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
-        """Return the topic in an earlier state. ``state`` is a state from the journal of a run."""
+        """Return the topic in an earlier state. ``state`` comes from the journal of a run."""
         kept = ("rung", "pinned", "salience", "idle_before", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
         return dataclasses.replace(
@@ -91,25 +89,24 @@ class TopicSnapshot:
         )
 
 
-def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
-    """Return the rows of one topic. One query. Raises ``NotVisible``."""
-    cursor.execute(_TOPIC_SQL, {"id": topic_id})
-    found = cursor.fetchone()
-    if found is None or not principal.sees(found[3]):
-        raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
-    return TopicSnapshot(*found)
+def topic_snapshot(topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
+    """Return one topic as stored. One query. Raises ``NotVisible``."""
+    for row in rows_read(_TOPIC_SQL, {"id": topic_id}):
+        topic = TopicSnapshot(*row)
+        if principal.sees(topic.scope):
+            return topic
+    raise NotVisible(f"There is no memory {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
 
 
 def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
-    """Return the results of all comparisons of ``rules`` with texts of a topic. One query; none if there are no such
-    comparisons."""
-    asked = list(dict.fromkeys(comparisons_of_texts(rules)))
-    if not asked:
+    """Return, for each comparison in ``rules`` that refers to a text, whether it is true for the topic. At most one
+    query."""
+    compared = list(dict.fromkeys(comparisons_of_texts(rules)))
+    if not compared:
         return {}
     bound = Bound()
-    parts = [predicate_sql(comparison, now="now()", bind=bound.bind, narrow=False).sql for comparison in asked]
+    parts = [predicate_sql(comparison, now="now()", bind=bound.bind, narrow=False).sql for comparison in compared]
     sql = f"SELECT {', '.join(parts)} FROM memory_topic t WHERE t.id = {bound.bind(topic_id)}::uuid"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        # A topic that was purged meanwhile has no texts.
-        return dict(zip(asked, cursor.fetchone() or [False] * len(asked), strict=True))
+    # A topic that was purged in the meantime has no texts.
+    found = rows_read(sql, bound.values) or [(False,) * len(compared)]
+    return dict(zip(compared, found[0], strict=True))

@@ -3,20 +3,20 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from django.db import connection
-
-from memory.health import FAILURES_WITHIN
+from memory.health import FAILURES_WITHIN, failures_open
+from memory.models.statements import rows_read
 
 _WAITING_SQL = """
 SELECT (SELECT count(*) FROM memory_forgetrun WHERE status = 'held'),
        (SELECT count(*) FROM memory_duplicatepair WHERE state = 'open'),
-       (SELECT count(*) FROM django_q_task WHERE NOT success AND stopped >= %s)
+       (SELECT count(*) FROM ({failures}) x)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many runs are held, how many pairs of duplicates are undecided, and how many jobs failed within a day."""
+    """How many runs are held, how many pairs of duplicates are undecided, and how many jobs failed within a
+    day and were not retried since."""
 
     runs: int
     duplicates: int
@@ -30,6 +30,5 @@ class Waiting:
 
 def waiting_counts(now: dt.datetime) -> Waiting:
     """Return what waits in the whole store. One query on small tables."""
-    with connection.cursor() as cursor:
-        cursor.execute(_WAITING_SQL, [now - FAILURES_WITHIN])
-        return Waiting(*cursor.fetchone())
+    failures, parameters = failures_open(since=now - FAILURES_WITHIN).order_by().values("pk").query.sql_with_params()
+    return Waiting(*rows_read(_WAITING_SQL.format(failures=failures), parameters)[0])

@@ -1,12 +1,9 @@
 """The why-card of a topic: its state, what will happen, what happened and why, and what would have kept it."""
 
 import datetime as dt
-import itertools
 import json
 import uuid
-from typing import Any, Literal, NamedTuple
-
-from django.db import connection
+from typing import Any, cast
 
 from memory.access.principal import Principal
 from memory.core.scopes import scope_within
@@ -27,32 +24,46 @@ from memory.insight.regret import regret_of_topic
 from memory.insight.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyStanding, WhyStep, WhyUse
 from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
-from memory.insight.why_text import why_sentences
+from memory.insight.why_sentences import why_sentences
 from memory.models import Rung
-from memory.models.expressions import share_of_topic_sql
+from memory.models.formulas_sql import rung_label_sql, share_of_topic_sql
 from memory.models.identities import uuid_sql
+from memory.models.statements import dicts_read, rows_read
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
 
-# The most entries of the history, and the most uses, that a card has; the newest ones.
-MOST_EVENTS = 100
-MOST_USES = 20
+# A card has at most this many of the newest history entries, and of the newest uses.
+MAX_EVENTS = 100
+MAX_USES = 20
 
-# Planned actions are shown only for held runs, because dry runs are mostly not applied. Manual changes are read from
+# Planned actions are shown only for held runs, because most dry runs are never applied. Manual changes are read from
 # the audit events.
 _ACTIONS_SQL = f"""
-SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
-       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions,
-       {uuid_sql("a.changes->>'into'")}, (a.changes->>'from')::int
+SELECT coalesce(a.at, r.judged_at) AS at, 'run' AS by, a.action AS what,
+       CASE a.state WHEN 'planned' THEN 'held' ELSE a.state END AS state, a.run_id::text, r.event, r.actor,
+       nullif(r.approved_by, '') AS approved_by, r.judged_at, {rung_label_sql("a.from_rung")} AS from_rung,
+       {rung_label_sql("a.to_rung")} AS to_rung, a.why->>'rule' AS rule, a.why->>'threshold' AS threshold,
+       (a.why->>'theta')::float8 AS theta, (a.why->>'score')::float8 AS score, a.why->>'strategy' AS strategy,
+       a.why->>'policy' AS policy, (a.why->>'version')::int AS version, p.author AS policy_author,
+       p.reason AS policy_reason, CASE a.state WHEN 'undone' THEN r.undone_at END AS undone_at,
+       CASE a.state WHEN 'undone' THEN r.undone_by END AS undone_by, a.note,
+       {uuid_sql("a.changes->>'into'")}::text AS into, (a.changes->>'from')::int AS sources, '' AS reason,
+       r.scope, a.before, r.policy_versions
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
 WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
 ORDER BY a.id DESC LIMIT %(most)s
 """
+# Columns of ``_ACTIONS_SQL`` that the card does not show.
+_HIDDEN = ("scope", "before", "policy_versions")
 
 _BY_HAND_SQL = f"""
-SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, {uuid_sql("e.after->>'run'")}, a.state, r.undone_at,
-       r.undone_by
+SELECT e.at, 'hand' AS by,
+       CASE e.action WHEN 'ingest_new_topic' THEN 'created' WHEN 'edited' THEN 'salience set' ELSE e.action END AS what,
+       CASE a.state WHEN 'undone' THEN 'undone' ELSE 'applied' END AS state,
+       {uuid_sql("e.after->>'run'")}::text AS run_id, CASE a.state WHEN 'undone' THEN r.undone_at END AS undone_at,
+       CASE a.state WHEN 'undone' THEN r.undone_by END AS undone_by, e.actor, e.before->>'rung' AS from_rung,
+       e.after->>'rung' AS to_rung, (e.after->>'salience')::float8 AS salience, e.reason
 FROM memory_auditevent e
 LEFT JOIN memory_forgetaction a
   ON a.topic_id = e.topic_id AND a.run_id = {uuid_sql("e.after->>'run'")} AND e.action <> 'undone'
@@ -65,63 +76,25 @@ ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 
 # Scans the index by time backwards from the last use. The limit ends the scan when all counted uses are found.
 _USES_SQL = f"""
-SELECT at, actor, scope, query FROM memory_accesslog a
+SELECT at, actor, query, scope FROM memory_accesslog a
 WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
   AND {share_of_topic_sql("a", "%(id)s::uuid")} > 0
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 
 
-class _Action(NamedTuple):
-    """One action of a run on the topic, with its run."""
-
-    run_id: uuid.UUID
-    event: str
-    actor: str
-    approved_by: str
-    scope: str
-    judged_at: dt.datetime
-    at: dt.datetime | None
-    action: str
-    from_rung: int
-    to_rung: int
-    state: Literal["planned", "applied", "skipped", "undone", "conflict"]
-    note: str
-    why: str
-    before: str
-    undone_at: dt.datetime | None
-    undone_by: str
-    author: str | None
-    reason: str | None
-    versions: str
-    into: uuid.UUID | None
-    sources: int | None
-
-
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
-    """Return the why-card of a topic as plain values, and the same as ``sentences``.
+    """Return the why-card of a topic. At most eleven queries. Raises ``NotVisible``.
 
-    At most eleven queries, independent of the history. Of runs, queries and policies of scopes outside the caller's
-    scope, the card has neither actors nor texts nor reasons. Raises ``NotVisible``.
+    The card omits actors, texts and reasons of runs, queries and policies outside the caller's scope.
     """
-    with connection.cursor() as cursor:
-        row = topic_snapshot(cursor, topic_id, principal)
-        cursor.execute(_ACTIONS_SQL, {"id": topic_id, "most": MOST_EVENTS})
-        actions = list(itertools.starmap(_Action, cursor.fetchall()))
-        cursor.execute(_BY_HAND_SQL, {"id": topic_id, "most": MOST_EVENTS})
-        by_hand: list[tuple[Any, ...]] = cursor.fetchall()
-        uses: list[tuple[dt.datetime, str, str, str]] = []
-        if row.retrieval_count and row.last_retrieved_at is not None:
-            most = min(MOST_USES, row.retrieval_count)
-            first = min(row.created_at, row.last_retrieved_at)
-            cursor.execute(_USES_SQL, {"id": topic_id, "last": row.last_retrieved_at, "first": first, "most": most})
-            uses = cursor.fetchall()
+    row = topic_snapshot(topic_id, principal)
+    actions = dicts_read(_ACTIONS_SQL, {"id": topic_id, "most": MAX_EVENTS})
+    changes: Any = dicts_read(_BY_HAND_SQL, {"id": topic_id, "most": MAX_EVENTS})
     policies = policies_current()
     policy = policies.effective(row.scope)
     subject = row.subject(texts_match(topic_id, policy.rules.rules))
-    history = [_action_as_dict(entry, principal) for entry in actions] + list(
-        itertools.starmap(_change_as_dict, by_hand)
-    )
+    history: list[WhyEvent] = [*(_event_seen(each, principal) for each in actions), *changes]
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: WhyReply = {
         "topic_id": str(topic_id),
@@ -130,8 +103,8 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "scope": row.scope,
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
-        "history": history[:MOST_EVENTS],
-        "reinforced": {"total": row.retrieval_count, "last": [_use_as_dict(*entry, principal) for entry in uses]},
+        "history": history[:MAX_EVENTS],
+        "reinforced": {"total": row.retrieval_count, "last": _uses(topic_id, row, principal)},
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
         "sentences": [],
@@ -185,10 +158,10 @@ def _next(
                 "never_because": _never(protected, policy) if step.at is None else "",
             }
         )
-    # The sentence of the gate contains a number of topics, so only callers who may see all of these get it.
+    # The sentence of the gate contains a number of topics, so only callers who may see all these topics get it.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     reasons = [f"Forgetting is paused in {path}." for path in paused_scopes(now) if scope_within(row.scope, path)]
-    reasons += [gate.sentence] if gate.closed or policy.at in gate.without else []
+    reasons += [gate.sentence] if gate.closed or policy.at in gate.excluded else []
     return {
         "now": "released" if result.released else Rung(result.rung).label,
         "may_compact": result.may_compact,
@@ -203,102 +176,53 @@ def _never(protected: list[str], policy: EffectivePolicy) -> str:
     return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule applies."
 
 
-def _action_as_dict(entry: _Action, principal: Principal) -> WhyEvent:
-    reasons = json.loads(entry.why)
-    seen = principal.sees(entry.scope)
-    policy_seen = "policy" in reasons and principal.sees(reasons["policy"])
-    undone = entry.state == "undone"
-    return {
-        "at": entry.at or entry.judged_at,
-        "by": "run",
-        "what": entry.action,
-        "state": "held" if entry.state == "planned" else entry.state,
-        "run_id": str(entry.run_id),
-        "event": entry.event,
-        "actor": entry.actor if seen else None,
-        "approved_by": (entry.approved_by or None) if seen else None,
-        "judged_at": entry.judged_at,
-        "from_rung": Rung(entry.from_rung).label,
-        "to_rung": Rung(entry.to_rung).label,
-        "rule": reasons.get("rule"),
-        "threshold": reasons.get("threshold"),
-        "theta": reasons.get("theta"),
-        "score": reasons.get("score"),
-        "strategy": reasons.get("strategy"),
-        "policy": reasons.get("policy"),
-        "version": reasons.get("version"),
-        "policy_author": entry.author if policy_seen else None,
-        "policy_reason": entry.reason if policy_seen else None,
-        "undone_at": entry.undone_at if undone else None,
-        "undone_by": entry.undone_by if undone and seen else None,
-        "note": entry.note,
-        "into": str(entry.into) if entry.into else None,
-        "sources": entry.sources,
-        "reason": "",
-    }
+def _event_seen(action: dict[str, Any], principal: Principal) -> WhyEvent:
+    """Return a row of ``_ACTIONS_SQL`` without the members that the caller may not see."""
+    event = {name: value for name, value in action.items() if name not in _HIDDEN}
+    if not principal.sees(action["scope"]):
+        event |= dict.fromkeys(("actor", "approved_by", "undone_by"))
+    if action["policy"] is None or not principal.sees(action["policy"]):
+        event |= dict.fromkeys(("policy_author", "policy_reason"))
+    return cast(WhyEvent, event)
 
 
-def _change_as_dict(
-    at: dt.datetime,
-    actor: str,
-    action: str,
-    reason: str,
-    before: str,
-    after: str,
-    run_id: str | None,
-    state: str | None,
-    undone_at: dt.datetime | None,
-    undone_by: str | None,
-) -> WhyEvent:
-    """Return a row of ``_BY_HAND_SQL`` as a reply."""
-    undone = state == "undone"
-    was, became = json.loads(before), json.loads(after)
-    return {
-        "at": at,
-        "by": "hand",
-        "what": {"ingest_new_topic": "created", "edited": "salience set"}.get(action, action),
-        "state": "undone" if undone else "applied",
-        "run_id": str(run_id) if run_id else None,
-        "undone_at": undone_at if undone else None,
-        "undone_by": undone_by if undone else None,
-        "actor": actor,
-        "from_rung": was.get("rung"),
-        "to_rung": became.get("rung"),
-        "salience": became.get("salience"),
-        "reason": reason,
-    }
+def _uses(topic_id: uuid.UUID, row: TopicSnapshot, principal: Principal) -> list[WhyUse]:
+    if row.last_retrieved_at is None:
+        return []
+    last, most = row.last_retrieved_at, min(MAX_USES, row.retrieval_count)
+    found = rows_read(_USES_SQL, {"id": topic_id, "last": last, "first": min(row.created_at, last), "most": most})
+    return [
+        {"at": at, "actor": actor if seen else None, "query": query if seen else None}
+        for at, actor, query, seen in ((*row, principal.sees(scope)) for *row, scope in found)
+    ]
 
 
-def _use_as_dict(at: dt.datetime, actor: str, scope: str, query: str, principal: Principal) -> WhyUse:
-    seen = principal.sees(scope)
-    return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
-
-
-def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies) -> WhyRescue | None:
-    """Return whether one more retrieval would have kept the last run from archiving the topic. None if no run archived
-    it.
-
-    Uses the policies of that run. One query, and one more if their rules compare texts.
-    """
+def _rescue(
+    topic_id: uuid.UUID, row: TopicSnapshot, actions: list[dict[str, Any]], present: Policies
+) -> WhyRescue | None:
+    """Return whether one more retrieval would have kept the topic from the last run that archived it. Two queries."""
     if row.rung != Rung.ARCHIVED or row.is_gone:
         return None
-    last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
+    last = next(
+        (each for each in actions if each["what"] == "archived" and each["state"] in ("applied", "conflict")), None
+    )
     if last is None:
         return None
-    policies = policies_of_run(json.loads(last.versions), present=present)
+    policies = policies_of_run(json.loads(last["policy_versions"]), present=present)
     policy = policies.effective(row.scope)
-    subject = row.as_it_was(json.loads(last.before)).subject(texts_match(topic_id, policy.rules.rules))
+    subject = row.as_it_was(json.loads(last["before"])).subject(texts_match(topic_id, policy.rules.rules))
+    run_at = last["judged_at"]
     since = rescue_since(
-        subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
+        subject, policy, run_at=run_at.timestamp(), event=last["event"], cap=policy.knobs.field_salience_max
     )
     usage = subject.usage
     last_use = max(usage.created_at, usage.reinforced_at, usage.last_retrieved_at or 0.0)
     return {
-        "run_id": str(last.run_id),
-        "run_at": last.judged_at,
+        "run_id": last["run_id"],
+        "run_at": run_at,
         "possible": since is not None,
         "earliest_sufficient": None if since is None else _moment(since),
-        "latest": None if since is None else last.judged_at,
+        "latest": None if since is None else run_at,
         "any_later_use": since is not None and since <= last_use,
         "bump": policy.knobs.query_salience_bump,
     }

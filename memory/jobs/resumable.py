@@ -1,13 +1,14 @@
 """Functions for all resumable jobs: start, step, failure, cancel, stalled check, list and audit event.
 
-A step is one transaction that stores its result together with the progress of the job. So a killed worker loses only
-its current step and repeats none, and two workers on one job store each step once.
+A step is one transaction that stores its result together with the progress of the job. So a worker that is killed loses
+only its current step, and two workers on one job store each step only once.
 """
 
 import datetime as dt
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -23,12 +24,13 @@ from memory.models import AuditEvent, Job
 from memory.models.newest_first import newest_page
 from memory.notifications.outbox import occurrence_note
 from memory.predicates.binding import path_q
+from memory.stores.pending import after_commit
 
 AnyJob = TypeVar("AnyJob", bound=Job)
 Status = Job.Status
 # After this long without progress, the worker of a job is considered dead.
 STALLED_AFTER = dt.timedelta(minutes=3)
-MOST_STALLED = 20
+MAX_STALLED = 20
 
 
 class JobFailed(Exception):
@@ -40,7 +42,7 @@ class StepTaken(Exception):
 
 
 def job_new(model: type[AnyJob], /, *, principal: Principal, now: dt.datetime, **columns: Any) -> AnyJob:
-    """Return a job of the caller, not saved. No query."""
+    """Return a new job of the caller without saving it. No query."""
     owner = {
         "actor": principal.actor,
         "identity": principal.identity,
@@ -53,12 +55,18 @@ def job_new(model: type[AnyJob], /, *, principal: Principal, now: dt.datetime, *
 def job_start(
     job: Job, *, now: dt.datetime, enqueue: Enqueue | None, action: str = "started", actor: str | None = None
 ) -> None:
-    """Save a job that starts or continues, write its audit event, and enqueue it. Two queries, and those of
-    ``enqueue``. Needs a transaction."""
+    """Save a job that starts or continues, write its audit event, and enqueue it after the commit. Two queries, plus
+    those of ``enqueue``. Needs a transaction, before which the caller must call ``work_pending``. If the process dies
+    after the commit, the check for stalled jobs then enqueues the job."""
     job.save(force_insert=job._state.adding)
     job_audit(job, action, now=now, actor=actor)
+    job_enqueue(job, enqueue)
+
+
+def job_enqueue(job: Job, enqueue: Enqueue | None) -> None:
+    """Enqueue a job after the commit of the running transaction. Queries as in ``enqueue``; none if it is None."""
     if enqueue is not None:
-        enqueue(job.pk)
+        after_commit(partial(enqueue, job.pk))
 
 
 def jobs_visible(model: type[AnyJob], principal: Principal) -> QuerySet[AnyJob]:
@@ -91,7 +99,7 @@ def jobs_count(model: type[Job], *, principal: Principal, at_most: int) -> int:
 
 
 def job_cancel(model: type[AnyJob], job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> AnyJob:
-    """Stop a job. What it has stored stays. Its worker checks for this before it stores the next step.
+    """Stop a job, but keep what it has stored. Its worker notices this before it stores the next step.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the job has ended.
     """
@@ -114,7 +122,7 @@ def job_lock(model: type[AnyJob], job_id: uuid.UUID) -> AnyJob:
 
 
 def job_finish(job: Job, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None) -> None:
-    """Save the final status of a locked job. If the job was working, write an audit event. Two queries, and those of
+    """Save the final status of a locked job. If the job was working, write an audit event. Two queries, plus those of
     ``occurrence_note`` if the job failed."""
     working = job.status == Status.WORKING
     job.status, job.finished_at, job.failure = status, now, failure
@@ -191,8 +199,8 @@ def job_step(
     """Do one step, and return the result of ``step``: whether more steps remain.
 
     An unexpected exception is stored as ``failure`` and raised again. The next call retries the step, until
-    ``gives_up`` returns True. By default, this is when the step fails a second time in the same way without progress.
-    ``cause`` describes the exception.
+    ``gives_up`` returns True. By default, the job is given up when the step fails twice in the same way without
+    progress. ``cause`` describes the exception.
     """
     try:
         return step()
@@ -226,7 +234,8 @@ def job_work(
 ) -> AnyJob:
     """Do steps until the job is done or ``seconds`` have passed, enqueue the remainder, and return the job.
 
-    Safe to call from several processes at once, and again after a kill at any time. Raises like ``job_step``.
+    Safe to call from several processes at once, and again after a process was killed. Raises an unexpected exception of
+    ``step`` again.
     """
     until = time.monotonic() + seconds
     more = True
@@ -238,11 +247,11 @@ def job_work(
 
 
 def jobs_take(model: type[Job], which: Q, *, most: int, now: dt.datetime) -> list[uuid.UUID]:
-    """Mark at most ``most`` working jobs that meet ``which`` as enqueued and return them, those without progress for
-    the longest time first.
+    """Mark at most ``most`` working jobs that meet ``which`` as enqueued, and return their ids. The jobs that have been
+    without progress for the longest time come first.
 
-    ``which`` must be false for a marked job, so that each is enqueued once, however long the queue is. Jobs that
-    another transaction has locked are skipped. Two queries, one if there is none.
+    ``which`` must be false for a marked job, so that a job is not enqueued again while it waits in a long queue. Jobs
+    that another transaction has locked are skipped. Two queries, one if no job is found.
     """
     with transaction.atomic():
         rows = model._default_manager.filter(which, status__in=model.AT_WORK).order_by("moved_at")
@@ -253,10 +262,10 @@ def jobs_take(model: type[Job], which: Q, *, most: int, now: dt.datetime) -> lis
 
 
 def jobs_stalled(
-    model: type[Job], *, now: dt.datetime, due: Q | None = None, most: int = MOST_STALLED
+    model: type[Job], *, now: dt.datetime, due: Q | None = None, most: int = MAX_STALLED
 ) -> list[uuid.UUID]:
-    """Return jobs whose worker died, and jobs that are ``due``, and mark them as enqueued. Each is returned once in
-    ``STALLED_AFTER``. Two queries."""
-    lost = now - STALLED_AFTER
-    stalled = Q(moved_at__lt=lost) & Q(**{f"{model.enqueued_column}__lt": lost})
+    """Return the ids of jobs whose worker died or that meet the condition ``due``, and mark these jobs as enqueued. A
+    stalled job is returned at most once within ``STALLED_AFTER``. Two queries."""
+    latest = now - STALLED_AFTER
+    stalled = Q(moved_at__lt=latest) & Q(**{f"{model.enqueued_column}__lt": latest})
     return jobs_take(model, stalled if due is None else stalled | due, most=most, now=now)

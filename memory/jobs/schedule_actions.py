@@ -24,17 +24,17 @@ from memory.jobs.schedule_rows import (
 from memory.jobs.tasks import TASKS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
-from memory.stores.queue import job_is_here, queued_here, schedules_here
+from memory.stores.queue import queued_here, schedules_here, tasks_here
 
-# Two clicks soon follow each other, so the job of the first is among the last entries of the queue.
+# The number of newest queue entries that are searched for the same job. It is enough to find the job of a double click.
 LAST_QUEUED = 100
 
 
 def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Enqueue the job of a schedule now, in addition to its times, and return its title. Five queries.
+    """Enqueue the job of a schedule now, in addition to its scheduled times, and return its title. Five queries.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the job already waits in the queue, or if it is the run
-    of a policy with the mode off, which would do nothing.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the job already waits in the queue, or if it would do
+    nothing, because the mode of its policy is off.
     """
     with transaction.atomic():
         row = _schedule_lock(schedule_id, principal)
@@ -53,7 +53,7 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
 
 
 def schedule_pause(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Pause a schedule until it is resumed; restarts do not resume it. Three queries. Returns its title.
+    """Pause a schedule until an operator resumes it, and return its title. Three queries.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the schedule is paused already or follows a policy.
     """
@@ -61,22 +61,23 @@ def schedule_pause(schedule_id: int, *, principal: Principal, reason: str, now: 
 
 
 def schedule_resume(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Resume a schedule from now on. Three queries. Raises like ``schedule_pause``."""
+    """Resume a schedule from now on, and return its title. Three queries. Raises ``NotAllowed``, ``NotVisible``, and
+    ``Conflict`` if the schedule is not paused or follows a policy."""
     return _paused_set(schedule_id, FOR_EVER, "schedule_resumed", principal=principal, reason=reason, now=now)
 
 
 def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, reason: str, now: dt.datetime) -> str:
     """Set the minutes between two runs of a schedule. Three queries.
 
-    Raises ``ValueRefused`` out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the schedule follows a
-    policy.
+    Raises ``ValueRefused`` for a number out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the schedule
+    follows a policy.
     """
     with transaction.atomic():
         row = _own_schedule_lock(schedule_id, principal)
         most = minutes_at_most(row)
         if not 1 <= minutes <= most:
             raise ValueRefused(
-                f"Between two times of this schedule lie 1 to {most:,} minutes.", code=ProblemCode.INVALID_DURATION
+                f"The interval of this schedule must be 1 to {most:,} minutes.", code=ProblemCode.INVALID_DURATION
             )
         before = row.minutes
         row.schedule_type, row.minutes = Schedule.MINUTES, minutes
@@ -87,20 +88,20 @@ def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, rea
 
 
 def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Enqueue a failed job again, and return its title. The failure stays listed. Four queries.
+    """Enqueue a failed job again, and return its title. The failure is no longer listed. Four queries.
 
     Raises ``NotAllowed``; ``NotVisible`` for a job that did not fail or is not one of MemState's; ``Conflict`` for a
     job that already waits in the queue.
     """
     principal.require("operator")
     with transaction.atomic():
-        # If there are two clicks, the second waits for the first.
-        row = Failure.objects.select_for_update().filter(pk=task_id).first()
-        if row is None or row.func not in TASKS or not job_is_here(row.kwargs):
+        # On a double click, the second request waits here for the first.
+        row = tasks_here(Failure).select_for_update().filter(pk=task_id).first()
+        if row is None or row.func not in TASKS:
             raise NotVisible(
-                "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
+                "There is no such failed job; it may have succeeded meanwhile.", code=ProblemCode.JOB_NOT_FOUND
             )
-        # Optional arguments are omitted, such as the turn of a study: this turn was used by the failed attempt.
+        # Optional arguments are omitted, such as the ``turn`` of a study, because the failed attempt has used it up.
         args = tuple(row.args or ())[: TASKS[row.func].needs]
         _queued_refuse(row.func, args, now)
         task = async_task(row.func, *args, group=row.group)
@@ -117,7 +118,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
 
 
 def _queued_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
-    # A running job has a lock in the future. It does not count, because it may be past the work of the new job.
+    # Running jobs, whose locks are in the future, do not count: they may already have passed the work of the new job.
     for job in queued_here().filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
@@ -146,7 +147,7 @@ def _paused_set(
 
 def _schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
     principal.require("operator")
-    # No change is lost, because the scheduler also locks the row before it reads and writes it.
+    # The scheduler also locks the row before it reads and writes it, so neither change is lost.
     row = schedules_here().select_for_update().filter(pk=schedule_id).first()
     if row is None:
         raise schedule_not_found()

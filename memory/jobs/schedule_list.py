@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Case, Count, Min, Q, When
-from django_q.models import Failure, Schedule, Task
+from django_q.models import Schedule, Task
 
 from memory.core.cursors import cursor_make, cursor_parse
 from memory.core.scopes import scope_within
 from memory.forgetting.pause import paused_scopes
 from memory.forgetting.run_list import runs_scheduled_last
 from memory.forgetting.run_text import run_sentence
-from memory.health import Finding, worker_check
+from memory.health import Finding, failures_open, worker_check
 from memory.jobs.schedule_rows import (
     NEVER,
     last_line,
@@ -27,20 +27,19 @@ from memory.models import WakeUp
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.effective import policies_current
 from memory.policy.schedules import FUNCTION
-from memory.stores.queue import job_is_here, queued_here, schedules_here
+from memory.stores.queue import queued_here, schedules_here
 
 # The number of listed entries of the queue. Counts include all entries.
 LISTED = 20
 FAILURES_LISTED = 10
-# The store of a job is no column.
-FAILURES_READ = 200
 FAILURES_WITHIN = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule. ``scope`` is the scope of the policy that it follows, None if it follows none. ``mode`` is the mode
-    of this policy, in lists only. ``braked`` is true if forgetting is paused in the scope, so that runs do nothing."""
+    """One schedule. ``scope`` is the scope of the policy that it follows, or None if it follows none. ``mode`` is the
+    mode of this policy. ``braked`` is true if forgetting is paused in the scope and runs therefore do nothing. Only the
+    lists of schedules of policies set ``mode`` and ``braked``."""
 
     id: int
     title: str
@@ -59,7 +58,9 @@ class ScheduleSummary:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Waiting and running jobs. ``first`` lists the next jobs, ``happened`` the events that wait for the reasoner."""
+    """Waiting and running jobs. ``in_hand`` is the number of jobs that run or wait for a retry. ``first`` lists the
+    next jobs, and ``happened`` lists the events that wait for the reasoner. ``wake_ups`` is the number of these
+    events."""
 
     worker: Finding
     waiting: int
@@ -93,8 +94,8 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
 
 
 def schedules_soonest(*, now: dt.datetime, most: int) -> tuple[list[ScheduleSummary], bool]:
-    """Return (schedules of policies, whether there are more than ``most``), by next time, paused ones last. Five
-    queries."""
+    """Return at most ``most`` schedules of policies, and whether there are more. The schedules are ordered by their
+    next time. Paused schedules come last. Five queries."""
     rows = schedules_here().filter(func=FUNCTION)
     found = list(rows.order_by(Case(When(repeats=NEVER, then=1), default=0), "next_run", "args")[: most + 1])
     return _with_runs(found[:most], now), len(found) > most
@@ -128,7 +129,7 @@ def _with_runs(shown: list[Schedule], now: dt.datetime) -> list[ScheduleSummary]
 
 def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
-    # A running job has a lock in the future, and so does a job that waits for a retry.
+    # The lock of a running job is in the future, as is the lock of a job that waits for a retry.
     due = queued_here().filter(lock__lte=now)
     first = list(due.order_by("lock", "id")[:LISTED])
     oldest = first[0].lock if first else None
@@ -153,9 +154,9 @@ def queue_status(*, now: dt.datetime) -> QueueStatus:
 
 
 def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
-    """Return the last failed jobs of a week, each with the last line of its error. One query."""
-    failed = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_READ]
-    rows = [row for row in failed if job_is_here(row.kwargs)][:FAILURES_LISTED]
+    """Return the latest jobs that failed within a week and were not retried, each with the last line of its error. One
+    query."""
+    failed = failures_open(since=now - FAILURES_WITHIN).order_by("-stopped")
     return [
         {
             **_entry_as_dict({"func": row.func, "args": row.args}, since=row.stopped),
@@ -165,7 +166,7 @@ def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
             "error": last_line(row.result),
             "may_retry": row.func in TASKS,
         }
-        for row in rows
+        for row in failed[:FAILURES_LISTED]
     ]
 
 

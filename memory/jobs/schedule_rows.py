@@ -10,9 +10,9 @@ from memory.core.problem_codes import ProblemCode
 from memory.jobs.tasks import TASKS
 from memory.policy.schedules import FUNCTION
 
-MOST_MINUTES = 24 * 60
+MAX_MINUTES = 24 * 60
 # With longer intervals, the health check would report the worker as missing.
-MOST_MINUTES_UPKEEP = 2
+MAX_MINUTES_UPKEEP = 2
 UPKEEP = "memory.jobs.tasks.upkeep"
 # Values of ``Schedule.repeats``: repeat without end, or paused.
 FOR_EVER, NEVER = -1, 0
@@ -20,7 +20,7 @@ FOR_EVER, NEVER = -1, 0
 
 def schedule_args(row: Schedule) -> tuple[Any, ...]:
     """Return the arguments of a schedule's job."""
-    # The scheduler stores them as a Python literal.
+    # The scheduler stores the arguments as a Python literal.
     read = ast.literal_eval(row.args) if row.args else ()
     return read if isinstance(read, tuple) else (read,)
 
@@ -37,7 +37,7 @@ def schedule_title(row: Schedule) -> str:
 
 def minutes_at_most(row: Schedule) -> int:
     """Return the largest allowed number of minutes between two runs of a schedule."""
-    return MOST_MINUTES_UPKEEP if row.func == UPKEEP else MOST_MINUTES
+    return MAX_MINUTES_UPKEEP if row.func == UPKEEP else MAX_MINUTES
 
 
 def last_line(result: object) -> str:
@@ -50,5 +50,5 @@ def last_line(result: object) -> str:
 def schedule_not_found() -> NotVisible:
     """Return the problem for a schedule that does not exist."""
     return NotVisible(
-        "There is no such schedule; it may have gone with its policy.", code=ProblemCode.SCHEDULE_NOT_FOUND
+        "There is no such schedule; it may have been removed with its policy.", code=ProblemCode.SCHEDULE_NOT_FOUND
     )

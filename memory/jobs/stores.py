@@ -1,80 +1,175 @@
-"""Creating, listing and dropping stores. The journal of ``main`` records both."""
+"""Creating, moving, listing and dropping stores. The journal of ``main`` records changes."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
-from django_q.models import Task
 
-from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.errors import Conflict, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import AuditEvent, ErasureReceipt, Topic
-from memory.policy.schedules import cron_schedules_sync
+from memory.models.locks import Lock, lock_missed, session_lock_release, session_lock_try
+from memory.stores.citus import move_plan, schema_create, schema_move, schema_place
 from memory.stores.current import MAIN, NAME_PATTERN, store_schema, store_use
-from memory.stores.migrate import version_current
+from memory.stores.keys import store_elsewhere, store_unknown
 from memory.stores.models import Store
-from memory.stores.queue import job_arguments, queued_here, schedules_here
+from memory.stores.queue import queued_here, schedules_here, tasks_here
 from memory.stores.template import store_statements
+from memory.stores.versions import version_current
+from memory.transfer.uploads import uploads_remove
+
+# How long a drop waits for transactions that use the store.
+DROP_WAIT_SECONDS = 10.0
 
 
 def store_create(name: str, *, actor: str = "system", reason: str = "") -> Store:
-    """Create an empty store with the tables of ``main``, in one transaction. Some ten queries and 200 statements: a
-    third of a second.
+    """Create an empty store with the same tables as ``main``, in one transaction. About ten queries and 200 statements,
+    which take a third of a second. On a cluster, which also chooses a node for the store, they take two seconds.
 
     Raises ``ValueRefused`` for an invalid name, ``Conflict`` if the name is taken or ``main`` has older tables than
     this release.
     """
-    if NAME_PATTERN.fullmatch(name) is None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        if store_get(MAIN).version != version_current():
+            raise Conflict("Run `python manage.py migrate` first.", code=ProblemCode.STORE_BEHIND)
+        store = _entry_create(Store(name=name, version=version_current()), actor=actor, reason=reason)
+        with store_use(MAIN):
+            statements = store_statements(cursor)
+        with store_use(name):
+            # A job of a dropped store of this name may have written rows after the drop.
+            _shared_rows_delete()
+            schema_create(name)
+            for statement in statements:
+                cursor.execute(statement)
+        schema_place(name)
+    return store
+
+
+def store_list_elsewhere(name: str, cluster: str, *, actor: str = "system", reason: str = "") -> Store:
+    """Add a store of another cluster to the list of stores, and create no tables for it. Two queries. Raises
+    ``ValueRefused`` for an invalid name, ``Conflict`` if it is taken."""
+    with transaction.atomic():
+        return _entry_create(Store(name=name, cluster=cluster), actor=actor, reason=reason)
+
+
+def _entry_create(store: Store, *, actor: str, reason: str) -> Store:
+    if NAME_PATTERN.fullmatch(store.name) is None:
         raise ValueRefused(
             "The name of a store has 1 to 40 characters a-z, 0-9 and _, and begins with a letter.",
             code=ProblemCode.INVALID_STORE_NAME,
         )
-    now = timezone.now()
-    with transaction.atomic(), connection.cursor() as cursor:
-        if store_get(MAIN).version != version_current():
-            raise Conflict("Run `python manage.py migrate` first.", code=ProblemCode.STORE_BEHIND)
-        try:
-            store = Store.objects.create(name=name, version=version_current(), created_at=now)
-        except IntegrityError as problem:
-            raise Conflict(f"There is a store {name} already.", code=ProblemCode.STORE_EXISTS) from problem
-        with store_use(MAIN):
-            statements = store_statements(cursor)
-            AuditEvent.objects.create(at=now, actor=actor, action="store_created", reason=reason, after={"store": name})
-        with store_use(name):
-            cursor.execute(f"CREATE SCHEMA {store_schema(name)}")
-            for statement in statements:
-                cursor.execute(statement)
-            cron_schedules_sync(now=now)
+    store.created_at = timezone.now()
+    try:
+        store.save(force_insert=True)
+    except IntegrityError as problem:
+        raise Conflict(f"There is a store {store.name} already.", code=ProblemCode.STORE_EXISTS) from problem
+    after = {"store": store.name} | ({"cluster": store.cluster} if store.cluster else {})
+    with store_use(MAIN):
+        AuditEvent.objects.create(at=store.created_at, actor=actor, action="store_created", reason=reason, after=after)
     return store
 
 
-def store_drop(name: str, *, actor: str, reason: str = "") -> dict[str, Any]:
-    """Remove a store with everything in it, its keys, jobs and schedules, for good, and return the receipt, which the
-    journal of ``main`` keeps. Some ten queries, in one transaction.
+def store_move(
+    name: str,
+    *,
+    to: str | None,
+    seconds: float,
+    actor: str,
+    reason: str = "",
+    progress: Callable[[int, int], object] = lambda _done, _all: None,
+) -> str:
+    """Move the tables of a store to another node of the cluster while it is in use, and return the node. Only one store
+    moves at a time.
 
-    Raises ``NotVisible``, ``Conflict`` for ``main``.
+    ``to`` is passed to ``move_plan``, and ``progress`` to ``schema_move``. Raises the errors of these functions and
+    those of ``store_here``, and ``Conflict`` if the store has older tables than this release, because its migration
+    would change tables that move, or if another store is moving. Must not run in a transaction.
     """
-    if name == MAIN:
-        raise Conflict("The store main cannot be dropped.", code=ProblemCode.STORE_IS_MAIN)
+    if store_here(name).version != version_current():
+        raise Conflict("Run `python manage.py migrate` first.", code=ProblemCode.STORE_BEHIND)
+    with store_use(MAIN):
+        if not session_lock_try(Lock.MOVE_STORE):
+            raise Conflict("Another store is moving. Wait for it.", code=ProblemCode.STORE_NOT_MOVABLE)
+    try:
+        source, target = move_plan(name, to)
+        schema_move(name, target, seconds=seconds, progress=progress)
+        with store_use(MAIN):
+            AuditEvent.objects.create(
+                at=timezone.now(),
+                actor=actor,
+                action="store_moved",
+                reason=reason,
+                before={"store": name, "node": str(source)},
+                after={"store": name, "node": str(target)},
+            )
+    finally:
+        with store_use(MAIN):
+            session_lock_release(Lock.MOVE_STORE)
+    return str(target)
+
+
+def store_drop(name: str, *, actor: str, reason: str = "") -> dict[str, Any]:
+    """Permanently remove a store with its content, keys, jobs, schedules and uploaded files, and return the receipt,
+    which the journal of ``main`` keeps. About ten queries in one transaction; the files are removed after the commit.
+    A store of another cluster is only removed from the list.
+
+    A transaction that uses the store has ``DROP_WAIT_SECONDS`` to end; later transactions find no store. Raises
+    ``NotVisible``, and ``Conflict`` for ``main`` and for a store in which a transaction takes longer.
+    """
+    drop_refuse(name)
     now = timezone.now()
-    with transaction.atomic(), connection.cursor() as cursor:
-        store = store_get(name)
+    with _busy_refused(name), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = {int(DROP_WAIT_SECONDS * 1000)}")
+        # If two drops run at once, the second one finds no store.
+        store = store_get(name, lock=True)
         with store_use(name):
             receipt = {
                 "store": name,
                 "created_at": store.created_at.isoformat(),
                 "dropped_at": now.isoformat(),
-                "topics": Topic.objects.count(),
-                "receipts_of_erasures": ErasureReceipt.objects.count(),
+                # The tables of a store of another cluster are not here.
+                "topics": None if store.cluster else Topic.objects.count(),
+                "receipts_of_erasures": None if store.cluster else ErasureReceipt.objects.count(),
             }
-            queued_here().delete()
-            schedules_here().delete()
-            Task.objects.filter(kwargs=job_arguments()).delete()
+            _shared_rows_delete()
         store.delete()
-        cursor.execute(f"DROP SCHEMA {store_schema(name)} CASCADE")
+        cursor.execute(f"DROP SCHEMA IF EXISTS {store_schema(name)} CASCADE")
         with store_use(MAIN):
             AuditEvent.objects.create(at=now, actor=actor, action="store_dropped", reason=reason, before=receipt)
+        transaction.on_commit(partial(_files_remove, name))
     return receipt
+
+
+def drop_refuse(name: str) -> None:
+    """Raise ``Conflict`` for ``main``, which cannot be dropped."""
+    if name == MAIN:
+        raise Conflict("The store “main” cannot be dropped.", code=ProblemCode.STORE_IS_MAIN)
+
+
+def _shared_rows_delete() -> None:
+    queued_here().delete()
+    schedules_here().delete()
+    tasks_here().delete()
+
+
+def _files_remove(name: str) -> None:
+    with store_use(name):
+        uploads_remove()
+
+
+@contextmanager
+def _busy_refused(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as problem:
+        if not lock_missed(problem):
+            raise
+        raise Conflict(
+            f"The store {name} is in use, so it was not dropped. Try again in a moment.", code=ProblemCode.STORE_BUSY
+        ) from problem
 
 
 def stores_list() -> list[Store]:
@@ -82,9 +177,18 @@ def stores_list() -> list[Store]:
     return list(Store.objects.order_by("created_at", "name"))
 
 
-def store_get(name: str) -> Store:
+def store_get(name: str, *, lock: bool = False) -> Store:
     """Return a store. One query. Raises ``NotVisible``."""
-    store = Store.objects.filter(pk=name).first()
+    stores = Store.objects.select_for_update() if lock else Store.objects
+    store = stores.filter(pk=name).first()
     if store is None:
-        raise NotVisible(f"There is no store {name}.", code=ProblemCode.STORE_NOT_FOUND)
+        raise store_unknown(name)
+    return store
+
+
+def store_here(name: str) -> Store:
+    """Return a store of this cluster. One query. Raises ``NotVisible``, ``StoreElsewhere``."""
+    store = store_get(name)
+    if store.cluster:
+        raise store_elsewhere(name, store.cluster)
     return store

@@ -1,4 +1,4 @@
-"""Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
+"""All tasks of the worker, and their schedules. Tasks take ids and scalars. Every task may run twice."""
 
 import datetime as dt
 import functools
@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, ProgrammingError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
+from psycopg.errors import UndefinedTable
 
 from memory.agents.chat.turns import turns_lost_close
 from memory.agents.study.queue import studies_stalled, study_turn
@@ -40,6 +41,7 @@ from memory.models import (
     AccessLog,
     ErasureCheck,
     ExtractionJob,
+    ForgetRun,
     IdempotencyRecord,
     ImportJob,
     Job,
@@ -54,37 +56,38 @@ from memory.models import (
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.policy.cron import cron_next
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
-from memory.policy.schedules import cron_schedules_sync
+from memory.policy.schedules import cron_schedules_sync, schedules_renew
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
 from memory.stores.current import MAIN, store_current, store_or_none, store_use
-from memory.stores.models import WorkerHeartbeat
+from memory.stores.models import Store, WorkerHeartbeat
 from memory.stores.pending import stores_recent, stores_waiting, work_done, work_pending
-from memory.stores.queue import queued_here
-from memory.transfer.uploads import upload_discard, uploads_tidy
+from memory.stores.queue import queued_here, tasks_dropped_remove
+from memory.transfer.uploads import upload_discard, uploads_dropped_remove, uploads_tidy
 from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
 
-# After this long, a task stops between two steps and enqueues itself again if steps remain. This is well below the
-# time-out of the cluster.
+# A long task works in turns: after this long, it stops between two steps and enqueues itself again if steps remain.
+# This is well below the time limit of the queue for one task.
 TURN_SECONDS = 60.0
 
-# The share of a turn for the search for duplicates. The rest of the search waits for the next turn.
+# The time within a turn for the search for duplicates. The rest of the search waits for the next turn.
 REVISE_SECONDS = 20.0
 
 # The same demo as that of `manage.py demo`.
 DEMO_TOPICS, DEMO_SEED = 2000, 7
 
-# Enough to find the job of the demo: it is loaded into an empty store, whose queue is short.
-MOST_QUEUED = 50
+# The number of queue entries that are searched for the job of the demo. The queue is short, because the store is empty.
+MAX_QUEUED = 50
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
-# Stores without upkeep for so long have nothing for the shadow search, or for tidying.
+# The shadow search and tidying run in ``main`` and in stores that had work for upkeep within these times. In other
+# stores, they have nothing to do.
 SHADOW_RECENT, TIDY_RECENT = dt.timedelta(hours=1), KEPT + dt.timedelta(days=1)
 
-# The number of queries that one transaction of the shadow search reads. By default, it repeats few of them.
+# The number of logged queries that one transaction of the shadow search reads. It repeats only a sample of them.
 SHADOW_ROWS = 200
 
 
@@ -136,9 +139,16 @@ def task(
     def register(work: Work) -> Work:
         @functools.wraps(work)
         def in_store(*args: Any, store: str | None = None) -> object:
-            # The queue names the store of each job but those of schedules for all stores, which begin in `main`.
-            with store_use(store or store_or_none() or MAIN):
-                return work(*args)
+            # Each job names its store, except jobs of schedules that concern all stores. Such a job begins in ``main``.
+            name = store or store_or_none() or MAIN
+            with store_use(name):
+                try:
+                    return work(*args)
+                except ProgrammingError as problem:
+                    # Nothing is left to do in a store that was dropped while the job waited or ran.
+                    if not isinstance(problem.__cause__, UndefinedTable) or Store.objects.filter(pk=name).exists():
+                        raise
+                    return None
 
         name = f"{work.__module__}.{work.__name__}"
         needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
@@ -158,14 +168,15 @@ def _titles() -> dict[str, str]:
     return {kind.name: kind.title for kind in TASKS.values() if kind.model is None and kind.name != RUN_CONTINUE}
 
 
-# Requests enqueue upkeep themselves; the schedule does the work that a killed process left.
-@task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
+# Requests enqueue upkeep themselves. The schedule covers requests whose process was killed before it enqueued upkeep.
+@task("Upkeep", "Counts recalls into salience, embeds new memories, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
-    """Save the heartbeat of the worker, then do the deferred work of requests in the store. Runs on request, and each
-    minute in ``main``, where it also enqueues upkeep of the other stores that have work.
+    """Do the work that requests have deferred in the store, and return the number of rows for each step. Runs on
+    request, and every minute in ``main``. In ``main``, it also saves the heartbeat of the worker and enqueues upkeep of
+    the other stores that have work.
 
-    It folds accesses, counts words, applies a new half-life to the rows, answers wake-ups, embeds topics, searches for
-    duplicates, and enqueues stalled jobs. Returns the counts.
+    The steps: apply retrievals to salience, count words, apply a changed half-life to the rows, start the runs that
+    events call for, embed topics, search for duplicates, and enqueue stalled jobs.
     """
     began = timezone.now()
     if store_current() == MAIN:
@@ -193,7 +204,7 @@ def upkeep() -> dict[str, int]:
             break
     # This comes after the embedding, because topics are compared by vectors.
     done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
-    # Again, because the runs above have archived topics.
+    # Words are counted again, because the runs above have archived topics.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
     for kind in TASKS.values():
@@ -202,17 +213,20 @@ def upkeep() -> dict[str, int]:
     if time.monotonic() >= until:
         upkeep_request()
     if store_current() != MAIN:
+        schedules_renew(now=timezone.now())
         work_done(began, left=_work_left())
     return done
 
 
 def _work_left() -> bool:
-    """Return whether upkeep has something to do later without a request. At most ten queries on small indexes."""
+    """Return whether the store has work that upkeep must do even without another request. At most eleven queries on
+    small indexes."""
     waiting: list[QuerySet[Any]] = [
         AccessLog.objects.filter(folded_at__isnull=True),
         TopicVector.objects.filter(embedding__isnull=True),
         WakeUp.objects.all(),
         Rekeying.objects.filter(finished_at__isnull=True),
+        ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING),
         NotificationDelivery.objects.filter(status=NotificationDelivery.Status.WAITING),
         NotificationOccurrence.objects.filter(over_at__isnull=True),
         *(
@@ -225,15 +239,17 @@ def _work_left() -> bool:
 
 
 def _enqueue_in(stores: Iterable[str], work: Callable[..., object]) -> None:
-    """Enqueue a task without arguments in each of these stores. One query each."""
     for store in stores:
         with store_use(store):
             _kind(work).enqueue()
 
 
-@task("Scheduled run", "Forgets the topics that are due.")
+@task("Scheduled run", "Forgets the memories that are due.")
 def forget_scheduled(scope: str) -> str | None:
-    """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule."""
+    """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule. In a
+    store other than ``main`` without live topics, this task only deletes the schedules."""
+    if store_current() != MAIN and not schedules_renew(now=timezone.now()):
+        return None
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
     # A daily search finds pairs that upkeep has missed, for example because a topic was compared with too few others.
     duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
@@ -254,7 +270,7 @@ def run_continue(run_id: str) -> str:
 run_enqueue: Enqueue = _kind(run_continue).enqueue_id
 
 
-@task("Search for duplicates", "Compares new topics with the stored ones.")
+@task("Search for duplicates", "Compares new memories with the stored ones.")
 def duplicates_search(scope: str) -> int:
     """Compare the topics written in ``scope`` since the last search, for one turn. Return the number of pairs found."""
     until, found = time.monotonic() + TURN_SECONDS, 0
@@ -280,8 +296,8 @@ extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
 
 @task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
 def study_continue(job_id: str, turn: int | None = None) -> str:
-    """Continue a study for one turn, enqueue the next waiting study, and return the status. If several queue entries
-    have the same ``turn``, only the first has an effect."""
+    """Continue a study for one turn, enqueue the next waiting study, and return the status. ``turn`` is the number of
+    the queue entry. If several entries have the same number, only the first has an effect."""
     job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
     return job.status
 
@@ -295,7 +311,7 @@ def import_continue(job_id: str) -> str:
     Returns the status."""
     job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
     if job.status == job.Status.DONE:
-        # The content is stored now, and a purge would not reach the file.
+        # The content is stored now. The file must not remain, because a purge would not remove its text.
         upload_discard(job.file)
         upkeep_request()
     return job.status
@@ -318,8 +334,8 @@ def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
 
-# Regret is measured over days, and a repeated query costs as much as the first.
-@task("Shadow search", "Repeats a sample of queries, to find what is missed in the archive.", minutes=10)
+# This runs seldom, because regret is measured over days and a repeated query costs as much as the original one.
+@task("Shadow search", "Repeats a sample of recalls, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
     """Repeat a sample of the latest queries with archived topics included; return the number of rows read."""
     if store_current() == MAIN:
@@ -347,11 +363,13 @@ def notify_enqueue() -> None:
 def tidy() -> int:
     """Remove expired idempotency records, and return their number.
 
-    Also repairs rows with an outdated half-life, which writers may leave while a half-life changes, removes files that
-    no import needs, and closes messages to the assistant whose process died.
+    Also repair rows with an outdated half-life, which writers may leave while a half-life changes. Remove files that no
+    import needs, and the remains of dropped stores. Close messages to the assistant whose process died.
     """
     if store_current() == MAIN:
         _enqueue_in(stores_recent(TIDY_RECENT, now=timezone.now()), tidy)
+        tasks_dropped_remove()
+        uploads_dropped_remove()
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     listings_tidy(now=timezone.now())
@@ -381,8 +399,8 @@ def schedules_ensure() -> None:
 
 
 def _next_runs_cap(*, now: dt.datetime) -> None:
-    """Move schedules to an earlier time if a wrong clock has put them too far into the future. One query, two if there
-    is one."""
+    """Move schedules to an earlier time if a wrong clock has put them too far into the future. One query, two if a
+    schedule is moved."""
     late = []
     kinds = (Schedule.CRON, Schedule.MINUTES)
     for schedule in Schedule.objects.filter(func__in=TASKS, next_run__gt=now, schedule_type__in=kinds):
@@ -390,7 +408,7 @@ def _next_runs_cap(*, now: dt.datetime) -> None:
             try:
                 latest = cron_next(schedule.cron, now=now)
             except ValueRefused:
-                # Django's admin accepts a cron line that never fires. It must not prevent the start of the store.
+                # A cron line that never fires must not prevent the start of the store.
                 continue
         else:
             latest = now + dt.timedelta(minutes=schedule.minutes or 0)
@@ -418,26 +436,26 @@ def demo_enqueue() -> None:
 
 
 def demo_progress() -> tuple[int, int] | None:
-    """Return (embedded, total): how many topics of the demo have a vector, and how many there will be.
+    """Return two numbers: the topics of the demo that have a vector, and all topics of the demo.
 
     Embedding takes most of the time of the load. Returns None if the load neither waits nor runs. One query, two while
-    it waits or runs."""
+    it waits or runs.
+    """
     name = _kind(demo_load).name
-    if not any(job.task.get("func") == name for job in queued_here().order_by("id")[:MOST_QUEUED]):
+    if not any(job.task.get("func") == name for job in queued_here().order_by("id")[:MAX_QUEUED]):
         return None
     return min(TopicVector.objects.filter(embedding__isnull=False).count(), DEMO_TOPICS), DEMO_TOPICS
 
 
 def upkeep_request() -> None:
-    """Enqueue upkeep of the current store, in the running transaction if there is one. One query, two in another store
-    than ``main``, which upkeep visits each minute anyway."""
-    if store_current() != MAIN:
-        work_pending()
+    """Enqueue upkeep of the current store, in the running transaction if there is one. One query in ``main``. Two in
+    other stores, which are also marked as having work."""
+    work_pending()
     _kind(upkeep).enqueue()
 
 
 class _UpkeepThread:
-    """Enqueues upkeep soon after a request, from a thread of its own and at most once in ``EVERY_SECONDS``.
+    """Enqueues upkeep soon after a request, in its own thread and at most once within ``EVERY_SECONDS``.
 
     The request itself only adds a row to the access log, so that a retrieval costs one INSERT. If this process dies
     before it has enqueued upkeep, the scheduled upkeep finds the row within a minute.
@@ -468,14 +486,18 @@ class _UpkeepThread:
             with self._lock:
                 stores, self._stores = self._stores, set()
             try:
-                for store in stores:
-                    with store_use(store):
+                while stores:
+                    with store_use(next(iter(stores))):
                         upkeep_request()
+                    stores.pop()
             except DatabaseError as problem:
                 logger.warning("upkeep_request_failed", problem=str(problem))
+                # The next request tries these stores again.
+                with self._lock:
+                    self._stores |= stores
             finally:
-                # Closed, because the next request may come hours later, and a process of an agent has no pool of
-                # connections.
+                # The next request may come hours later, and outside of web processes no pool would close the
+                # connection.
                 connection.close()
             time.sleep(self.EVERY_SECONDS)
 

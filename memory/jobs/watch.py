@@ -1,4 +1,4 @@
-"""Finds events of notifications that no transaction reports: failed jobs, a stopped worker, regret."""
+"""Finds the events for notifications that no transaction can report: failed jobs, a stopped worker, high regret."""
 
 import datetime as dt
 import threading
@@ -16,23 +16,25 @@ from memory.models import ForgetRun, NotificationTarget
 from memory.notifications.outbox import occurrence_begin, occurrences_end, occurrences_open
 from memory.notifications.send import deliveries_due, deliveries_send
 from memory.stores.current import MAIN, store_use
-from memory.stores.pending import stores_recent
-from memory.stores.queue import job_is_here
+from memory.stores.pending import stores_used, work_pending
+from memory.stores.queue import tasks_here
 
 logger = structlog.get_logger(__name__)
 
 WATCH_SECONDS = 60.0
-# With fewer archivings, the share means little.
+# The most stores except main that a web process visits in a minute while the worker is stopped.
+STORES_A_MINUTE = 50
+# With fewer archived memories, the share of regretted ones means little.
 LEAST_ARCHIVED = 20
-# Regret is over below this part of the limit, so that a share close to the limit does not notify again and again.
+# The event ends when regret falls to this fraction of the limit, so that small changes do not notify repeatedly.
 OVER_BELOW = 0.8
 _WORKER = "worker"
 
 
 def worker_events_check(*, titles: Mapping[str, str], now: dt.datetime) -> None:
-    """Begin and end the events that the worker checks each minute: failures of the jobs in ``titles``, held runs, and
-    its own absence. Runs one query if there are no targets, otherwise at most seven and four for each event that begins
-    or ends."""
+    """Begin and end the events of failed jobs, and end the events of held runs and of the stopped worker. Upkeep calls
+    this. ``titles`` maps the names of the watched tasks to their titles. Runs one query if there are no targets,
+    otherwise at most seven, plus four for each event that begins or ends."""
     wanted = {event for target in NotificationTarget.objects.filter(enabled=True) for event in target.events}
     if not wanted:
         return
@@ -57,9 +59,9 @@ def _held_runs_check(now: dt.datetime) -> None:
 def _failed_jobs_check(titles: Mapping[str, str], now: dt.datetime) -> None:
     """Compare the last attempt of each job with the open occurrences. A job that fails every minute is one
     occurrence."""
-    tasks = Task.objects.filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
-    tasks = tasks.order_by("func", "args", "kwargs", "-stopped").distinct("func", "args", "kwargs")
-    last = {_subject(task): task for task in tasks if job_is_here(task.kwargs)}
+    tasks = tasks_here().filter(stopped__gte=now - FAILURES_WITHIN, func__in=titles)
+    tasks = tasks.order_by("func", "args", "-stopped").distinct("func", "args")
+    last = {_subject(task): task for task in tasks}
     opened = occurrences_open("job_failed")
     for subject, task in last.items():
         if not task.success and subject not in opened:
@@ -78,7 +80,7 @@ def _subject(task: Task) -> str:
 
 def regret_check(*, now: dt.datetime) -> None:
     """Compare the regret of the last days with the limit of each target. Runs one query if no target has a limit,
-    otherwise two and three for each event that begins or ends."""
+    otherwise two, plus three for each event that begins or ends."""
     targets = list(NotificationTarget.objects.filter(enabled=True, regret_above__isnull=False))
     if not targets:
         return
@@ -87,7 +89,7 @@ def regret_check(*, now: dt.datetime) -> None:
     for target in targets:
         above = target.regret_above or 0.0
         text = (
-            f"In {RECENT_DAYS} days, {regretted:,} of {archived:,} topics that runs archived were needed afterwards "
+            f"In {RECENT_DAYS} days, {regretted:,} of {archived:,} memories that runs archived were needed afterwards "
             f"({share:.1%}); the value set is {above:.1%}."
         )
         subject = str(target.pk)
@@ -98,19 +100,39 @@ def regret_check(*, now: dt.datetime) -> None:
             occurrences_end("regret", {subject: text}, now=now)
 
 
-def worker_absence_check(*, now: dt.datetime) -> bool:
-    """If the worker has stopped, begin that event in every store that was used, send waiting messages in its place, and
-    return True. One query while the worker runs. Called by web processes, because a stopped worker cannot report
-    itself."""
+def worker_absence_check(*, now: dt.datetime, after: str = "") -> str | None:
+    """If the worker has stopped, begin this event in ``main`` and in the next stores, and send their waiting messages.
+    The next stores are those whose names come after ``after``. Return the last of these stores, which is ``after`` of
+    the next call, or an empty text if no stores are left. Return None while the worker runs.
+
+    One query while the worker runs. Otherwise two, plus at most four for each of these stores, and those of the
+    messages. At most ``STORES_A_MINUTE`` stores are visited besides ``main``. Web processes call this, because a
+    stopped worker cannot report itself.
+    """
     if worker_check(now).ok:
-        return False
+        return None
+    until = time.monotonic() + WATCH_SECONDS / 2
+    stores = stores_used(after=after, most=STORES_A_MINUTE)
+    _absence_report(MAIN, now=now, until=until)
+    for store in stores:
+        _absence_report(store, now=now, until=until)
+        if time.monotonic() >= until:
+            return store
+    return stores[-1] if len(stores) == STORES_A_MINUTE else ""
+
+
+def _absence_report(store: str, *, now: dt.datetime, until: float) -> None:
     text = "The worker has stopped. Until it runs again, nothing is embedded or forgotten on schedule."
-    for store in [MAIN, *stores_recent(None, now=now)]:
-        with store_use(store):
+    with store_use(store):
+        try:
             occurrence_begin("worker_stopped", _WORKER, text=text, page="/schedules/", scope="/", now=now)
             if deliveries_due(now=now):
-                deliveries_send(seconds=WATCH_SECONDS / 2)
-    return True
+                # When the worker runs again, upkeep of the store ends the event.
+                work_pending()
+                deliveries_send(seconds=until - time.monotonic())
+        except DatabaseError as problem:
+            # For example, the store was dropped. The other stores are still notified.
+            logger.warning("worker_watch_failed", store=store, problem=type(problem).__name__)
 
 
 def web_watch_start() -> None:
@@ -119,11 +141,12 @@ def web_watch_start() -> None:
 
 
 def _web_watch() -> None:
-    # The worker starts together with this process, and reports each minute.
+    # The worker starts together with this process and reports each minute, so wait for its first reports.
     time.sleep(HEARTBEAT_WITHIN.total_seconds())
+    after = ""
     while True:
         try:
-            worker_absence_check(now=timezone.now())
+            after = worker_absence_check(now=timezone.now(), after=after) or ""
         except DatabaseError as problem:
             logger.warning("worker_watch_failed", problem=type(problem).__name__)
         finally:

@@ -1,5 +1,5 @@
 """The optional language model: requests to it and checks of its answers.
 
-All requests go through ``client`` and ``dialogue``. Only the assistant needs a model; every other feature works without
+All requests go through ``client`` and ``dialogue``. Only the assistant needs a model; everything else works without
 one.
 """

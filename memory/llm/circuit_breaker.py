@@ -10,31 +10,32 @@ from dataclasses import dataclass
 from prometheus_client import Counter, Histogram
 
 from memory.llm.wire import CircuitOpen, ModelProblem, ModelUnusable, RateLimited
+from memory.stores.metrics import per_store, store_label
 
 logger = logging.getLogger(__name__)
 
-# After this many failures in a row, the circuit opens for ``OPEN_SECONDS``, and for twice as long after each further
-# failure. So a run over thousands of fields does not wait for thousands of timeouts.
+# After this many failures in a row, the circuit opens for ``OPEN_SECONDS``: no requests are sent. Each further failure
+# doubles this time. So a run over thousands of fields does not wait for thousands of timeouts.
 FAILURES_IN_A_ROW = 3
 OPEN_SECONDS = 30.0
-MOST_OPEN_SECONDS = 600.0
+MAX_OPEN_SECONDS = 600.0
 
-CALLS = Counter("memstate_model_calls", "Questions to the language model.", ["purpose", "outcome"])
-SECONDS = Histogram(
-    "memstate_model_seconds",
-    "Time until the language model answered or the request failed.",
-    ["purpose"],
-    buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60, 120, 300),
+CALLS = per_store(Counter("memstate_model_calls", "Questions to the language model.", ["store", "purpose", "outcome"]))
+SECONDS = per_store(
+    Histogram(
+        "memstate_model_seconds",
+        "Time until the language model answered or the request failed.",
+        ["store", "purpose"],
+        buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60, 120, 300),
+    )
 )
 
-# The most models other than the configured one whose circuits are stored. Callers name these models.
-MOST_OTHERS = 64
+# Callers may choose models other than the configured one. Circuits are stored for at most this number of other models.
+MAX_OTHERS = 64
 
 
 @dataclass(slots=True)
 class _Circuit:
-    """The state of the circuit of one model."""
-
     failures: int = 0
     # A time of the monotonic clock.
     open_until: float = 0.0
@@ -42,13 +43,13 @@ class _Circuit:
     limited: bool = False
 
     def pause(self) -> float:
-        """Return for how many seconds the circuit opens after the present number of failures."""
+        """Return the number of seconds for which the circuit opens after the present number of failures."""
         steps = min(20, self.failures - FAILURES_IN_A_ROW)
-        return min(MOST_OPEN_SECONDS, OPEN_SECONDS * 2.0**steps)
+        return min(MAX_OPEN_SECONDS, OPEN_SECONDS * 2.0**steps)
 
 
 _lock = threading.Lock()
-# The circuits by model, in the order of their last failures. The key None stands for the configured model.
+# The circuits by model, in the order of their last failures. The key of the configured model is None.
 _circuits: dict[str | None, _Circuit] = {}
 
 
@@ -56,10 +57,9 @@ _circuits: dict[str | None, _Circuit] = {}
 def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -> Iterator[None]:
     """Admit one request unless the circuit of the model is open, and count its outcome.
 
-    ``model`` is a model that the caller named, None for the configured one. Each model has its own circuit, so a caller
-    who names another model cannot open the circuit of the configured one. Raises ``CircuitOpen`` while the circuit is
-    open. Afterwards one request is admitted as a test, and the others are still refused. A timeout counts as a failure
-    only if ``fair``.
+    ``model`` is None for the configured model. Each model has its own circuit. While the circuit is open,
+    ``CircuitOpen`` is raised. After this time, one request is admitted as a test. A timeout counts as a failure only if
+    ``fair`` is true.
     """
     started = time.monotonic()
     outcome = "answered"
@@ -78,8 +78,9 @@ def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -
     else:
         _forget(model)
     finally:
-        CALLS.labels(purpose, outcome).inc()
-        SECONDS.labels(purpose).observe(time.monotonic() - started)
+        store = store_label()
+        CALLS.labels(store, purpose, outcome).inc()
+        SECONDS.labels(store, purpose).observe(time.monotonic() - started)
 
 
 def circuits_reset() -> None:
@@ -113,8 +114,8 @@ def _failed(model: str | None, problem: ModelProblem) -> None:
         pause = found.pause() if found.failures >= FAILURES_IN_A_ROW else 0.0
         if isinstance(problem, RateLimited):
             # The circuit stays open for at least as long as the endpoint asks to wait.
-            pause = max(pause, min(problem.wait or 0.0, MOST_OPEN_SECONDS))
+            pause = max(pause, min(problem.wait or 0.0, MAX_OPEN_SECONDS))
         found.open_until = max(found.open_until, time.monotonic() + pause)
         others = [name for name in _circuits if name is not None]
-        if len(others) > MOST_OTHERS:
+        if len(others) > MAX_OTHERS:
             del _circuits[others[0]]

@@ -1,8 +1,7 @@
-"""Requests to the language model: any endpoint with OpenAI's chat protocol, if one is configured.
+"""Requests a text or JSON from the language model, at any endpoint with OpenAI's chat protocol.
 
-Every caller has a fallback without a model, which it uses after a ``ModelProblem``. Texts of the store are sent as
-delimited data. The length of replies is limited, and JSON is validated. The caller must check that a reply is true to
-the data. Neither texts nor keys are logged.
+Texts of the store are sent as delimited data. The length of replies is limited, and JSON is validated. The caller must
+check that a reply agrees with the data, and must have a fallback for a ``ModelProblem``.
 """
 
 import json
@@ -17,7 +16,6 @@ from memory.core.endpoints import endpoint_address
 from memory.core.errors import MemoryProblem
 from memory.core.json_limits import json_guarded
 from memory.llm.chat_request import (
-    Deadline,
     Purpose,
     asking,
     framed,
@@ -28,24 +26,11 @@ from memory.llm.chat_request import (
     storable,
 )
 from memory.llm.circuit_breaker import circuits_reset
-from memory.llm.wire import ModelProblem, ModelUnavailable, ModelUnusable, base_url, connections_close
-
-__all__ = [
-    "ModelProblem",
-    "ModelSummary",
-    "ModelUnavailable",
-    "ModelUnusable",
-    "Purpose",
-    "complete_json",
-    "complete_text",
-    "model_configured",
-    "model_forget",
-    "model_summary",
-]
+from memory.llm.wire import ModelUnusable, base_url, connections_close
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
-# The most characters of the data in a request. More would exceed the context of small models.
+# The maximum number of characters of the data in a request. Longer data would not fit in the context of small models.
 MAX_SENT = 40_000
 
 _DATA_RULE = (
@@ -77,7 +62,7 @@ class ModelSummary:
 
 
 def model_summary() -> ModelSummary:
-    """Return the configured model. Reads only settings: no query, no request."""
+    """Return the configured model. Reads only settings; no query and no request."""
     key_set = bool(settings.MEMSTATE_LLM_API_KEY)
     if not model_configured():
         return ModelSummary(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
@@ -89,14 +74,14 @@ def model_summary() -> ModelSummary:
 
 
 def complete_text(instructions: str, data: object, *, purpose: Purpose, within: float | None = None) -> str:
-    """Return the model's text for ``instructions`` about ``data``, any JSON value. The text is never empty.
+    """Return the model's answer to ``instructions`` about ``data``, which is any JSON value. The answer is not empty.
 
-    Takes at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), including waits for rate limits. Use a
-    few seconds in a request of the API, and well below ``MEMSTATE_JOB_TIMEOUT`` in a job. NUL and surrogates are
-    replaced. Raises ``ModelUnavailable`` and ``ModelUnusable``.
+    Takes at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), including waits for rate limits. Raises
+    ``ModelUnavailable`` and ``ModelUnusable``.
     """
-    with asking(purpose, within) as call:
-        text = storable(_reply(_messages(instructions, data), None, call)).strip()
+    with asking(purpose, within) as until:
+        reply = message_ask({"messages": _messages(instructions, data)}, until)
+        text = storable(str(reply["content"])).strip()
         if not text:
             raise ModelUnusable("The language model's answer is empty.", kind="empty")
         return text
@@ -107,17 +92,22 @@ def complete_json(
 ) -> Reply:
     """Return the model's reply parsed as ``schema``. Otherwise like ``complete_text``.
 
-    After an invalid reply the request is repeated once with the validation errors. Structured output is requested
-    unless the endpoint rejects it. The schema must contain all limits of lengths, because nothing else checks them.
+    After an invalid reply, the request is repeated once with the validation errors. ``schema`` must limit the lengths
+    of its texts.
     """
-    with asking(purpose, within) as call:
-        rule = _JSON_RULE.format(schema=json.dumps(schema.model_json_schema(), ensure_ascii=False))
+    described = schema.model_json_schema()
+    shape = {"name": schema.__name__, "schema": described, "strict": False}
+    rule = _JSON_RULE.format(schema=json.dumps(described, ensure_ascii=False))
+    with asking(purpose, within) as until:
         messages = _messages(f"{instructions}\n\n{rule}", data)
         again: list[dict[str, str]] = []
         for _attempt in range(2):
-            text = _reply([*messages, *again], schema, call)
+            text = str(message_ask({"messages": [*messages, *again]}, until, schema=shape)["content"])
+            # Some models add a code fence.
+            fenced = _FENCED.match(text)
+            text = storable((fenced.group(1) if fenced else text).strip())
             try:
-                return schema.model_validate(json_guarded(_json_of(text).encode(), max_depth=_REPLY_DEPTH))
+                return schema.model_validate(json_guarded(text.encode(), max_depth=_REPLY_DEPTH))
             except ValidationError as problem:
                 wrong = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:10]]
             except MemoryProblem as problem:
@@ -144,16 +134,3 @@ def _messages(instructions: str, data: object) -> list[dict[str, str]]:
         {"role": "system", "content": f"{instructions}\n\n{_DATA_RULE.format(mark=mark)}"},
         {"role": "user", "content": text},
     ]
-
-
-def _reply(messages: list[dict[str, str]], schema: type[BaseModel] | None, call: Deadline) -> str:
-    shape = None
-    if schema is not None:
-        shape = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": False}
-    return str(message_ask({"messages": messages}, call, schema=shape)["content"])
-
-
-def _json_of(text: str) -> str:
-    """Return the JSON of a reply, without the code fence that some models add."""
-    fenced = _FENCED.match(text)
-    return storable((fenced.group(1) if fenced else text).strip())

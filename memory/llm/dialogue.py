@@ -1,7 +1,7 @@
 """Requests the next message of the language model in a conversation in which the model may use tools.
 
-Only the instructions and the words of the user tell the model what to do. Each result of a tool is framed as data, with
-a random mark that no text can contain.
+The model must follow only the instructions and the user's messages. Each result of a tool is framed as data, with a
+random mark that no text can contain.
 """
 
 import json
@@ -16,14 +16,14 @@ from django.conf import settings
 from memory.llm.chat_request import Purpose, asking, framed, mark_make, message_ask, storable
 from memory.llm.wire import CircuitOpen
 
-# The most characters of a dialogue. Longer dialogues lose their oldest tool results, because models refuse or ignore a
-# context that is too long.
+# The maximum number of characters of a dialogue. If a dialogue is longer, its oldest tool results are left out, because
+# models refuse or ignore a context that is too long.
 MAX_DIALOGUE = 160_000
-# The most characters of the result of a tool.
+# The maximum number of characters of the result of a tool.
 MAX_RESULT = 16_000
 _ID = 200
-# The most tool calls of one message that are passed on.
-MOST_CALLED = 64
+# The maximum number of tool calls of one message that are returned.
+MAX_CALLED = 64
 # Used to measure a framed result; all marks have the same length.
 _ANY_MARK = mark_make()
 
@@ -47,7 +47,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of the model. ``arguments`` is the JSON text of the model and is not checked."""
+    """A tool call of the model. ``arguments`` is unchecked text from the model. It should be JSON."""
 
     id: str
     name: str
@@ -63,7 +63,7 @@ class ModelTurn:
 
 
 def dialogue_begin(instructions: str, messages: Sequence[Mapping[str, str]], *, mark: str) -> list[Message]:
-    """Return the messages of a dialogue: the instructions with the rule for data, then the conversation so far."""
+    """Return the messages of a dialogue: the instructions, with a rule about data, and then the conversation so far."""
     begin = {"role": "system", "content": f"{instructions}\n\n{_DATA_RULE.format(mark=mark)}"}
     return [begin, *({"role": each["role"], "content": storable(each["content"])} for each in messages)]
 
@@ -76,10 +76,10 @@ def dialogue_turn(
     model: str | None = None,
     within: float | None = None,
 ) -> ModelTurn:
-    """Return the model's answer to ``messages``, after at most ``within`` seconds, including waits for rate limits.
+    """Return the model's answer to ``messages``. Takes at most ``within`` seconds, including waits for rate limits.
 
-    ``model`` replaces ``MEMSTATE_LLM_MODEL``, at the same endpoint. Malformed tool calls are returned, too, so that the
-    model gets an error for them. No queries. Raises ``ModelUnavailable`` and ``ModelUnusable``.
+    ``model`` replaces ``MEMSTATE_LLM_MODEL``. Malformed tool calls are returned, too, so that the caller can reply to
+    each with an error. Raises ``ModelUnavailable`` and ``ModelUnusable``.
     """
     members: dict[str, Any] = {"messages": _shortened(messages)}
     if tools:
@@ -93,11 +93,11 @@ def dialogue_turn(
     until = time.monotonic() + (settings.MEMSTATE_LLM_TIMEOUT_SECONDS if within is None else within)
     while True:
         try:
-            with asking(purpose, max(0.0, until - time.monotonic()), model=model) as call:
-                message = message_ask(members, call, model=model)
+            with asking(purpose, max(0.0, until - time.monotonic()), model=model) as deadline:
+                message = message_ask(members, deadline, model=model)
             break
         except CircuitOpen as problem:
-            # Another request met a rate limit. This request also waits, if time remains after the wait.
+            # Another request has met a rate limit. This request waits, too, if time remains after the wait.
             wait = (problem.wait or 0.0) * (1 + random.random() / 10)  # noqa: S311
             cap = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
             if not problem.limited or wait > cap or wait >= until - time.monotonic():
@@ -118,19 +118,14 @@ def turn_message(turn: ModelTurn) -> Message:
 
 
 def result_bounded(result: object) -> object:
-    """Return the result of a tool, shortened to ``MAX_RESULT`` characters. Long lists lose their last entries, and
-    ``left_out`` counts these. Other results are cut."""
+    """Return the result of a tool, shortened to ``MAX_RESULT`` characters. The last entries of long lists are left out,
+    and ``left_out`` is their number. If this does not suffice, the result is cut as text."""
     bounded: object = result
-    while _too_long(bounded):
-        shorter = _without_last(bounded)
-        if shorter is None:
-            break
+    while _too_long(bounded) and (shorter := _without_last(bounded)) is not None:
         bounded = shorter
-    if not _too_long(bounded):
-        return bounded
     text, most = json.dumps(bounded, ensure_ascii=False), MAX_RESULT
     while _too_long(bounded):
-        # Escaping makes the text longer again.
+        # The text becomes longer when it is escaped, so less of it may fit.
         most = most * 3 // 4
         bounded = {"cut": text[:most], "note": "The result was too long; ask for less."}
     return bounded
@@ -164,7 +159,7 @@ def _without_last(result: object) -> dict[str, Any] | None:
 
 def _calls(members: object) -> list[ToolCall]:
     calls: dict[str, ToolCall] = {}
-    for number, each in enumerate(members[:MOST_CALLED] if isinstance(members, list) else []):
+    for number, each in enumerate(members[:MAX_CALLED] if isinstance(members, list) else []):
         entry = each if isinstance(each, dict) else {}
         function = entry.get("function")
         function = function if isinstance(function, dict) else {}
@@ -183,12 +178,12 @@ def _calls(members: object) -> list[ToolCall]:
 
 
 def _shortened(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages. If they are too long in total, the oldest tool results and arguments are left out."""
+    """Return the messages. If they are too long in total, leave out the oldest tool results and arguments."""
     over = sum(_length(each) for each in messages) - MAX_DIALOGUE
     shortened = []
     for each in messages:
         if over > 0:
-            shorter = _short(each)
+            shorter = _emptied(each)
             over -= max(0, _length(each) - _length(shorter))
             each = shorter if _length(shorter) < _length(each) else each
         shortened.append(each)
@@ -199,7 +194,7 @@ def _length(message: Message) -> int:
     return len(message["content"]) + sum(len(each["function"]["arguments"]) for each in message.get("tool_calls", ()))
 
 
-def _short(message: Message) -> Message:
+def _emptied(message: Message) -> Message:
     if message["role"] == "tool":
         return {**message, "content": _LEFT_OUT}
     calls = [{**each, "function": {**each["function"], "arguments": "{}"}} for each in message.get("tool_calls", ())]

@@ -1,6 +1,6 @@
 """Extraction of facts from a text by the language model, with a check of each fact against the text.
 
-A fact is dropped if it contains a number, an identifier or a name that is not in the text, if it adds or loses a "not",
+A fact is dropped if it contains a number, an identifier or a name that is not in the text, if it adds or omits a "not",
 or if most of its words are not in the text.
 """
 
@@ -16,8 +16,8 @@ from memory.llm.support import Source
 from memory.llm.wire import ModelUnusable
 
 MAX_FACT = 500
-# More facts than this in one reply mean that the model repeats itself endlessly.
-MOST_FACTS = 300
+# The maximum number of facts of a reply. With more, the model is assumed to repeat itself endlessly.
+MAX_FACTS = 300
 
 _INSTRUCTIONS = (
     "You take a text apart for a memory store. The data holds `text`, perhaps `before`, which is what came just before "
@@ -34,7 +34,7 @@ class FactsReply(BaseModel):
     """The schema of the model's reply."""
 
     facts: list[Annotated[str, StringConstraints(strip_whitespace=True, max_length=4_000)]] = Field(
-        max_length=MOST_FACTS
+        max_length=MAX_FACTS
     )
 
 
@@ -49,11 +49,11 @@ class CheckedFacts:
 def facts_ask(
     text: str, *, before: str = "", speakers: Sequence[str] = (), units: Sequence[str] = (), within: float | None = None
 ) -> CheckedFacts:
-    """Return the facts that the model finds in ``text`` and that pass the check. ``units`` are the statements that
-    rules find in the text; negations are compared with these.
+    """Return the facts that the model finds in ``text`` and that pass the check.
 
-    One request, two if the first reply is malformed; at most ``within`` seconds. No queries. Raises ``ModelProblem``,
-    also if more than half of the facts are dropped.
+    ``units`` are the sentences of the text. The check for negations compares the facts with these sentences. One
+    request, or two if the first reply is malformed. Takes at most ``within`` seconds. No queries. Raises
+    ``ModelProblem``, for example if more than half of the facts are dropped.
     """
     data = {"text": text} | ({"before": before} if before else {}) | ({"speakers": list(speakers)} if speakers else {})
     reply = complete_json(_INSTRUCTIONS, data, schema=FactsReply, purpose="facts", within=within)

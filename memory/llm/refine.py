@@ -1,8 +1,9 @@
-"""The language model chooses which of a few found texts a request means. Without a model the list stays unchanged.
+"""Lets the language model choose the texts to which a request refers, among a few texts that were found. Without a
+model, the list of texts stays unchanged.
 
-The model sees numbers instead of ids, so it can choose only among the given texts. A person still sees the shortened
-list before it is executed. Pass only texts that were found by meaning. A malicious text could persuade the model not to
-choose it, and a text with the requested identifier must not be hidden in this way.
+The model sees numbers instead of ids, so it can choose only among the given texts. Callers must pass only texts that
+were found by meaning. They must always keep texts that were found by an identifier, because a malicious text could
+persuade the model to leave such a text out.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.llm.client import ModelProblem, Purpose, complete_json, model_configured
+from memory.llm.chat_request import Purpose, model_configured
+from memory.llm.client import complete_json
+from memory.llm.wire import ModelProblem
 
-# Longer lists would not fit in one request.
-MOST_CANDIDATES = 40
-# The number of characters sent of each text and of the request.
-MOST_CHARACTERS = 600
+# The maximum number of texts in one request. Longer lists would not fit.
+MAX_CANDIDATES = 40
+# The request and each text are cut to this number of characters.
+MAX_CHARACTERS = 600
 # The time limit is short, because a person waits for the list.
 SECONDS = 8.0
 
@@ -37,46 +40,44 @@ _SUPERSEDE = (
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """The ids that the model has chosen, in the order of the candidates, and whether the model was unsure."""
+    """The ids that the model has chosen, in the order of the candidates."""
 
     chosen: tuple[str, ...]
     unsure: bool
 
 
 class _Choice(BaseModel):
-    """The schema of the model's reply."""
-
     model_config = ConfigDict(extra="forbid")
 
-    chosen: list[int] = Field(max_length=MOST_CANDIDATES, description="numbers of the texts that are meant")
+    chosen: list[int] = Field(max_length=MAX_CANDIDATES, description="numbers of the texts that are meant")
     unsure: bool = Field(description="true if the texts leave open which of them is meant")
 
 
 def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS) -> Refined | None:
-    """Return which of ``candidates``, pairs of an id and a text, ``request`` asks to forget.
+    """Return the candidates that ``request`` asks to forget. ``candidates`` are pairs of an id and a text.
 
-    Return None without a model, without candidates, with more than ``MOST_CANDIDATES``, and after any failure; the
-    caller then keeps the whole list. Takes at most ``within`` seconds. No queries; raises nothing.
+    Return None if there is no model, no candidate or more than ``MAX_CANDIDATES``, or if the request fails. Takes at
+    most ``within`` seconds. No queries; raises nothing.
     """
-    return _refined(_FORGET, {"request": request[:MOST_CHARACTERS]}, candidates, purpose="refine", within=within)
+    return _refined(_FORGET, {"request": request[:MAX_CHARACTERS]}, candidates, purpose="refine", within=within)
 
 
 def supersede_refine(
     old_query: str, new_text: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS
 ) -> Refined | None:
-    """Return which ``candidates`` state the fact that ``new_text`` replaces. ``old_query`` describes this fact.
+    """Return the candidates that state the fact that ``new_text`` replaces. ``old_query`` describes the replaced fact.
     Otherwise like ``matches_refine``."""
-    asked = {"old": old_query[:MOST_CHARACTERS], "new": new_text[:MOST_CHARACTERS]}
+    asked = {"old": old_query[:MAX_CHARACTERS], "new": new_text[:MAX_CHARACTERS]}
     return _refined(_SUPERSEDE, asked, candidates, purpose="supersede", within=within)
 
 
 def _refined(
     instructions: str, asked: dict[str, str], candidates: Sequence[tuple[str, str]], *, purpose: Purpose, within: float
 ) -> Refined | None:
-    if not model_configured() or not 0 < len(candidates) <= MOST_CANDIDATES:
+    if not model_configured() or not 0 < len(candidates) <= MAX_CANDIDATES:
         return None
     texts = [
-        {"number": number, "text": text[:MOST_CHARACTERS]} for number, (_id, text) in enumerate(candidates, start=1)
+        {"number": number, "text": text[:MAX_CHARACTERS]} for number, (_id, text) in enumerate(candidates, start=1)
     ]
     try:
         reply = complete_json(instructions, {**asked, "texts": texts}, schema=_Choice, purpose=purpose, within=within)
@@ -85,7 +86,7 @@ def _refined(
         return None
     chosen = set(reply.chosen)
     if not chosen <= set(range(1, len(candidates) + 1)):
-        # A reply with unknown numbers is not reliable.
+        # A reply with a number that was not sent is not reliable.
         return None
     return Refined(
         tuple(key for number, (key, _text) in enumerate(candidates, start=1) if number in chosen), reply.unsure

@@ -1,4 +1,4 @@
-"""The status of the language model: which texts are sent to it and when, and whether its endpoint answers."""
+"""The status of the language model: which texts are sent to it and when, and whether its endpoint can be reached."""
 
 import hashlib
 import json
@@ -7,17 +7,18 @@ from typing import NamedTuple
 from django.conf import settings
 from django.core.cache import cache
 
-from memory.llm.client import Purpose, model_summary
-from memory.llm.wire import ModelProblem, base_url, models_ask
+from memory.llm.chat_request import Purpose
+from memory.llm.client import model_summary
+from memory.llm.wire import ModelProblem, base_url, endpoint_ask
 
 # The timeout of the check, in seconds.
 REACH_SECONDS = 3.0
-# For how many seconds the result of the check is cached: after a success, and after a failure.
+# The number of seconds for which the result of the check is cached: after a success, and after a failure.
 WELL_FOR, UNWELL_FOR = 300, 60
 
 
 class Sent(NamedTuple):
-    """Texts that are sent to a model for one purpose: what and when, and what happens without a model."""
+    """What is sent to a model for one purpose: the texts, the occasion, and what happens without a model."""
 
     what: str
     when: str
@@ -41,7 +42,7 @@ SENT: dict[Purpose, Sent] = {
 
 
 class Reach(NamedTuple):
-    """Whether the model can be reached, with a sentence. ``ok`` is also true if no model is configured."""
+    """Whether the model can be reached, and a sentence that says so. If no model is configured, ``ok`` is true."""
 
     ok: bool
     sentence: str
@@ -56,7 +57,7 @@ def model_reach() -> Reach:
     if not summary.configured:
         return Reach(True, summary.sentence)
     try:
-        names = _models_of(models_ask(seconds=REACH_SECONDS))
+        names = _models_of(endpoint_ask("models", seconds=REACH_SECONDS))
     except ModelProblem as problem:
         if problem.kind == "absent":
             # Some endpoints do not list their models.
@@ -76,7 +77,7 @@ def model_reach() -> Reach:
 
 
 def model_reach_lately() -> Reach:
-    """Return the result of ``model_reach``, which is cached for some minutes."""
+    """Return a result of ``model_reach``. A success may be ``WELL_FOR`` seconds old, a failure ``UNWELL_FOR``."""
     asked = f"{base_url()} {settings.MEMSTATE_LLM_MODEL}"
     key = f"model-reach-{hashlib.sha256(asked.encode()).hexdigest()}"
     cached: tuple[bool, str] | None = cache.get(key)
@@ -88,7 +89,6 @@ def model_reach_lately() -> Reach:
 
 
 def _models_of(raw: bytes) -> list[str]:
-    """Return the names in an endpoint's list of models. If the reply is malformed, return an empty list."""
     try:
         return [str(entry["id"]) for entry in json.loads(raw)["data"]]
     except (ValueError, LookupError, TypeError, RecursionError):

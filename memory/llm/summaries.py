@@ -1,7 +1,7 @@
-"""Summaries of old revisions and of compacted topics: by the language model or, without one, by extraction.
+"""Summaries of old revisions and of compacted topics, by the language model or by extraction.
 
-The text of the model is checked. After any problem the extractive summary is used instead. So no run fails or stores
-nonsense because of a model, and the waiting time is limited.
+The model's text is checked. If there is no model, if it fails, or if its text fails the check, the summary is
+extractive.
 """
 
 import logging
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.core.summary import DatedValue, date_words, texts_summarize, values_summarize
-from memory.llm.client import ModelProblem, complete_text, model_configured
+from memory.llm.chat_request import model_configured
+from memory.llm.client import complete_text
+from memory.llm.wire import ModelProblem
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
 from memory.text.word_lists import wordset
@@ -33,18 +35,18 @@ _INSTRUCTIONS_FOR_TOPICS = (
     "particular to each. Use no number, name or fact that is not in the data. Write in the language of the entries."
 )
 
-# A decimal, a time or a version is one number. Thousands separators are removed.
+# A decimal number, a time or a version counts as one number. Thousands separators are removed.
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+$")
-# A word within a sentence: the space before it does not follow the end of a sentence or an opening sign.
+# A word within a sentence. The space before the word follows neither the end of a sentence nor an opening bracket.
 _INNER_WORD = re.compile(r"(?<=[^\s.!?:…\"“„«(\[])\s+[\"“„«(\[]?([^\W\d_][\w'’-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-# The dates in the data have short names of months. A summary may have the full names.
+# The data contains short names of months. A summary may contain their full names.
 _MONTHS = wordset(
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
-# If more than this share of the words within sentences is capitalized, as in German, capitals do not mark names.
+# If more than this share of the words within sentences has a capital, as in German, capitals do not mark names.
 _CAPITALS_COMMON = 0.2
 
 
@@ -63,22 +65,20 @@ class _Untrue(Exception):
 def revisions_summarize(
     values: Sequence[DatedValue], *, earlier: str | None = None, ask_model: bool = True, within: float | None = None
 ) -> Summary:
-    """Return the summary of ``values``, which are ordered from the oldest. ``earlier`` is the summary of still older
-    values.
+    """Return the summary of ``values`` (oldest first). ``earlier`` is the summary of still older values.
 
-    The function waits for a model for up to ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so
-    ``ask_model`` must be False while rows are locked. No queries; never raises because of the model.
+    Waits for the model for at most ``within`` seconds (default ``MEMSTATE_LLM_TIMEOUT_SECONDS``), so ``ask_model`` must
+    be False while rows are locked. No queries. If the model fails, the summary is extractive.
     """
-    data = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]} | (
-        {"summary_of_older_values": earlier} if earlier else {}
-    )
+    data: dict[str, Any] = {"values": [{"since": date_words(value.at), "value": value.text} for value in values]}
+    if earlier:
+        data["summary_of_older_values"] = earlier
     by_model = _ask(_INSTRUCTIONS, data, values, earlier, within) if ask_model else None
     return by_model or Summary(values_summarize(values, earlier=earlier), "extractive")
 
 
 def topics_summarize(texts: Sequence[DatedValue], *, ask_model: bool, within: float | None = None) -> Summary:
-    """Return the summary of the texts of several topics, which are ordered from the oldest, as ``revisions_summarize``
-    does."""
+    """Return the summary of the texts of several topics, oldest first. Otherwise like ``revisions_summarize``."""
     data = {"entries": [{"date": date_words(text.at), "entry": text.text} for text in texts]}
     by_model = _ask(_INSTRUCTIONS_FOR_TOPICS, data, texts, None, within) if ask_model else None
     return by_model or Summary(texts_summarize(texts), "extractive")
@@ -101,15 +101,14 @@ def _ask(
 
 
 def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> str:
-    """Return the reply as one line. Raises ``_Untrue`` if the reply must not be stored; the sentence contains nothing
-    of the reply."""
+    """Return the reply on one line. Raises ``_Untrue``, without any text of the reply, if the reply fails the check."""
     text = " ".join(reply.split())
     sources = [earlier or "", *(f"{value.text} ({date_words(value.at)})" for value in values)]
     if len(text) > MAX_REPLY:
         raise _Untrue(f"it has more than {MAX_REPLY:,} characters.")
     if len(text) > len(" ".join(sources).strip()):
         raise _Untrue("it is longer than its source.")
-    # The numbers of the months are known, too, because "2026-03-14" is a valid form of "14 Mar 2026".
+    # The number of the month also counts as known, because the reply may write "14 Mar 2026" as "2026-03-14".
     known = {number for part in sources for number in _numbers(part)} | {str(value.at.month) for value in values}
     if not known.issuperset(_numbers(text)):
         raise _Untrue("it has a number that is not in the source.")
@@ -132,10 +131,8 @@ def _identifiers(text: str) -> set[tuple[str, str]]:
 
 
 def _foreign_names(text: str, source: str) -> bool:
-    """Return whether ``text`` has a capitalized word within a sentence that does not occur in ``source``.
-
-    The result is False if capitalized words are common in ``source``, as in German, and for scripts without capitals.
-    """
+    """Return whether ``text`` has a name that is not in ``source``. A capitalized word within a sentence counts as a
+    name. Always False if capitals do not mark names in ``source``."""
     inner = _INNER_WORD.findall(text)
     large = [fold(word) for word in inner if word[0].isupper()]
     of_source = {word for word in _INNER_WORD.findall(source) if fold(word) not in _MONTHS}

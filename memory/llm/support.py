@@ -1,8 +1,5 @@
-"""Checks whether a text supports a fact. The fact must not add a number, an identifier or a name, must not add or lose
-a "not", and must consist mostly of words of the text.
-
-The check does not prove that a fact is true, but it finds what language models add.
-"""
+"""Checks whether a text supports a fact. A fact must not contain a number, an identifier or a name that is not in the
+text, and must not add or omit a "not". Most of its words must be in the text."""
 
 import re
 from collections.abc import Iterable
@@ -12,9 +9,9 @@ from memory.text.identifiers import STRONG, identifiers_find
 from memory.text.negation import negated
 from memory.text.word_lists import wordset
 
-# The least share of the words of a fact that must be in the text.
+# The least share of the words of a fact that must occur in the text.
 LEAST_SHARED = 0.5
-# Words whose first letters agree count as the same word. This is the number of these letters.
+# Two words count as the same if their first ``STEM`` letters are the same.
 STEM = 5
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -29,8 +26,8 @@ _FUNCTION = wordset(
 
 
 class Source:
-    """A text, prepared for checking facts against it. ``more`` are additional texts that support facts, such as the
-    names of speakers. ``units`` are the statements of the text."""
+    """A text, prepared for checking facts against it. ``more`` are further texts that support facts. ``units`` are the
+    sentences of the text."""
 
     def __init__(self, text: str, *, more: Iterable[str] = (), units: Iterable[str] = ()) -> None:
         whole = "\n".join([text, *more])
@@ -40,11 +37,11 @@ class Source:
         self.digits = {number.lstrip("0") for number in _DIGITS.findall(fold(whole))}
         self.identifiers = {(each.kind, each.canonical) for each in identifiers_find(whole)}
         self.signs = set(_UNSPACED.findall(whole))
-        # The statements of the text, each with whether it is negated.
+        # A pair for each sentence of the text: whether it is negated, and its stems.
         self.units = [(negated(unit), _stems(unit)) for unit in units]
 
     def objection(self, fact: str) -> str:
-        """Return why the text does not support ``fact`` (such as ``number``), or an empty text."""
+        """Return why the text does not support ``fact``, for example ``number``; empty if the text supports it."""
         strong = [each for each in identifiers_find(fact) if each.kind in STRONG]
         if any((each.kind, each.canonical) not in self.identifiers for each in strong):
             return "identifier"
@@ -68,7 +65,7 @@ class Source:
         return False
 
     def _negation_differs(self, fact: str) -> bool:
-        """Return whether the statement most similar to ``fact`` says the opposite."""
+        """Return whether ``fact`` is negated and the most similar sentence of the text is not, or the reverse."""
         denies, stems = negated(fact), _stems(fact)
         best = {True: 0.0, False: 0.0}
         for unit_denies, unit in self.units:

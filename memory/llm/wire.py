@@ -1,8 +1,6 @@
 """HTTP requests to the endpoint of the language model, and their exceptions.
 
-Only the configured key and the request are sent. Proxies, redirects and headers from the environment are not used. The
-size of the reply and the time are limited. ``chat_request`` sends completions, ``status`` requests the list of models.
-Failures are raised as ``ModelUnavailable`` or ``ModelUnusable``.
+A request contains only the configured key and the given data. Its time and the size of the reply are limited.
 """
 
 import os
@@ -19,16 +17,16 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import MODEL_CODES, ProblemCode
 
 OPENAI_URL = "https://api.openai.com/v1"
-# Larger than any expected reply. A longer reply is refused.
+# Larger replies are refused. No expected reply is as large as this.
 MAX_REPLY_BYTES = 1024 * 1024
-# A Retry-After with a longer wait counts as this.
-MOST_WAIT_SECONDS = 86_400.0
-# Compression is not accepted, because a small compressed reply could be huge in memory.
+# A longer wait in a Retry-After counts as this number of seconds.
+MAX_WAIT_SECONDS = 86_400.0
+# Compressed replies are not accepted, because a small one could be huge in memory.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "memstate"}
 
 
 class ModelProblem(MemoryProblem):
-    """A request to the language model failed. Every caller has a fallback without a model."""
+    """A request to the language model has failed."""
 
     code = ProblemCode.MODEL_UNAVAILABLE
     # The label in metrics. It never contains a text of the endpoint.
@@ -42,20 +40,20 @@ class ModelProblem(MemoryProblem):
 
 
 class ModelUnavailable(ModelProblem):
-    """No model is configured, or the model is down, too slow, refuses the key, or is rate limited for too long."""
+    """No model is configured, or the model is down, too slow, refuses the key, or limits the rate for too long."""
 
     kind = "unavailable"
 
 
 class ModelUnusable(ModelProblem):
-    """The answer of the model cannot be used: it is a refusal, cut off, too long, or malformed twice."""
+    """The request was refused, or its answer is unusable: for example cut off, too long, empty or malformed twice."""
 
     code = ProblemCode.MODEL_UNUSABLE
     kind = "unusable"
 
 
 class RateLimited(ModelUnavailable):
-    """The endpoint limits the rate. ``wait`` is the number of seconds to wait, or None if the endpoint states none."""
+    """The endpoint limits the rate of requests. ``wait`` is in seconds; None if the endpoint does not state a time."""
 
     kind = "rate_limited"
 
@@ -64,7 +62,7 @@ class RateLimited(ModelUnavailable):
 
 
 class CircuitOpen(ModelUnavailable):
-    """The circuit is open, because of recent failures or, if ``limited``, because of a rate limit."""
+    """The circuit is open: after a rate limit if ``limited``, otherwise after other failures."""
 
     kind = "circuit_open"
 
@@ -75,7 +73,7 @@ class CircuitOpen(ModelUnavailable):
 
 
 class TransientError(ModelUnavailable):
-    """The endpoint answered with a server error, or the connection broke. One retry follows."""
+    """The endpoint answered with a server error, or the connection broke. The request is repeated once."""
 
     kind = "error"
 
@@ -91,30 +89,22 @@ class RequestRejected(ModelUnusable):
 
 
 def base_url() -> str:
-    """Return the configured address of the endpoint. The default is the address of OpenAI."""
+    """Return the configured address of the endpoint; by default, the address of OpenAI."""
     return settings.MEMSTATE_LLM_BASE_URL or OPENAI_URL
 
 
-def completion_ask(body: Mapping[str, Any], *, seconds: float) -> bytes:
-    """Send one chat completion and return the body of the reply, after at most ``seconds``. Raises ``ModelProblem``."""
-    return _asked("POST", "chat/completions", body, seconds)
+def endpoint_ask(path: str, body: Mapping[str, Any] | None = None, *, seconds: float) -> bytes:
+    """Post ``body`` to ``path`` of the endpoint; without ``body``, get ``path``. Return the body of the reply.
 
-
-def models_ask(*, seconds: float) -> bytes:
-    """Return the body of the endpoint's list of models, after at most ``seconds``. Raises ``ModelProblem``."""
-    return _asked("GET", "models", None, seconds)
-
-
-def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes:
-    """Send the request in a separate thread, which is abandoned after ``seconds``.
-
-    The client limits only single reads, so a slow reply or a name server that does not answer could block the caller.
+    Raises ``ModelProblem``, for example if the reply does not arrive within ``seconds``.
     """
+    # The client limits only single reads, so a slow reply or name server could block the caller. Therefore a thread
+    # sends the request, and the caller stops waiting after ``seconds``.
     answer: list[bytes | Exception] = []
 
     def run() -> None:
         try:
-            answer.append(_exchange(method, path, body, seconds))
+            answer.append(_exchange(path, body, seconds))
         except Exception as problem:
             answer.append(problem)
 
@@ -126,13 +116,13 @@ def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: floa
     (result,) = answer
     if isinstance(result, bytes):
         return result
-    # The cause is left out, because exceptions of the client contain the request and so the text that was sent.
+    # ``from None``, because exceptions of the HTTP client contain the request, and therefore the text that was sent.
     raise (result if isinstance(result, ModelProblem) else _problem(result)) from None
 
 
-def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
+def _exchange(path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
     # A problem is returned and not raised, so that no traceback contains the request.
-    until = time.monotonic() + seconds
+    until, method = time.monotonic() + seconds, "GET" if body is None else "POST"
     with _client().stream(method, path, json=body, timeout=seconds) as response:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.RemoteProtocolError("The reply is compressed, which was not requested.")
@@ -147,7 +137,6 @@ def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: f
 
 
 def _problem(problem: Exception) -> ModelProblem:
-    """Return the problem that describes an exception of the HTTP client. It has no text of the endpoint."""
     if isinstance(problem, httpx2.TimeoutException):
         return ModelUnavailable("The language model did not answer in time.", kind="timeout")
     if isinstance(problem, httpx2.ConnectError | httpx2.UnsupportedProtocol):
@@ -161,7 +150,7 @@ def _status_problem(response: httpx2.Response, content: bytes) -> ModelProblem:
     status = response.status_code
     if status == 429:
         wait = retry_after_seconds(response.headers.get("retry-after", ""))
-        return RateLimited(None if wait is None else min(wait, MOST_WAIT_SECONDS))
+        return RateLimited(None if wait is None else min(wait, MAX_WAIT_SECONDS))
     if status in (400, 422):
         return RequestRejected(content.decode(errors="replace")[:2000])
     if status == 413:
@@ -206,7 +195,7 @@ def _client_make(address: str, api_key: str | None) -> httpx2.Client:
     return httpx2.Client(
         base_url=address,
         headers=_HEADERS,
-        # Without a key, credentials in the address are used.
+        # Without a key, the client uses the credentials in the address.
         auth=sign if api_key else None,
         follow_redirects=False,
         trust_env=False,

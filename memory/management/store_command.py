@@ -8,8 +8,9 @@ from psycopg.errors import UndefinedTable
 
 from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.jobs.stores import store_get
+from memory.jobs.stores import store_here
 from memory.stores.current import store_or_none, store_use
+from memory.stores.keys import StoreElsewhere
 
 
 class StoreCommand(BaseCommand):
@@ -21,19 +22,20 @@ class StoreCommand(BaseCommand):
     def create_parser(self, *args: Any, **options: Any) -> CommandParser:
         """Return the parser of the command, with the option for a store."""
         parser = super().create_parser(*args, **options)
-        parser.add_argument("--in-store", metavar="NAME", help="another store than main")
+        parser.add_argument("--in-store", metavar="NAME", help="Use this store instead of main.")
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command in its store; raises ``CommandError`` if the database has no tables yet, or no such store."""
+        """Run the command in its store. Raises ``CommandError`` if the database has no tables or the store does not
+        exist."""
         name = options.get("in_store")
         try:
             if name is not None:
-                store_get(name)
+                store_here(name)
             with store_use(name or store_or_none()):
                 return super().execute(*args, **options)
-        except NotVisible as problem:
-            if problem.code != ProblemCode.STORE_NOT_FOUND:
+        except (NotVisible, StoreElsewhere) as problem:
+            if problem.code not in (ProblemCode.STORE_NOT_FOUND, ProblemCode.STORE_ELSEWHERE):
                 raise
             raise command_refused(problem) from problem
         except ProgrammingError as error:

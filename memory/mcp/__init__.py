@@ -1,1 +1,1 @@
-"""The MCP server: tools and resources over stdio and at /mcp. The logic is in ``memory.agents.tools``."""
+"""The MCP server: tools and resources over stdio and at /mcp. Most tools come from ``memory.agents.tools``."""

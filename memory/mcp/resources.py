@@ -11,23 +11,22 @@ from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
+from memory.mcp.server import TEMPLATE
 from memory.recall.lookup import TopicListFilter, topics_list
 from memory.recall.replies import TopicRow
 
-PREFIX = "memstate://topics/"
-TEMPLATE = PREFIX + "{topic_id}"
+PREFIX = TEMPLATE.removesuffix("{topic_id}")
 PAGE = 50
-# Characters of a title or summary in a list.
+# The most characters of a title or summary in a list.
 _SHORT = 300
 
 
 def resources_page(
     cursor: str | None, *, principal: Principal, now: dt.datetime
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return (resources, cursor of the next page): a page of the topics in the scope of the key, newest first. One
-    query.
+    """Return a page of the topics in the scope of the key, newest first, and the cursor of the next page.
 
-    Archived topics are not listed. Raises ``ValueRefused`` for an invalid cursor.
+    Archived topics are left out. One query. Raises ``ValueRefused`` for an invalid cursor.
     """
     page = topics_list(TopicListFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
     return [_resource(topic) for topic in page["items"]], page["next"]
@@ -38,16 +37,11 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
 
     Raises ``NotVisible`` if the URI names no topic that this key can see.
     """
-    if not uri.startswith(PREFIX):
-        raise NotVisible(
-            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}.",
-            code=ProblemCode.RESOURCE_NOT_FOUND,
-        )
     try:
-        topic_id = uuid.UUID(uri.removeprefix(PREFIX))
+        topic_id = uuid.UUID(uri.removeprefix(PREFIX) if uri.startswith(PREFIX) else "")
     except ValueError:
         raise NotVisible(
-            f"Resource {uri[:200]!r} does not exist. The id of a topic must be a UUID.",
+            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}, with a UUID.",
             code=ProblemCode.RESOURCE_NOT_FOUND,
         ) from None
     called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})

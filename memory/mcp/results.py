@@ -1,4 +1,4 @@
-"""The output schemas of the tools. ``memory.agents.tools`` creates the values."""
+"""The output schemas of the tools."""
 
 from typing import Any
 

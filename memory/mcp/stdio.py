@@ -1,6 +1,5 @@
 """MCP over stdin and stdout: one client with one key, until the client closes the pipe."""
 
-import functools
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,14 +20,15 @@ THREADS = 8
 
 
 def stdio_serve(secret: str, *, clock: Clock) -> None:
-    """Serve until stdin ends, with the permissions of the key. Each request checks the key again and is counted."""
-    anyio.run(functools.partial(_serve, secret, clock=clock))
+    """Serve until stdin ends, with the permissions of the key ``secret``. For each request, the key is checked again
+    and the request is counted."""
 
+    async def serve() -> None:
+        server = server_make(_work_make(secret, clock=clock), clock=clock)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
 
-async def _serve(secret: str, *, clock: Clock) -> None:
-    server = server_make(_work_make(secret, clock=clock), clock=clock)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    anyio.run(serve)
 
 
 def _work_make(secret: str, *, clock: Clock) -> Work:
@@ -42,10 +42,10 @@ def _work_make(secret: str, *, clock: Clock) -> Work:
                 request_count(principal, now=now)
                 return function(principal)
             finally:
-                # Closed, because a client may be idle for hours, and threads end.
+                # Close the connections, because a client may be idle for hours, and threads end.
                 connections.close_all()
 
-        # A cancelled request counts until its thread has ended, so that a client cannot exceed the limit.
+        # A cancelled request counts towards the limit until its thread has ended, so that a client cannot exceed it.
         return await anyio.to_thread.run_sync(run, limiter=limiter)
 
     return work

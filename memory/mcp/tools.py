@@ -1,4 +1,5 @@
-"""The tools for a key: those of ``memory.agents.tools``, ``extract``, and ``forget`` for keys that may forget."""
+"""The tools that a key may call: those of ``memory.agents.tools``, ``extract``, and ``forget`` if the key may
+forget."""
 
 import datetime as dt
 import uuid
@@ -10,29 +11,22 @@ from pydantic import Field
 from memory.access.principal import Principal
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
+from memory.agents.tools.write_log import item_write
 from memory.agents.tools.write_tools import Kind, writing_tools
 from memory.core.callbacks import Clock
-from memory.core.errors import MemoryProblem, NotVisible, ValueRefused
+from memory.core.errors import NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import MAX_QUERY, forget_execute, forget_list
+from memory.erasure.forget_lists import listing_matches
 from memory.extraction.request import extract
-from memory.ingest.apply import ingest_apply, ingest_prepare
-from memory.ingest.items import Category, IngestItem, LongText
-from memory.ingest.metrics import items_count
-from memory.ingest.plan import ItemReply
+from memory.ingest.items import Category, LongText
 from memory.jobs import tasks
 
-# The provenance of written values. The journal records the key.
+# The provenance of written values. The journal records which key has written them.
 PROVENANCE = "mcp"
-# The number of topics of a list to forget that the model sees.
-_MOST_LISTED = 50
-
-
-class NoSuchTool(NotVisible):
-    """The tool does not exist."""
-
-    code = ProblemCode.TOOL_NOT_FOUND
+# The most topics of a list to forget that the model sees.
+_MAX_LISTED = 50
 
 
 class FactsArguments(Arguments):
@@ -64,67 +58,45 @@ def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that this key may call, the reading tools first. No query."""
     reading = reading_tools(principal, clock=clock)
     if not principal.covers("agent"):
-        return [*reading, _facts_tool(principal, clock)]
-    tools = [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock)]
+        return [*reading, _extract_tool(principal, clock, writes=False)]
+    tools = [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock, writes=True)]
     return [*tools, _forget_tool(principal, clock)] if principal.may_forget else tools
 
 
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
-    """Call a tool with arguments as JSON text, and return its result. Runs the queries of the tool.
+    """Call a tool with arguments as JSON text, and return its result. No queries except those of the tool.
 
-    Raises ``NotAllowed`` if the key may not call the tool, ``NoSuchTool`` for an unknown name, and errors of the
-    database and the embedder.
+    Raises ``NotAllowed`` if the key may not call the tool, ``NotVisible`` for an unknown name, and database errors.
     """
     toolbox = Toolbox(tools_make(principal, clock=clock))
     if name not in toolbox.tools:
         if name in {tool.name for tool in _writing_tools(principal, clock)}:
             principal.require("agent")
-        raise NoSuchTool(f"Tool {name[:100]!r} does not exist.")
+        raise NotVisible(f"Tool {name[:100]!r} does not exist.", code=ProblemCode.TOOL_NOT_FOUND)
     called = toolbox.call(name, arguments)
     tasks.upkeep_nudge()
     return called
 
 
 def _writing_tools(principal: Principal, clock: Clock) -> list[Tool[Any]]:
-    def write(item: IngestItem) -> ItemReply:
-        return _item_write(item, principal=principal, now=clock())
-
-    return writing_tools(write, provenance=PROVENANCE)
+    return writing_tools(lambda item: item_write(item, principal=principal, now=clock()), provenance=PROVENANCE)
 
 
-def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> ItemReply:
-    principal.require("agent")
-    prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
-    (outcome,) = ingest_apply(prepared, principal=principal, now=now)
-    if isinstance(outcome, MemoryProblem):
-        items_count(accepted=0, refused=1)
-        raise outcome
-    items_count(accepted=1, refused=0)
-    return outcome
-
-
-def _facts_tool(principal: Principal, clock: Clock) -> Tool[Any]:
-    def run(asked: FactsArguments) -> ToolReply:
-        return _extracted(asked.content, kind=None, store=False, principal=principal, now=clock())
-
-    return Tool(
-        "extract",
-        f"Take a text apart into self-contained facts, without remembering them. {_bounds()}",
-        FactsArguments,
-        run,
-    )
-
-
-def _extract_tool(principal: Principal, clock: Clock) -> Tool[Any]:
-    def run(asked: ExtractArguments) -> ToolReply:
-        return _extracted(asked.content, kind=asked.kind, store=asked.store, principal=principal, now=clock())
-
+def _extract_tool(principal: Principal, clock: Clock, *, writes: bool) -> Tool[Any]:
+    bounds = f"At most {settings.MEMSTATE_EXTRACT_MAX_CHARS:,} characters at once."
+    if not writes:
+        return Tool(
+            "extract",
+            f"Take a text apart into self-contained facts, without remembering them. {bounds}",
+            FactsArguments,
+            lambda asked: _extracted(asked.content, kind=None, store=False, principal=principal, now=clock()),
+        )
     return Tool(
         "extract",
         "Take a text apart into self-contained facts and remember those that are not known yet. Use it for more than "
-        f"a few sentences, such as notes or a conversation. {_bounds()}",
+        f"a few sentences, such as notes or a conversation. {bounds}",
         ExtractArguments,
-        run,
+        lambda asked: _extracted(asked.content, kind=asked.kind, store=asked.store, principal=principal, now=clock()),
         writes=True,
     )
 
@@ -134,10 +106,7 @@ def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
         now = clock()
         if asked.confirm is None:
             wanted = ForgetFilter(
-                older_than=asked.older_than,
-                categories=None if asked.categories is None else tuple(asked.categories),
-                ids=None if asked.topic_ids is None else tuple(asked.topic_ids),
-                scope=asked.scope,
+                older_than=asked.older_than, categories=asked.categories, ids=asked.topic_ids, scope=asked.scope
             )
             listing = forget_list(
                 "release", query=asked.query, wanted=wanted, reason=asked.reason, principal=principal, now=now
@@ -149,17 +118,17 @@ def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
         else:
             listing = forget_execute(
                 asked.confirm, verb="release", principal=principal, now=now, reason=asked.reason or None
-            ).listing
-        shown = listing.matches[:_MOST_LISTED]
+            )
+        shown = listing_matches(listing)[:_MAX_LISTED]
         result = {
             "forgotten": listing.executed_at is not None,
             "count": listing.count,
-            "topics": [{"topic_id": str(each.topic_id), "title": each.title, "why": each.why} for each in shown],
+            "topics": [{"topic_id": each["topic_id"], "title": each["title"], "why": each["why"]} for each in shown],
             "confirm": listing.token,
             "question": listing.question,
             "run_id": str(listing.run_id) if listing.run_id else None,
         }
-        return ToolReply(result, [each.topic_id for each in shown])
+        return ToolReply(result, [uuid.UUID(each["topic_id"]) for each in shown])
 
     return Tool(
         "forget",
@@ -172,19 +141,10 @@ def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
     )
 
 
-def _bounds() -> str:
-    return f"At most {settings.MEMSTATE_EXTRACT_MAX_CHARS:,} characters at once."
-
-
 def _extracted(content: str, *, kind: str | None, store: bool, principal: Principal, now: dt.datetime) -> ToolReply:
     done = extract(content, scope=None, kind=kind, store=store, principal=principal, now=now)
-    known = [{"text": each.text, "topic_id": str(each.topic_id)} for each in done.skipped_duplicates]
-    result: dict[str, Any] = {
-        "facts": done.extracted,
-        "stored": [str(each) for each in done.stored],
-        "known": known,
-        "note": done.note,
-    }
-    if done.warning:
-        result["warning"] = done.warning
-    return ToolReply(result, [*done.stored, *(each.topic_id for each in done.skipped_duplicates)])
+    known = done["skipped_duplicates"]
+    result = {"facts": done["extracted"], "stored": done["stored"], "known": known, "note": done["note"]}
+    if done["warning"]:
+        result["warning"] = done["warning"]
+    return ToolReply(result, [uuid.UUID(each) for each in [*done["stored"], *(fact["topic_id"] for fact in known)]])

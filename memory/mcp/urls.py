@@ -1,4 +1,4 @@
-"""The address of MCP, with and without the slash that some clients add."""
+"""The URL of the MCP server, with and without the slash that some clients add."""
 
 from django.urls import path
 

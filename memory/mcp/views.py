@@ -1,4 +1,4 @@
-"""/mcp: key, origin and size of the body are checked before the SDK gets the request."""
+"""The view at /mcp. It checks the origin, the key and the size of the body before the SDK gets the request."""
 
 import httpx2
 from asgiref.sync import async_to_sync, sync_to_async
@@ -15,7 +15,8 @@ from memory.api.problems import failure_of, not_stored, problem_response, refusa
 from memory.core.errors import MemoryProblem, NotAllowed
 from memory.core.problem_codes import ProblemCode
 
-# The headers that the protocol uses, in addition to Mcp-.... The SDK gets no other header, and so no key.
+# The headers that the protocol uses, besides those that begin with Mcp-. The SDK gets no other headers, so it does not
+# get the key.
 _HEADERS = {"accept", "content-type"}
 
 
@@ -29,7 +30,8 @@ class _Origins(CsrfViewMiddleware):
 
 @csrf_exempt
 def mcp(request: HttpRequest) -> HttpResponse:
-    """Answer one message of the protocol. Keys, limits and errors outside the protocol are those of the API."""
+    """Answer one message of the protocol. Keys, rate limits, and errors outside the protocol are the same as in the
+    API."""
     try:
         return not_stored(_answer(request))
     except MemoryProblem as problem:
@@ -64,7 +66,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
 
 @async_to_sync
 async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Response:
-    """Return the answer of the SDK. The calls to the store run in this thread while it waits for the answer."""
+    """Return the answer of the SDK. While this thread waits for the answer, it runs the functions of the store."""
     # Imported here, because the SDK takes a second and 25 MB to load, and most processes do not need it.
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -72,7 +74,7 @@ async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Res
 
     manager = StreamableHTTPSessionManager(
         server_make(lambda function: sync_to_async(function)(principal), clock=timezone.now),
-        # Without streams and sessions, any process can answer the next request, and no thread waits in between.
+        # Without streams and sessions, any process can answer the next request, and no thread waits between requests.
         json_response=True,
         stateless=True,
         max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,

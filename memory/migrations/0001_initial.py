@@ -104,10 +104,11 @@ class Migration(migrations.Migration):
                 ('scope', models.CharField(help_text='The scope of the query.', max_length=500)),
                 ('query', models.TextField(blank=True, default='')),
                 ('query_hash', models.CharField(help_text='SHA-256 of everything that determines the answer.', max_length=64)),
-                ('topic_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), help_text='In the order returned.', size=None)),
-                ('scores', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), default=list, help_text='Of each of topic_ids.', size=None)),
-                ('relevances', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), default=list, help_text='Of each of topic_ids.', size=None)),
-                ('cut_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, help_text='The next best topics, which a limit of the query left out.', size=None)),
+                ('request', models.JSONField(help_text='Its other members that determine which topics are returned, without defaults.', null=True)),
+                ('topic_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(null=True), help_text='In the order returned. Null: purged.', size=None)),
+                ('scores', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), default=list, help_text='Of each of topic_ids, then of each of cut_ids.', size=None)),
+                ('relevances', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(null=True), default=list, help_text='Of each of topic_ids, then of each of cut_ids.', size=None)),
+                ('cut_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(null=True), default=list, help_text='The next best topics, which a limit of the query left out. Null: purged.', size=None)),
                 ('field_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), default=list, size=None)),
                 ('tokens', models.PositiveIntegerField(help_text='Estimated size of the answer as text for a prompt.', null=True)),
                 ('milliseconds', models.FloatField(help_text='From the request to the answer, without this record.', null=True)),
@@ -893,11 +894,11 @@ class Migration(migrations.Migration):
         ),
         # Room on each page lets a row be updated in place, which is what reinforcement does all day.
         migrations.RunSQL(
-            """
-            ALTER TABLE memory_vitality SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
-            ALTER TABLE memory_field SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
-            ALTER TABLE memory_accesslog SET (fillfactor = 90);
-            """,
+            [
+                'ALTER TABLE memory_vitality SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)',
+                'ALTER TABLE memory_field SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05)',
+                'ALTER TABLE memory_accesslog SET (fillfactor = 90)',
+            ],
             migrations.RunSQL.noop,
         ),
         # What-if groups topics into a few hundred classes by these columns. The planner would take every value for a

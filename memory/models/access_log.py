@@ -1,11 +1,12 @@
-"""AccessLog: the topics that each retrieval returned. Append-only, except for the mark that a row was folded."""
+"""AccessLog: the topics that each retrieval returned. Append-only, except for the columns that the fold sets."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class AccessLog(models.Model):
-    """One retrieval. The worker folds it into Vitality and Field once. The row stays, for backtests and why-cards."""
+    """One retrieval. The worker adds it once to the salience of the returned topics (the fold). The row is kept for
+    backtests and why-cards."""
 
     class Kind(models.TextChoices):
         """How the topics were read."""
@@ -19,11 +20,20 @@ class AccessLog(models.Model):
     scope = models.CharField(max_length=500, help_text="The scope of the query.")
     query = models.TextField(blank=True, default="")
     query_hash = models.CharField(max_length=64, help_text="SHA-256 of everything that determines the answer.")
-    topic_ids = ArrayField(models.UUIDField(), help_text="In the order returned.")
-    scores = ArrayField(models.FloatField(null=True), default=list, help_text="Of each of topic_ids.")
-    relevances = ArrayField(models.FloatField(null=True), default=list, help_text="Of each of topic_ids.")
+    request = models.JSONField(
+        null=True, help_text="Its other members that determine which topics are returned, without defaults."
+    )
+    topic_ids = ArrayField(models.UUIDField(null=True), help_text="In the order returned. Null: purged.")
+    scores = ArrayField(
+        models.FloatField(null=True), default=list, help_text="Of each of topic_ids, then of each of cut_ids."
+    )
+    relevances = ArrayField(
+        models.FloatField(null=True), default=list, help_text="Of each of topic_ids, then of each of cut_ids."
+    )
     cut_ids = ArrayField(
-        models.UUIDField(), default=list, help_text="The next best topics, which a limit of the query left out."
+        models.UUIDField(null=True),
+        default=list,
+        help_text="The next best topics, which a limit of the query left out. Null: purged.",
     )
     field_ids = ArrayField(models.UUIDField(), default=list)
     tokens = models.PositiveIntegerField(null=True, help_text="Estimated size of the answer as text for a prompt.")
@@ -41,7 +51,7 @@ class AccessLog(models.Model):
         indexes = [
             # The worker's list of rows to fold, oldest first.
             models.Index(fields=["id"], name="accesslog_unfolded", condition=models.Q(folded_at__isnull=True)),
-            # Finds whether a query repeats a recent one that counted.
+            # Finds out whether a query repeats a recent query that counted.
             models.Index(
                 fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)
             ),

@@ -34,15 +34,16 @@ class Conversation(models.Model):
 
 
 class ConversationTurn(models.Model):
-    """A message and its processing: created with the message, updated with each call, closed with the reply.
+    """A message and its processing. The row is created with the message, updated with each call of a tool, and closed
+    with the reply.
 
-    A purge masks erased content in a turn, as in every journal. If the turn or an earlier one of its conversation has
-    read or written the topic, the purge empties the turn.
+    A purge masks erased content in a turn, as in every journal. If the turn or an earlier turn of its conversation has
+    read or written the erased topic, the purge empties the turn.
     """
 
     class Ended(models.TextChoices):
-        """How the turn ended: done, at a limit of rounds or time, by an error of the model, stopped by the caller, by
-        an internal error, or because the process died."""
+        """How the turn ended. ``rounds`` and ``time``: at a limit. ``model``: by an error of the model. ``stopped``: by
+        the caller. ``failed``: by an internal error. ``lost``: the process died."""
 
         WORKING = "working"
         DONE = "done"
@@ -80,7 +81,7 @@ class ConversationTurn(models.Model):
 
     class Meta:
         constraints = [
-            # Also the order in which a conversation is read.
+            # The index also gives the order in which a conversation is read.
             models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place")
         ]
         indexes = [

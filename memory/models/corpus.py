@@ -11,7 +11,7 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [
-            # A constraint instead of a unique field, which would create a second, unused index for LIKE.
+            # A constraint, because a unique field would also create an index for LIKE, which nothing uses.
             models.UniqueConstraint(fields=["word"], name="lexeme_unique")
         ]
 

@@ -10,15 +10,14 @@ class DuplicatePair(models.Model):
     """
 
     class Verdict(models.TextChoices):
-        """The suggested decision. An operator decides; for duplicates without differences, the mode ``auto``
-        decides."""
+        """The suggested decision. An operator decides; the mode ``auto`` merges duplicates without differences."""
 
         DUPLICATE = "duplicate"
         SUPERSEDES = "supersedes"
 
     class State(models.TextChoices):
-        """open -> merged | kept | superseded, and back by undo. A pair is lapsed once a topic became inactive or
-        changed."""
+        """open -> merged | kept | superseded. Undoing the run of a pair leads to undone; undoing kept leads to open. An
+        open pair becomes lapsed when one of its topics becomes inactive or changes."""
 
         OPEN = "open"
         MERGED = "merged"
@@ -63,7 +62,7 @@ class DuplicatePair(models.Model):
             models.UniqueConstraint(fields=["one", "other"], name="duplicatepair_unique")
         ]
         indexes = [
-            # The pairs of a topic in which it is ``other``.
+            # The pairs in which a topic is ``other``.
             models.Index(fields=["other"], name="duplicatepair_by_other"),
             # The review list: one state, newest first.
             models.Index(fields=["state", "-found_at", "-id"], name="duplicatepair_list"),
@@ -76,7 +75,7 @@ class DuplicatePair(models.Model):
 
 
 class DuplicateLook(models.Model):
-    """The time since which a topic waits to be compared: its text was written or changed. One row per topic."""
+    """Whether a topic waits to be compared, because its text was written or changed. One row per topic."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)

@@ -1,15 +1,18 @@
 """ForgetListing, ErasureReceipt and ErasureCheck: lists of topics to forget, records of purges, and verifications."""
 
+import datetime as dt
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 from memory.core.problem_codes import ProblemCode
 from memory.models.job import Job
 
 
 class ForgetListing(models.Model):
-    """The list of a dry run. Until it expires, its token executes exactly these topics if they are unchanged."""
+    """The topics of a dry run. Until the list expires, its token releases or purges exactly these topics, unless they
+    change."""
 
     class Verb(models.TextChoices):
         """Release can be undone. Purge is permanent and leaves a receipt."""
@@ -54,6 +57,26 @@ class ForgetListing(models.Model):
     def __str__(self) -> str:
         return f"{self.verb} of {self.count} in {self.scope}"
 
+    def state_at(self, now: dt.datetime) -> str:
+        """Return ``executed``, ``ambiguous``, ``empty``, ``expired`` or ``open``."""
+        if self.executed_at is not None:
+            return "executed"
+        if self.ambiguous:
+            return "ambiguous"
+        if not self.count:
+            return "empty"
+        return "expired" if self.expires_at <= now else "open"
+
+    @property
+    def state(self) -> str:
+        """The present state."""
+        return self.state_at(timezone.now())
+
+    @property
+    def token(self) -> str | None:
+        """The token that executes the list; None if it cannot be executed."""
+        return str(self.id) if self.state == "open" else None
+
 
 class ErasureReceipt(models.Model):
     """The record of a purge without the erased text: ids and keyed hashes. Append-only. Each row contains the hash of
@@ -85,8 +108,8 @@ class ErasureReceipt(models.Model):
 
 
 class ErasureCheck(Job):
-    """A search of every table for erased text, by the receipts up to number ``receipts``. The row contains the places
-    of traces, but no text. ``done`` counts the rows that were read."""
+    """A search of every table for erased text, based on the receipts up to number ``receipts``. The row contains the
+    places where erased text was found, but no text. ``done`` counts the rows that were read."""
 
     noun = "verification"
     not_found = ProblemCode.RECEIPT_NOT_FOUND
@@ -123,5 +146,5 @@ class ErasureCheck(Job):
         return {"after": {"job": str(self.pk), "receipts": self.receipts, **result}}
 
     def prepare_finish(self) -> None:
-        """Empty the data that only the next step needs."""
+        """Clear ``found``, which only a next step would need."""
         self.found = {}

@@ -21,7 +21,7 @@ class Field(Fading):
 
     class Meta:
         constraints = [
-            # Its index also serves the reading of a topic's fields.
+            # Its index also finds the fields of a topic.
             models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name")
         ]
         indexes = [
@@ -56,7 +56,7 @@ class Revision(models.Model):
 
     class Meta:
         constraints = [
-            # Its index also serves current value, history and as_of.
+            # Its index is also used for the current value, the history and as_of.
             models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq")
         ]
         indexes = [

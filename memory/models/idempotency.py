@@ -1,12 +1,11 @@
-"""IdempotencyRecord: the reply to a request with an Idempotency-Key, committed together with the effect of the
-request."""
+"""IdempotencyRecord: the reply to a request with an Idempotency-Key, committed with the effect of the request."""
 
 from django.db import models
 
 
 class IdempotencyRecord(models.Model):
-    """A second request with the same key waits on the unique index until the first has committed, then returns its
-    reply.
+    """A second request with the same key waits on the unique index until the first one commits. It then returns the
+    reply of the first one.
 
     A message to the assistant takes too long for a transaction. Its record is committed with the turn, and gets the
     reply when the turn is closed.

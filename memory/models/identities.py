@@ -14,7 +14,7 @@ UUID_PATTERN = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 @cache
 def identity_tables() -> tuple[tuple[str, str], ...]:
-    """Return (table, column) of every model except Topic whose rows have a UUID of their own."""
+    """Return (table, column of the primary key) of every model whose primary key is a UUID, except Topic."""
     return tuple(
         (model._meta.db_table, str(model._meta.pk.column))
         for model in apps.get_app_config("memory").get_models()
@@ -23,7 +23,7 @@ def identity_tables() -> tuple[tuple[str, str], ...]:
 
 
 def ids_of_others(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Return the ``ids`` that belong to a row other than a topic, such as a run. One statement."""
+    """Return those of ``ids`` that belong to a row other than a topic, such as a run. One SQL statement."""
     if not ids:
         return set()
     found = " UNION ALL ".join(
@@ -34,8 +34,8 @@ def ids_of_others(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> set[uuid
 
 
 def ids_doubled(cursor: CursorWrapper) -> tuple[int, int]:
-    """Return (topics whose id is also the id of another row, journal entries whose run is not an id), as counts. One
-    statement, which reads both tables completely."""
+    """Return two counts: the topics whose id is also the id of another row, and the journal entries whose run is not a
+    UUID. One SQL statement, which reads both tables completely."""
     others = " OR ".join(
         f'EXISTS (SELECT FROM {table} o WHERE o."{column}" = t.id)' for table, column in identity_tables()
     )

@@ -20,11 +20,12 @@ class Job(models.Model):
         CANCELLED = "cancelled"
         FAILED = "failed"
 
-    # Statuses in which a worker has the job.
+    # Statuses in which a worker processes the job.
     AT_WORK: ClassVar = (Status.CHECKING, Status.WORKING)
     UNFINISHED: ClassVar = (*AT_WORK, Status.WAITING)
 
-    # Each kind of job sets these. The noun is used in sentences and at the start of the names of audit events.
+    # Each kind of job sets the following attributes. The noun is used in sentences and at the start of the names of
+    # audit events.
     noun: ClassVar[str]
     not_found: ClassVar[ProblemCode]
     # The lowest role that may start, cancel and own a job.
@@ -79,12 +80,11 @@ class Job(models.Model):
 
     @property
     def progress_text(self) -> str:
-        """The finished work, in words that follow "after"."""
+        """The finished work, in words that complete "Failed after"."""
         raise NotImplementedError
 
     def audit_members(self) -> dict[str, Any]:
-        """Return the members of the audit events of the job: ``after``, and ``topic_id`` and ``reason`` if the job has
-        them."""
+        """Return the members of the job's audit events: ``after``, and in some jobs ``topic_id`` and ``reason``."""
         raise NotImplementedError
 
     def prepare_finish(self) -> None:

@@ -32,7 +32,7 @@ class ApiKey(models.Model):
     class Meta:
         verbose_name = "API key"
         constraints = [
-            # Authentication, once per request.
+            # For authentication, which happens once per request.
             models.UniqueConstraint(fields=["secret_hash"], name="apikey_unique_secret")
         ]
 

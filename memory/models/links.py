@@ -9,8 +9,7 @@ COMPACTED_FROM = "compacted_from"
 
 
 class Link(models.Model):
-    """A link: ``kind`` is the relation of ``source`` to ``target``, such as ``follows`` or ``part_of``. Cycles are
-    allowed."""
+    """``kind`` is the relation of ``source`` to ``target``, such as ``follows`` or ``part_of``. Cycles are allowed."""
 
     source = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="links_out", db_index=False)
     target = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="links_in", db_index=False)
@@ -20,7 +19,7 @@ class Link(models.Model):
 
     class Meta:
         constraints = [
-            # Its index also serves neighbours along outgoing links.
+            # Its index also finds neighbours along outgoing links.
             models.UniqueConstraint(fields=["source", "target", "kind"], name="link_unique")
         ]
         indexes = [

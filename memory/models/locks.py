@@ -15,18 +15,19 @@ class Lock(IntEnum):
 
     POLICY_SAVE = 1  # Versions commit in the order of their ids.
     PURGE = 2  # Receipts are a chain.
-    FOLD_ACCESSES = 3  # Whether an access counts depends on those before it.
+    FOLD_ACCESSES = 3  # Whether an access counts depends on earlier accesses.
     COUNT_WORDS = 4
-    PLAN_RUN = 5  # Whether a scope is free depends on the runs of the others.
+    PLAN_RUN = 5  # Whether a scope is free depends on the runs of other processes.
     ANSWER_WAKE_UPS = 6
     REKEY_HALF_LIVES = 7
     FIND_DUPLICATES = 8
-    BEGIN_IMPORT = 9  # If two callers begin to import one file at once, there is one import.
-    STORE_EXTRACTION = 10  # By scope: two requests with the same text must not both conclude that the text is new.
+    BEGIN_IMPORT = 9  # If two callers start the import of one file at once, there is only one import.
+    STORE_EXTRACTION = 10  # One per scope: two requests with the same text must not both conclude that it is new.
     COUNT_STUDIES = 11
-    STUDY = 12  # By the name of a study or of a turn.
+    STUDY = 12  # One per name of a study or of a turn.
     AGENT_RELEASE = 13  # What agents may release depends on what they have released.
-    PEOPLE = 14  # Whether an administrator remains depends on the other changes.
+    PEOPLE = 14  # Whether an administrator remains depends on concurrent changes.
+    MOVE_STORE = 15  # Citus cannot tell the traces of a running move from those of a failed one.
 
 
 def lock_wait(lock: Lock, name: str = "") -> None:
@@ -58,5 +59,5 @@ def session_lock_release(lock: Lock, name: str = "") -> None:
 
 
 def lock_missed(problem: BaseException) -> bool:
-    """Return whether a statement failed because of a lock time-out or a deadlock, so that a retry may succeed."""
+    """Return whether an SQL statement failed because of a lock time-out or a deadlock. A retry may then succeed."""
     return isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected)

@@ -1,4 +1,4 @@
-"""TopicMention: the names, words and identifiers in a topic, so that a request to forget finds it by index."""
+"""TopicMention: the names, words and identifiers in a topic, so that a request to forget finds the topic by index."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -7,7 +7,7 @@ from django.db import models
 
 class TopicMention(models.Model):
     """The names, words and identifiers that a topic has ever contained, in canonical form. Each revision and edit adds
-    to them; only purge removes them. So a topic is found by a name that only its history contains."""
+    to them; only purge removes them. Therefore a topic is also found by a name that only its history contains."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)

@@ -28,7 +28,7 @@ class NotificationTarget(models.Model):
 
 
 class NotificationOccurrence(models.Model):
-    """An event of which targets are notified. It is open until ``over_at``."""
+    """An event about which targets are notified. It is open until ``over_at``."""
 
     event = models.CharField(max_length=20)
     subject = models.CharField(max_length=800, help_text="What it is about, such as the id of a run.")

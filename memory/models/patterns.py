@@ -23,8 +23,9 @@ WHERE text ~* %s
 def pattern_try(pattern: str) -> None:
     """Let the database compile a pattern and match it against a few long texts, for a quarter of a second at most.
 
-    Called when a rule is saved, after ``pattern_check`` has found no problem. Runs four statements. The savepoint, and
-    with it the time limit, is always rolled back. Raises ``ValueRefused`` if the pattern is invalid or takes too long.
+    Called when a rule is saved, after ``pattern_check`` has found no problem. Runs four SQL statements. The savepoint
+    is always rolled back, and the time limit with it. Raises ``ValueRefused`` if the pattern is invalid or takes too
+    long.
     """
     regex = pattern_to_postgres(pattern)
     try:

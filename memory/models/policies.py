@@ -7,7 +7,7 @@ from django.db import models
 class PolicyVersion(models.Model):
     """One immutable version of the policy of one scope. The version with the highest number is in force.
 
-    A new threshold inserts one row here and writes nothing else: the row is also the journal entry.
+    A new threshold inserts one row here and writes nothing else, because the row is also the journal entry.
     """
 
     scope = models.CharField(max_length=500, help_text="The path at which it is set; topics need not exist there yet.")
@@ -23,7 +23,7 @@ class PolicyVersion(models.Model):
 
     class Meta:
         constraints = [
-            # Two editors cannot both create the next version. Its index also serves the version in force.
+            # Two editors cannot both create the next version. The index also finds the version in force.
             models.UniqueConstraint(fields=["scope", "number"], name="policyversion_unique_number")
         ]
 
@@ -32,7 +32,7 @@ class PolicyVersion(models.Model):
 
 
 class PartitionActivity(models.Model):
-    """The active days of one scope that has or had a policy; the root has a row from the first question or write.
+    """The active days of one scope that has or had a policy; the root has a row from the first query or write.
 
     The row also covers the scopes below that have no row of their own. Rows are never removed, so that ``idle_before``
     of the topics stays valid. Formulas: ``memory.formulas.partition_time``.
@@ -49,9 +49,9 @@ class PartitionActivity(models.Model):
 
 
 class Rekeying(models.Model):
-    """A pending change of half-life or clock: every row below ``scope`` gets the values that are now in force.
+    """A change of half-life or clock: every row at and below ``scope`` is updated to the values in force.
 
-    While there is such a row, the candidate query does not trust the fade key.
+    Until the change is finished, the candidate query does not use the index of fade keys.
     """
 
     scope = models.CharField(max_length=500)

@@ -1,4 +1,4 @@
-"""Statements that the database plans once per connection instead of in every call."""
+"""Runs SQL statements that the database plans once per connection instead of in every call."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +14,8 @@ def rows_prepared(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> li
     """Run ``sql`` as a prepared statement on Django's connection, within its transaction, and return all rows.
 
     Parsing and planning a statement of recall takes about as long as running it. Django's own cursors insert parameters
-    into the text, so that no plan can be reused. This function sends them separately. A statement without a result
-    gives no rows.
+    into the text, and therefore no plan can be reused. This function sends parameters separately. For a statement
+    without a result, it returns no rows.
     """
     connection.ensure_connection()
     # Django disables prepared statements for the connection. Here they are enabled, with a threshold that is never

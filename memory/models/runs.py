@@ -9,7 +9,7 @@ class ForgetRun(models.Model):
     """One plan for one scope, and its result."""
 
     class Status(models.TextChoices):
-        """plan -> (held) -> applying -> done | undone | failed."""
+        """planned -> (held) -> applying -> done | undone | failed."""
 
         PLANNED = "planned"
         HELD = "held"
@@ -56,7 +56,7 @@ class ForgetRun(models.Model):
 
 
 class ForgetAction(models.Model):
-    """The change of a run to one topic, with the state before and after. One per topic."""
+    """The change that a run makes to one topic, with the state before and after."""
 
     class State(models.TextChoices):
         """The state of the action."""
@@ -99,7 +99,8 @@ class ForgetAction(models.Model):
 
 
 class ShadowHit(models.Model):
-    """A repeated query whose best results included an archived topic. Used to measure regret."""
+    """An archived topic that would have been among the best results of a query. It is found by running the query again
+    on archived topics, to measure regret."""
 
     access = models.ForeignKey("memory.AccessLog", on_delete=models.PROTECT, related_name="+", db_index=False)
     topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)

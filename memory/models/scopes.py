@@ -6,7 +6,7 @@ from django.db import models
 class Scope(models.Model):
     """One path, such as ``/user/alice``. Created with the first topic in the scope, never removed."""
 
-    # The unique index serves a lookup by path, its pattern index "this path and everything below".
+    # The unique index finds one path. Its pattern index finds a path and everything below it.
     path = models.CharField(max_length=500, unique=True)
 
     def __str__(self) -> str:

@@ -9,8 +9,7 @@ from pgvector.django import HnswIndex, VectorField
 
 
 class TopicVector(models.Model):
-    """The embedding of a topic's text. Recall selects the vectors of one model, because those of two cannot be
-    compared."""
+    """The embedding of a topic's text. Recall compares only vectors of the same model."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -21,8 +20,8 @@ class TopicVector(models.Model):
 
     class Meta:
         indexes = [
-            # Recall by meaning over a large store, by inner product: all vectors have length 1. Vectors of archived
-            # topics are not in the index, so forgetting makes recall cheaper.
+            # Recall by meaning over a large store, by inner product, because all vectors have length 1. Vectors of
+            # archived topics are not in the index, so forgetting makes recall cheaper.
             HnswIndex(
                 name="topicvector_hnsw",
                 fields=["embedding"],

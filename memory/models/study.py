@@ -1,4 +1,4 @@
-"""StudyJob: the study of a long message: first its own topics (phase A), then links to others (phase B)."""
+"""StudyJob: the study of a long message. Phase A makes topics of it, phase B links them to other topics."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class StudyJob(Job):
     large_columns = ("steps",)
 
     class Phase(models.TextChoices):
-        """A, the wait in between, B."""
+        """Phase A is building, phase B is linking. A study waits between them."""
 
         BUILDING = "building"
         WAITING = "waiting"
@@ -92,5 +92,5 @@ class StudyJob(Job):
         }
 
     def prepare_finish(self) -> None:
-        """Remove the wait of a finished study."""
+        """Clear the earliest start of a finished study."""
         self.not_before = None

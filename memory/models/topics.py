@@ -1,4 +1,5 @@
-"""Topic: one remembered thing. Data that changes with every retrieval is in Vitality, search data in ``search``."""
+"""Topic: one remembered thing. Vitality has the data that changes with every retrieval, and ``search.py`` has the
+search data."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex

@@ -9,9 +9,9 @@ from memory.models.job import Job
 
 
 class ImportJob(Job):
-    """The progress of the import of one file, committed with the imported rows. So a killed import continues where it
-    stopped, and importing the same file again adds nothing. The row contains no line of the file. A failed or cancelled
-    import can be continued."""
+    """The progress of the import of one file, committed with the imported rows. Therefore a killed import continues
+    where it stopped, and importing the same file again adds nothing. The row contains no line of the file. A failed or
+    cancelled import can be continued."""
 
     noun = "import"
     not_found = ProblemCode.IMPORT_NOT_FOUND
@@ -75,7 +75,7 @@ class ImportJob(Job):
 
 
 class ImportedTopic(models.Model):
-    """A topic created by an import. Later lines of the same import add to it; topics from before are not changed."""
+    """A topic created by an import. Later lines of the same import add to it. Existing topics are not changed."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     job = models.ForeignKey(ImportJob, on_delete=models.PROTECT, related_name="topics", db_index=False)

@@ -30,8 +30,8 @@ class Fading(models.Model):
 
 
 class Vitality(Fading):
-    """One row per topic. ``scope``, ``kind``, ``created_at``, ``rung`` and ``live`` repeat those of the topic, so that
-    a run reads only this table."""
+    """One row per topic. ``scope``, ``kind``, ``created_at``, ``rung`` and ``live`` repeat the state of the topic, so
+    that a run reads only this table."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
@@ -55,7 +55,7 @@ class Vitality(Fading):
                 name="vitality_due",
                 condition=models.Q(live=True, pinned=False),
             ),
-            # Topic lists by rung, above all the archived ones.
+            # Topic lists by rung, mainly of archived topics.
             models.Index(fields=["rung", "topic"], name="vitality_by_rung", condition=models.Q(rung__gt=0)),
             # The list of pinned topics, and the token gauge of the pinned tier.
             models.Index(fields=["topic"], name="vitality_pinned", condition=models.Q(pinned=True)),

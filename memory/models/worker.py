@@ -4,7 +4,7 @@ from django.db import models
 
 
 class WakeUp(models.Model):
-    """An event in a scope that the reasoner will process. One row per scope and event."""
+    """An event in a scope that the worker has not answered yet. One row per scope and event."""
 
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
     event = models.CharField(max_length=50)

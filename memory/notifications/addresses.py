@@ -1,4 +1,5 @@
-"""Checks the addresses of webhooks: public ones over https, unless a setting allows private ones."""
+"""Checks of webhook addresses. An address must be public and use https, unless ``MEMSTATE_NOTIFY_PRIVATE_ADDRESSES``
+allows private addresses and http."""
 
 import ipaddress
 import socket
@@ -9,15 +10,15 @@ from django.conf import settings
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# IPv6 addresses that contain an IPv4 address, which could be private.
+# Networks of IPv6 addresses that contain an IPv4 address. The IPv4 address could be private.
 _TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 
 
 def address_refuse(address: str) -> SplitResult:
     """Return the parts of the address of a webhook. Runs no query and no DNS lookup.
 
-    Raises ``ValueRefused`` if the address is not http or https, contains credentials, is http without TLS to a public
-    host, or is private.
+    Raises ``ValueRefused`` if the address is neither http nor https, contains credentials, or has an IP address that
+    ``ip_allowed`` excludes. http needs ``MEMSTATE_NOTIFY_PRIVATE_ADDRESSES``.
     """
     try:
         parts = urlsplit(address)
@@ -25,7 +26,7 @@ def address_refuse(address: str) -> SplitResult:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https") or port == 0 or not address.isprintable() or " " in address:
-        raise _refused("This is not an address such as https://example.org/hook.")
+        raise _refused("Enter a webhook such as https://hooks.example/memory.")
     if parts.username or parts.password:
         raise _refused("The address must not contain a name or a password.")
     if parts.scheme == "http" and not settings.MEMSTATE_NOTIFY_PRIVATE_ADDRESSES:
@@ -40,9 +41,9 @@ def address_refuse(address: str) -> SplitResult:
 
 
 def address_resolve(parts: SplitResult) -> str:
-    """Return an IP address of the host of a webhook. The connection must use this address, because a second lookup
-    could return another. Raises ``ValueRefused`` if an address of the host is not allowed, ``OSError`` if it has
-    none."""
+    """Return an IP address of a webhook's host. The connection must use this address, because a second lookup could
+    return a different one. Raises ``ValueRefused`` if any address of the host is not allowed, and ``OSError`` if the
+    host has no address."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     addresses = [str(sockaddr[0]) for *_kind, sockaddr in found]

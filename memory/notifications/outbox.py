@@ -7,13 +7,15 @@ from django.db import connection, transaction
 
 from memory.core.ids import uuid7_at
 from memory.models import NotificationDelivery, NotificationOccurrence, NotificationTarget
+from memory.stores.pending import after_commit, work_pending
 
-# Messages contain scopes, jobs and counts. They contain neither texts of the store nor errors, which may quote texts.
-MOST_TEXT = 1000
+# The most characters of a text. Messages contain scopes, jobs and counts. They contain no texts of the store, and no
+# errors, because errors may quote such texts.
+MAX_TEXT = 1000
 
 
 def occurrence_note(event: str, subject: str, *, text: str, page: str, scope: str, now: dt.datetime) -> None:
-    """Notify once of an event without an end. At most three queries, one if no target wants the event."""
+    """Write the messages of an event that has no duration. At most four queries, two if no target wants the event."""
     with transaction.atomic():
         occurrence_begin(event, subject, text=text, page=page, scope=scope, now=now)
         NotificationOccurrence.objects.filter(event=event, subject=subject, over_at=None).update(over_at=now)
@@ -29,9 +31,9 @@ def occurrence_begin(
     now: dt.datetime,
     target: NotificationTarget | None = None,
 ) -> None:
-    """Open an occurrence and write a message for each target that wants the event, or only for ``target``. Does nothing
-    if the occurrence is open. ``page`` is an address of the console. At most three queries, one if no target wants the
-    event."""
+    """Open an occurrence of ``event`` for ``subject``, and write a message for each target that wants the event, or
+    only for ``target``. Does nothing if the occurrence is already open. ``page`` is the path of a console page. At most
+    three queries, one if no target wants the event."""
     wanted = [target] if target else list(NotificationTarget.objects.filter(enabled=True, events__contains=[event]))
     if not wanted:
         return
@@ -58,8 +60,9 @@ def occurrences_open(event: str) -> set[str]:
 
 
 def occurrences_end(event: str, texts: Mapping[str, str], *, now: dt.datetime) -> None:
-    """End open occurrences. ``texts`` maps each subject to the text of its message, which is written for each enabled
-    target that was notified of the begin. Three queries and one for each message, one query if none is open."""
+    """End open occurrences, and write a message to each enabled target that was notified of the beginning. ``texts``
+    maps each subject to the text of its message. Three queries, plus one for each message; only one if none of the
+    occurrences is open."""
     if not texts:
         return
     with transaction.atomic():
@@ -90,7 +93,7 @@ def _message(event: str, phase: str, text: str, page: str, scope: str, now: dt.d
         "phase": phase,
         "at": now.isoformat(),
         "scope": scope,
-        "text": text[:MOST_TEXT],
+        "text": text[:MAX_TEXT],
         "page": page,
     }
 
@@ -109,3 +112,4 @@ def _write(
         )
         for target in targets
     )
+    after_commit(work_pending)

@@ -1,4 +1,5 @@
-"""Sends the messages of the outbox. After a kill, a delivery may be repeated with the same id."""
+"""Sends the messages of the outbox, and retries after failures with growing waits. If a process is
+killed while it sends a message, the message may be sent twice, with the same id."""
 
 import base64
 import datetime as dt
@@ -24,11 +25,11 @@ from memory.notifications.targets import EVENTS, target_secret
 logger = structlog.get_logger(__name__)
 
 SECONDS = 10.0
-# Seconds for which a delivery belongs to the process that sends it. If that process is killed, another one then sends
-# it.
+# For this long, a delivery belongs to the process that sends it. After that, another process may send it, because the
+# first one may have been killed.
 LEASE = dt.timedelta(minutes=2)
 ATTEMPTS = 8
-# 1, 3, 9, 27, 81 minutes, then every 4 hours.
+# The waits between attempts: 1, 3, 9, 27 and 81 minutes, then 4 hours each.
 FIRST_WAIT, LONGEST_WAIT = dt.timedelta(minutes=1), dt.timedelta(hours=4)
 _Status = NotificationDelivery.Status
 
@@ -43,9 +44,10 @@ def deliveries_due(*, now: dt.datetime) -> bool:
 
 
 def deliveries_send(*, seconds: float) -> int:
-    """Send due messages for at most ``seconds``, and return the number of attempts. Three queries per attempt.
+    """Send due messages for at most ``seconds``, and return the number of attempts. Three queries per attempt, and one
+    when no message is due.
 
-    Safe to call from several processes at once: each delivery is sent by one of them.
+    Several processes may call this at the same time: each delivery is sent by one of them.
     """
     until, made = time.monotonic() + seconds, 0
     while time.monotonic() < until:
@@ -84,7 +86,7 @@ def _attempt(delivery: NotificationDelivery) -> None:
         delivery.status, delivery.finished_at = _Status.SENT if sent else _Status.FAILED, now
     else:
         delivery.due_at = now + min(FIRST_WAIT * 3 ** (delivery.attempts - 1), LONGEST_WAIT)
-    # Excludes a delivery that another process has taken meanwhile because this one was very slow.
+    # ``attempts`` differs if this process was so slow that another process has taken the delivery.
     NotificationDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(
         status=delivery.status, answer=delivery.answer, due_at=delivery.due_at, finished_at=delivery.finished_at
     )
@@ -100,7 +102,8 @@ def webhook_send(delivery: NotificationDelivery) -> str:
     body = json.dumps({"id": str(delivery.pk), **delivery.message}).encode()
     headers = _headers(delivery.pk, body, target_secret(delivery.target))
     ended: list[int | str] = []
-    # In a thread that can be abandoned: the client limits only single reads, and a name server may not answer.
+    # The request runs in a thread that can be abandoned. The timeout of the client limits single reads, but not the DNS
+    # lookup.
     thread = threading.Thread(
         target=lambda: ended.append(_post(delivery.target.address, body, headers)), name="webhook", daemon=True
     )
@@ -115,7 +118,6 @@ def webhook_send(delivery: NotificationDelivery) -> str:
 
 
 def _post(address: str, body: bytes, headers: dict[str, str]) -> int | str:
-    """Return the status of the reply, or the reason why there is none."""
     try:
         parts = address_refuse(address)
         ip = address_resolve(parts)
@@ -133,7 +135,7 @@ def _post(address: str, body: bytes, headers: dict[str, str]) -> int | str:
                 place.geturl(),
                 content=body,
                 headers={"Host": parts.netloc, **headers},
-                # The connection uses the address, but the certificate must be valid for the name.
+                # The connection uses the IP address, but the certificate must be valid for the host name.
                 extensions={"sni_hostname": parts.hostname},
             ) as reply,
         ):
@@ -171,16 +173,17 @@ def mail_send(delivery: NotificationDelivery) -> str:
             headers={"Message-ID": f"<{delivery.pk}@memstate>", "Date": formatdate(localtime=False)},
         )
     )
-    return "The mail server took it."
+    return "The mail server accepted the message."
 
 
 def mail_post(mail: EmailMessage) -> None:
-    """Hand a mail to the mail server, which may take ``EMAIL_TIMEOUT`` seconds. Raises ``SendFailed``. No query."""
+    """Hand a mail to the mail server. Waits at most ``EMAIL_TIMEOUT`` seconds for each answer. Raises ``SendFailed``.
+    No query."""
     if not settings.EMAIL_HOST:
         raise SendFailed("MEMSTATE_MAIL_HOST is not set.")
     try:
         mail.send()
-    # smtplib raises OSError and its own subclasses of it; Django raises ValueError for an address it cannot encode.
+    # smtplib raises OSError or a subclass of it. Django raises ValueError for an address that it cannot encode.
     except (OSError, ValueError) as problem:
         raise SendFailed(f"The mail server refused it ({type(problem).__name__}).") from None
 

@@ -1,4 +1,4 @@
-"""Targets of notifications: add, change, disable. Each change is journaled, without secrets."""
+"""Adds, changes and disables targets of notifications. Each change is journaled, without secrets."""
 
 import base64
 import datetime as dt
@@ -32,7 +32,7 @@ Kind = NotificationTarget.Kind
 
 
 def target_get(target_id: uuid.UUID, *, lock: bool = False) -> NotificationTarget:
-    """Return a target, locked for the running transaction with ``lock``. One query. Raises ``NotVisible``."""
+    """Return a target. ``lock`` locks its row until the transaction ends. One query. Raises ``NotVisible``."""
     rows = NotificationTarget.objects.select_for_update() if lock else NotificationTarget.objects
     target = rows.filter(pk=target_id).first()
     if target is None:
@@ -57,12 +57,12 @@ def target_add(
     now: dt.datetime,
     target_id: uuid.UUID | None = None,
 ) -> tuple[NotificationTarget, str]:
-    """Store a new target and return it with the secret that signs its messages, which is not shown again. Two queries.
+    """Store a new target. Return it and the secret that signs its messages. Two queries.
 
-    ``target_id`` makes a form idempotent: a second target with this id raises ``Conflict``. Raises ``ValueRefused`` for
-    an address that cannot be used, and ``NotAllowed``.
+    ``target_id`` is set if the same form may be sent twice: a second target with this id raises ``Conflict``. Raises
+    ``ValueRefused`` for invalid values, and ``NotAllowed``.
     """
-    _administrator_require(principal)
+    _operator_require(principal)
     _values_refuse(kind, address, events, regret_above)
     target = NotificationTarget(
         id=target_id or uuid7_at(now),
@@ -91,9 +91,9 @@ def target_change(
 ) -> NotificationTarget:
     """Change members of a target: name, address, events, regret_above, enabled. Three queries.
 
-    Raises ``NotVisible``, ``NotAllowed``, and ``ValueRefused`` for an address that cannot be used.
+    Raises ``NotVisible``, ``NotAllowed``, and ``ValueRefused`` for invalid values.
     """
-    _administrator_require(principal)
+    _operator_require(principal)
     with transaction.atomic():
         target = target_get(target_id, lock=True)
         before = _shown(target)
@@ -113,7 +113,7 @@ def target_change(
 
 def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime) -> str:
     """Create and return a new secret, which replaces the present one at once. Three queries."""
-    _administrator_require(principal)
+    _operator_require(principal)
     with transaction.atomic():
         target = target_get(target_id, lock=True)
         target.salt = secrets.token_hex(32)
@@ -125,7 +125,7 @@ def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Princip
 def target_secret(target: NotificationTarget) -> str:
     """Return the secret that signs the messages of a webhook, as receivers configure it. No query.
 
-    The secret is derived, so that neither the database nor a backup contains it.
+    The secret is derived from ``SECRET_KEY``, so that neither the database nor a backup contains it.
     """
     key = hmac.digest(settings.SECRET_KEY.encode(), f"memstate.notifications\n{target.salt}".encode(), "sha256")
     return "whsec_" + base64.b64encode(key).decode()
@@ -136,7 +136,7 @@ def target_place(target: NotificationTarget) -> str:
     return target.address if target.kind == Kind.MAIL else endpoint_address(target.address).host
 
 
-def _administrator_require(principal: Principal) -> None:
+def _operator_require(principal: Principal) -> None:
     principal.require("operator")
     if not principal.sees(ROOT):
         raise NotAllowed("Notifications are for the whole store.", code=ProblemCode.NOT_ALLOWED)
@@ -158,7 +158,8 @@ def _values_refuse(kind: str, address: str, events: list[str], regret_above: flo
         raise ValueRefused(f"Choose events among {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_CHOICE)
     if ("regret" in events) != (regret_above is not None) or not 0 <= (regret_above or 0) <= 1:
         raise ValueRefused(
-            "The event regret needs a value from 0 to 100 %, and others none.", code=ProblemCode.INVALID_TARGET
+            "Set a value from 0 to 100 % for the event regret, and none without this event.",
+            code=ProblemCode.INVALID_TARGET,
         )
 
 

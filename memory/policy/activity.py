@@ -10,7 +10,8 @@ from memory.formulas.partition_time import midnight
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.policy.snapshot import Policies
 
-# The rows are locked in the order of their scopes. A row that another process has updated meanwhile no longer matches.
+# The rows are locked in the order of their scopes. A row that another process updated during the wait for its lock no
+# longer matches.
 _NOTE_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_partitionactivity
@@ -35,11 +36,8 @@ ON CONFLICT (scope) DO NOTHING
 
 
 def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime) -> None:
-    """Record a query or write in ``scopes`` at ``now``. Needs a transaction.
-
-    No statement if ``policies``, which may be cached, already contain the day; otherwise one. Call this function after
-    the topics are locked and before anything slow, because the rows stay locked until the commit.
-    """
+    """Record that ``scopes`` were queried or written at ``now``, in the transaction of the caller. One SQL statement,
+    or none if ``policies`` already contain the day. Call this after topics are locked and before slow work."""
     at = now.timestamp()
     paths = {policies.time_path(scope) for scope in scopes}
     due = sorted(path for path in paths if path not in policies.times or policies.times[path].active_until <= at)
@@ -52,11 +50,8 @@ def activity_note(policies: Policies, scopes: Iterable[str], *, now: dt.datetime
 
 
 def activity_split(policies: Policies, scope: str, *, now: dt.datetime) -> None:
-    """Give ``scope``, which got a policy, a time of its own that begins as a copy of the time of the scope above. Needs
-    a transaction.
-
-    No statement if the scope has a time already, otherwise at most two.
-    """
+    """Give ``scope`` its own record of active days, copied from the scope above, because ``scope`` has got a policy.
+    The caller must have begun a transaction. At most two SQL statements."""
     if scope == ROOT or scope in policies.times:
         return
     with connection.cursor() as cursor:

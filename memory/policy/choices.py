@@ -6,35 +6,27 @@ from memory.core.policy_presets import PRESETS
 from memory.core.scopes import scope_normalize
 from memory.policy.draft_steps import draft_with_preset
 from memory.policy.effective import policies_current
-from memory.policy.read import diff_rows, effective_as_json, rule_sentence
+from memory.policy.read import effective_diff, rule_sentence
 from memory.policy.shipped_rule_sets import RULE_SET_LABELS, SHIPPED_RULE_SETS
 
 
 def presets_offered(scope: str) -> list[dict[str, Any]]:
-    """Return every preset with the values and rules in force that it would change at ``scope``.
-
-    One statement. Raises ``ValueRefused`` for a malformed scope.
-    """
+    """Return every preset with what it would change at ``scope``. Usually one SQL statement. Raises
+    ``ValueRefused``."""
     scope = scope_normalize(scope)
     policies = policies_current()
     here = policies.set_at(scope)
     present = policies.effective(scope)
-    before = effective_as_json(present)
     offered = []
     for name, preset in PRESETS.items():
-        draft = policies.with_policy(draft_with_preset(here, name)).effective(scope)
-        after = effective_as_json(draft)
-        changes = [
-            {"name": value, "before": present_value["value"], "after": after[value]["value"]}
-            for value, present_value in before.items()
-            if present_value["value"] != after[value]["value"]
-        ]
+        drafted = policies.with_policy(draft_with_preset(here, name))
+        draft = drafted.effective(scope)
         offered.append(
             {
                 "name": name,
                 "meaning": preset.meaning,
                 "chosen": here.preset == name,
-                "changes": diff_rows(changes, scope=scope),
+                "changes": effective_diff(policies, drafted, scope=scope),
                 "rules_begin": [rule_sentence(rule) for rule in draft.rules.rules if rule not in present.rules.rules],
                 "rules_cease": [rule_sentence(rule) for rule in present.rules.rules if rule not in draft.rules.rules],
             }
@@ -43,10 +35,8 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
 
 
 def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
-    """Return the shipped rule sets in words and as JSON, each with the number of its rules in force at ``scope``.
-
-    One statement. Raises ``ValueRefused`` for a malformed scope.
-    """
+    """Return every shipped rule set with the number of its rules that are in force. Usually one SQL statement. Raises
+    ``ValueRefused``."""
     effective = policies_current().effective(scope_normalize(scope))
     in_force = {rule.name for rule in effective.rules.rules if rule.enabled}
     return [

@@ -19,8 +19,7 @@ _RANDOM = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 
 
 def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
-    """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if the line is malformed or
-    never fires."""
+    """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if there is none."""
     if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _RANDOM.search(cron):
         raise ValueRefused(
             f"cron {cron[:MAX_LENGTH]!r} is not valid. Give five values (minute, hour, day, month, weekday), "
@@ -43,5 +42,5 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
 
 def cron_check(cron: str) -> None:
     """Raise ``ValueRefused`` if ``cron`` is malformed or never fires."""
-    # Any time serves, because the result does not depend on it.
+    # Any time can be used, because the result does not depend on it.
     cron_next(cron, now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))

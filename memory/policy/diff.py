@@ -7,11 +7,8 @@ RULE = "rule "
 
 
 def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one line ``{name, before, after}`` for each difference; None means not set.
-
-    Both versions have ``preset``, ``values`` and ``rules`` as stored. The line of a rule is named ``rule <name>``. If
-    only the order of the rules differs, there is one line ``rules`` with the names in both orders.
-    """
+    """Return one line ``{name, before, after}`` for each difference between two stored versions. None means not set.
+    The line of a rule is named ``rule <name>``; a line ``rules`` means that only the order differs."""
     lines = []
     if before["preset"] != after["preset"]:
         lines.append(_line("preset", before["preset"] or None, after["preset"] or None))

@@ -1,4 +1,4 @@
-"""Drafts: parses the policy of a request, and checks the values and rules that it would put in force."""
+"""Parses the policy draft of a request, and checks the values and rules that the draft would put in force."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -40,10 +40,8 @@ def draft_parse(
 
 
 def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
-    """Return parsed values by canonical name, sorted by name. A value of None means inherited and is left out.
-
-    Raises ``ValueRefused`` for an unknown name, a name given twice, and an invalid value.
-    """
+    """Return the parsed values, keyed by canonical name and sorted by it. A value of None means inherited and is left
+    out. Raises ``ValueRefused`` for an unknown name, a name given twice, and an invalid value."""
     parsed: dict[str, KnobValue] = {}
     for given, value in values.items():
         name = KNOB_ALIASES.get(given, given)
@@ -78,11 +76,8 @@ def policies_drafted(
     values: Mapping[str, object],
     rules: Sequence[object] | None = None,
 ) -> Policies:
-    """Return a snapshot in which this draft is the policy at ``scope``. No query.
-
-    The draft is parsed and checked as a save does. ``values`` replaces all values, ``preset`` the preset; without
-    ``rules`` the present rules stay. Raises ``ValueRefused`` as a save does.
-    """
+    """Return a snapshot in which the policy at ``scope`` consists of ``preset``, ``values`` and ``rules``. No query. If
+    ``rules`` is None, the present rules stay. Raises ``ValueRefused`` for an invalid draft."""
     policy = draft_parse(policies, scope_normalize(scope), preset=preset, values=values, rules=rules)
     drafted = policies.with_policy(policy)
     draft_check(drafted, policy.scope)
@@ -90,8 +85,8 @@ def policies_drafted(
 
 
 def draft_check(policies: Policies, scope: str) -> None:
-    """Raise ``ValueRefused`` if the values and rules that ``policies`` put in force at or below ``scope`` contradict
-    each other."""
+    """Raise ``ValueRefused`` if values or rules in force at or below ``scope`` contradict each other, or if a cron line
+    there is invalid."""
     if scope in policies.policies:
         _thresholds_check(policies.policies[scope])
     for effective in policies.nodes(scope):
@@ -107,10 +102,8 @@ def draft_check(policies: Policies, scope: str) -> None:
 
 
 def _thresholds_check(policy: SetPolicy) -> None:
-    """Raise ``ValueRefused`` if thresholds that are set together, at one scope, contradict each other.
-
-    Contradictions between several scopes are allowed; ``_thresholds_ordered`` in ``snapshot`` resolves them.
-    """
+    """Raise ``ValueRefused`` if thresholds that one scope sets contradict each other. Thresholds of different scopes
+    may contradict each other; ``_thresholds_ordered`` in ``snapshot`` resolves this."""
     if wrong := thresholds_wrong(policy):
         (upper, above), (lower, below) = wrong
         raise ValueRefused(
@@ -121,7 +114,7 @@ def _thresholds_check(policy: SetPolicy) -> None:
 
 
 def thresholds_wrong(policy: SetPolicy) -> tuple[tuple[str, float], tuple[str, float]] | None:
-    """Return the first two thresholds of a policy that contradict each other, the upper one first; None without."""
+    """Return the first two thresholds of a policy that contradict each other, the upper one first, or None."""
     preset = PRESETS[policy.preset].values if policy.preset else {}
     values = {**preset, **policy.values}
     here = [(name, float(str(values[name]))) for name in THRESHOLDS if name in values]

@@ -11,11 +11,8 @@ from memory.policy.snapshot import Policies, SetPolicy
 
 
 def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
-    """Return ``draft`` with ``preset``; an empty name removes the preset. The draft loses its own values for everything
-    that the preset sets.
-
-    Raises ``ValueRefused`` for an unknown preset.
-    """
+    """Return ``draft`` with ``preset``, and without those of its own values that ``preset`` sets. Raises
+    ``ValueRefused``."""
     preset_check(preset)
     design = PRESETS[preset].values if preset else {}
     kept = {name: value for name, value in draft.values.items() if name not in design}
@@ -28,21 +25,16 @@ def preset_overridden(draft: SetPolicy) -> list[str]:
 
 
 def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` with the rules of a shipped set after its own rules. Own rules with the same names are replaced.
-
-    Raises ``ValueRefused`` for an unknown set.
-    """
+    """Return ``draft`` with the rules of a shipped set at the end, and without its own rules of the same names. Raises
+    ``ValueRefused``."""
     added = [dataclasses.replace(rule, scope=draft.scope) for rule in rule_set_get(name)]
     names = {rule.name for rule in added}
     return dataclasses.replace(draft, rules=(*(rule for rule in draft.rules if rule.name not in names), *added))
 
 
 def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetPolicy:
-    """Return ``draft`` with the rule ``name`` switched off, or on if it is off.
-
-    If the rule is inherited or comes from a preset, the draft gets a rule of the same name, which overrides it. Raises
-    ``ValueRefused`` if no rule with this name is in force.
-    """
+    """Return ``draft`` with the rule ``name`` switched off, or on if it is off. An inherited rule is overridden by
+    adding a rule of the same name. Raises ``ValueRefused`` if no such rule is in force."""
     rules = policies.with_policy(draft).effective(draft.scope).rules.rules
     rule = next((rule for rule in rules if rule.name == name), None)
     if rule is None:
@@ -59,13 +51,13 @@ def draft_without_rule(draft: SetPolicy, name: str) -> SetPolicy:
 
 
 def draft_with_rule(draft: SetPolicy, rule: Rule, *, replaced: str) -> SetPolicy:
-    """Return ``draft`` with ``rule`` instead of its own rule ``replaced``, or at the end if it has no such rule."""
+    """Return ``draft`` with ``rule`` instead of its rule named ``replaced``, or at the end if it has no such rule."""
     at = next((at for at, own in enumerate(draft.rules) if own.name == replaced), len(draft.rules))
     return dataclasses.replace(draft, rules=(*draft.rules[:at], rule, *draft.rules[at + 1 :]))
 
 
 def draft_with_moved(draft: SetPolicy, name: str, *, by: int) -> SetPolicy:
-    """Return ``draft`` with its own rule ``name`` moved down by ``by`` positions; negative moves the rule up."""
+    """Return ``draft`` with its own rule ``name`` moved down by ``by`` positions, or up if ``by`` is negative."""
     rules = list(draft.rules)
     at = next((at for at, own in enumerate(rules) if own.name == name), None)
     if at is not None:

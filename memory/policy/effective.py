@@ -1,4 +1,4 @@
-"""The policies in force now, and the knobs of a scope. All other code reads them here."""
+"""The policies in force now, and the knobs of a scope. All other code gets policies from this module."""
 
 import json
 from collections import OrderedDict
@@ -15,10 +15,9 @@ from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
 from memory.stores.current import store_current
 
-# The stamp is the id and the time of the newest version. The id alone identifies it, because versions commit in the
-# order of their ids (``policy_lock``) and an id is never used twice; the time is for a table that was emptied and
-# filled again. The table of activity has few rows, each written at most once a day. The transactions that wrote the
-# rows, and the sum of the written times, identify its state.
+# The stamp is the id and the time of the newest version. A new version has a new id, because versions commit in the
+# order of their ids (``policy_lock``). The time detects a table that was emptied and filled again. The state of the
+# small table of activity is its number of rows, the sum of their transaction ids, and the sum of their times.
 _STAMP_SQL = """
 SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
        (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL),
@@ -32,38 +31,38 @@ SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, va
 FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
-# What this process read last of each of the stores used last. It is valid while its stamps are the same.
-_MOST_KEPT = 200
-_kept: OrderedDict[str, tuple[Policies, str]] = OrderedDict()
+# The last snapshot of each recently used store, with the state of its table of activity. A snapshot is valid until the
+# stamp or this state changes.
+_MAX_SNAPSHOTS = 200
+_snapshots: OrderedDict[str, tuple[Policies, str]] = OrderedDict()
 
 
 def policies_current() -> Policies:
-    """Return the policies in force, as the running transaction sees them.
+    """Return the policies in force, as the running transaction sees them. One to three prepared statements.
 
-    One prepared statement, and one more after a policy has been saved and after the first query or write of a day. Use
-    one snapshot per request: a second call may return newer policies.
+    Use one snapshot per request: a second call may return newer policies.
     """
     store = store_current()
     newest, rekeying, activity = rows_prepared(_STAMP_SQL, ())[0]
     environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
     stamp = (*(newest or ()), environment)
-    kept, known = _kept.get(store, (Policies(), ""))
-    times = kept.times
-    if kept.stamp != stamp:
-        kept = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
-    if known != activity:
+    snapshot, known_activity = _snapshots.get(store, (Policies(), ""))
+    times = snapshot.times
+    if snapshot.stamp != stamp:
+        snapshot = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
+    if known_activity != activity:
         times = {scope: PartitionTime(until, tuple(spans)) for scope, until, spans in rows_prepared(_TIMES_SQL, ())}
-    if kept.times is not times:
-        kept = kept.with_times(times)
-    _kept[store] = (kept, activity)
-    while len(_kept) > _MOST_KEPT:
-        _kept.popitem(last=False)
-    return kept.with_rekeying(tuple(rekeying))
+    if snapshot.times is not times:
+        snapshot = snapshot.with_times(times)
+    _snapshots[store] = (snapshot, activity)
+    while len(_snapshots) > _MAX_SNAPSHOTS:
+        _snapshots.popitem(last=False)
+    return snapshot.with_rekeying(tuple(rekeying))
 
 
 def knobs_effective(scope: str) -> Knobs:
-    """Return the knobs in force at ``scope``, a canonical path. One statement; in a loop, use ``policies_current``
-    once."""
+    """Return the knobs in force at ``scope``. Usually one SQL statement. In a loop, call ``policies_current`` once
+    instead."""
     return policies_current().knobs(scope)
 
 

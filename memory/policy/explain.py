@@ -16,7 +16,7 @@ from memory.core.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion
 from memory.policy.diff import diff_lines
 from memory.policy.effective import policies_current
-from memory.policy.read import PolicyPage, diff_rows, number_words, policy_versions, rule_sentence, version_as_json
+from memory.policy.read import diff_rows, number_words, policy_versions, rule_in_force, version_as_json
 from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import PolicyVersionOut
 from memory.policy.save import version_content, version_find, version_present
@@ -33,54 +33,42 @@ GROUPS = {
     "regret": "Regret",
     "recall": "Recall",
 }
-# The most policies below a scope that a page lists. The tree lists all of them.
-MOST_BELOW = 20
-# The most policy versions of a run that a page lists.
-MOST_BEHIND = 12
+# A page lists at most this many policies below a scope. The tree lists all of them.
+MAX_BELOW = 20
+# A page lists at most this many policy versions of a run.
+MAX_BEHIND = 12
 
 
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
-    """Return the next scheduled run in ``scope``, the scopes below it with a policy, and the exempt scope that contains
-    it.
-
-    Two statements, one more while rows are being re-keyed, and one more after a policy has been saved. Raises
-    ``ValueRefused`` for a malformed scope.
-    """
+    """Return the next scheduled run in ``scope``, the scopes below it that have a policy, the exempt scope that
+    contains ``scope``, and the unfinished re-keyings. At most two SQL statements, plus those of ``policies_current``.
+    Raises ``ValueRefused``."""
     scope = scope_normalize(scope)
     policies = policies_current()
     effective = policies.effective(scope)
     below = [node.scope for node in policies.nodes(scope)[1:]]
     return {
-        "below": below[:MOST_BELOW],
-        "below_more": max(0, len(below) - MOST_BELOW),
+        "below": below[:MAX_BELOW],
+        "below_more": max(0, len(below) - MAX_BELOW),
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),
         "schedule": schedule_as_json(effective.at, cron=effective.knobs.cron, mode=effective.knobs.mode, now=now),
         "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
     }
 
 
-def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
+def policy_history(scope: str, *, before: int | None, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return the versions of ``policy_versions``, each with its diff in words. One query."""
-    page = policy_versions(scope, before=before, limit=limit)
-    return PolicyPage([_with_diff(item) for item in page.items], page.next)
+    versions, following = policy_versions(scope, before=before, limit=limit)
+    return [_with_diff(version) for version in versions], following
 
 
-class PolicyVersionShown(PolicyVersionOut):
-    """A version with its diff in words."""
-
-    diff_rows: list[dict[str, Any]]
-
-
-def _with_diff(version: PolicyVersionOut) -> PolicyVersionShown:
+def _with_diff(version: PolicyVersionOut) -> dict[str, Any]:
     return {**version, "diff_rows": diff_rows(version["diff"], scope=version["scope"])}
 
 
 def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
     """Return one version of the policy of ``scope`` with its diff, and the numbers of the versions before and after it.
-    Two statements.
-
-    Raises ``NotVisible`` if the version does not exist, ``ValueRefused`` for a malformed scope.
-    """
+    Two SQL statements. Raises ``NotVisible`` and ``ValueRefused``."""
     scope = scope_normalize(scope)
     version = PolicyVersion.objects.filter(scope=scope, number=number).first()
     if version is None:
@@ -105,12 +93,10 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
 
 
 def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the policy versions that a run used, at most ``MOST_BEHIND``, in the given order. Two statements.
-
-    Each version has its diff, whether it is the newest, and whether the previous run used another version (``before``).
-    A new version may explain why more was forgotten.
-    """
-    wanted = dict(itertools.islice(versions.items(), MOST_BEHIND))
+    """Return at most ``MAX_BEHIND`` of the policy versions that a run used, each with its diff. ``versions`` and
+    ``before`` map the path of a policy to its version in this run and in the previous run. ``is_present`` marks the
+    newest version, and ``is_new`` a version that differs from ``before``. Two SQL statements."""
+    wanted = dict(itertools.islice(versions.items(), MAX_BEHIND))
     if not wanted:
         return []
     exact = functools.reduce(operator.or_, (Q(scope=path, number=number) for path, number in wanted.items()))
@@ -129,15 +115,16 @@ def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -
 
 
 def versions_since(scopes: Sequence[str], *, since: dt.datetime, limit: int) -> list[dict[str, Any]]:
-    """Return the last ``limit`` versions of the policies of ``scopes`` saved since then, earliest first. One query."""
+    """Return the last ``limit`` policy versions that were saved for ``scopes`` since ``since``, earliest first. One
+    query."""
     found = PolicyVersion.objects.filter(scope__in=scopes, created_at__gte=since).order_by("-created_at")
     rows = found.values("scope", "number", "created_at", "reason")[:limit]
     return [dict(row) for row in reversed(rows)]
 
 
 def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
-    """Return the newest version of the policy of ``scope``, a canonical path, with its diff to version ``than``. Return
-    None if ``than`` is the newest. Two queries."""
+    """Return the newest version of a policy with its differences from version ``than``, or None if ``than`` is the
+    newest. Two queries."""
     present = version_present(scope)
     if present.number == than:
         return None
@@ -150,18 +137,13 @@ def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
 
 def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
     """Return the rules in force, in the order in which they apply, each in words and as JSON."""
-    items = []
-    for rule in effective.rules.rules:
-        at = policies.policies[rule.scope]
-        items.append(
-            {
-                "name": rule.name,
-                "words": rule_sentence(rule),
-                "enabled": rule.enabled,
-                "source": rule.scope,
-                "preset": "" if rule in at.rules else at.preset,
-                "here": rule.scope == effective.scope,
-                "json": rule.as_json(),
-            }
-        )
-    return items
+    return [
+        {
+            "preset": "",
+            **rule_in_force(rule, policies),
+            "source": rule.scope,
+            "here": rule.scope == effective.scope,
+            "json": rule.as_json(),
+        }
+        for rule in effective.rules.rules
+    ]

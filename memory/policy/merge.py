@@ -9,8 +9,8 @@ from memory.policy.diff import RULE
 
 @dataclass(slots=True)
 class MergedDraft:
-    """A draft that is based on the newer version. ``clashes`` names what both operators changed differently; of these,
-    the draft has the operator's own changes."""
+    """A draft that is based on the newer version. ``clashes`` names the values and rules that both operators changed,
+    but differently. For these, the merged draft has the changes of ``mine`` (see ``policy_merge``)."""
 
     preset: str
     values: dict[str, Any]
@@ -19,11 +19,8 @@ class MergedDraft:
 
 
 def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedDraft:
-    """Merge the draft ``mine`` and the saved version ``theirs``, which both change ``base``. The changes of ``mine``
-    are kept; everything else is taken from ``theirs``.
-
-    Each argument has ``preset``, ``values`` and ``rules`` as stored. Malformed parts of ``mine`` stay as they are.
-    """
+    """Merge the draft ``mine`` and the saved version ``theirs``, which both change ``base``. The result has the changes
+    of ``mine``, and takes everything else from ``theirs``. Malformed parts of ``mine`` stay as they are."""
     merged = MergedDraft("", {}, [])
     merged.preset = _pick(merged, "preset", base["preset"], mine["preset"], theirs["preset"])
     names = dict.fromkeys((*theirs["values"], *mine["values"], *base["values"]))

@@ -1,5 +1,4 @@
-"""Partitions: the topics at and below a scope, divided by the policy that governs them and by the time of their
-scope."""
+"""Partitions divide the topics at and below a scope by their policy and by the record of active days of their scope."""
 
 from dataclasses import dataclass
 
@@ -10,18 +9,16 @@ from memory.predicates.binding import Bind, scope_sql
 
 @dataclass(frozen=True, slots=True)
 class PolicyPartition:
-    """The topics at and below ``path``, except those at and below ``without``. One ``policy`` governs all of them."""
+    """The topics at and below ``path``, except those at and below ``excluded`` scopes. One ``policy`` governs all
+    of them."""
 
     path: str
-    without: tuple[str, ...]
+    excluded: tuple[str, ...]
     policy: EffectivePolicy
 
     def within_sql(self, column: str, bind: Bind) -> str:
-        """Return the condition that ``column``, a scope's id, belongs to this partition.
-
-        PostgreSQL looks up the scopes once per statement and hashes them.
-        """
-        return scope_sql(column, self.path, bind, without=self.without)
+        """Return the condition that ``column``, a scope's id, belongs to this partition."""
+        return scope_sql(column, self.path, bind, excluded=self.excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,9 @@ ALL_TOPICS = TopicSubset()
 def partitions_of(
     policies: Policies, scope: str, *, forgetting: bool = True, paused: tuple[str, ...] = ()
 ) -> list[PolicyPartition]:
-    """Return the partitions of ``scope``: its own, and one for each scope below that has a policy or a time of its own.
-
-    With ``forgetting``, the partitions that a run over ``scope`` skips (``partition_is_skipped``), exempt scopes and
-    ``paused`` scopes are left out. Without ``forgetting``, every topic of the scope belongs to exactly one partition.
-    """
+    """Return the partitions of ``scope``: its own, and one for each lower scope that has or once had a policy. If
+    ``forgetting`` is true, leave out what a run over ``scope`` skips: partitions for which ``partition_is_skipped`` is
+    true, exempt scopes and the scopes in ``paused``."""
     nodes = policies.parts(scope)
     found = []
     for node in nodes:
@@ -61,20 +56,18 @@ def partitions_of(
             if partition_is_skipped(node, scope) or any(scope_within(node.scope, path) for path in paused):
                 continue
             below |= {path for path in exempt if scope_within(path, node.scope)}
-        # A scope below another excluded scope need not be named.
-        without = tuple(
+        # A scope below another such scope need not be named.
+        excluded = tuple(
             sorted(path for path in below if not any(path != other and scope_within(path, other) for other in below))
         )
-        found.append(PolicyPartition(node.scope, without, node))
+        found.append(PolicyPartition(node.scope, excluded, node))
     return found
 
 
 def partition_is_skipped(policy: EffectivePolicy, scope: str) -> bool:
-    """Return whether a run over ``scope`` skips everything that ``policy`` governs.
-
-    A run skips partitions with mode off and exempt scopes. A run also skips partitions below ``scope`` whose policy
-    requires a review: they have runs of their own, so that the run over the wider scope need not wait for the review.
-    """
+    """Return whether a run over ``scope`` skips everything that ``policy`` governs. This is so if the policy is off or
+    exempt, or if it lies below ``scope`` and requires a review. Partitions that require a review have their own
+    runs."""
     reviewed_separately = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
     exempt = any(scope_within(policy.scope, path) for path in policy.knobs.exempt_scopes)
     return policy.knobs.mode == "off" or reviewed_separately or exempt

@@ -1,8 +1,7 @@
 """The policy of a scope for the API: what is set, what is in force with the sources, and the history."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 
@@ -15,7 +14,7 @@ from memory.policy.diff import RULE, diff_lines, line_words, value_words
 from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.rekey import rekeying_progress
-from memory.policy.replies import EffectiveValue, PolicyOut, PolicyVersionOut, RuleInForce
+from memory.policy.replies import DiffLine, EffectiveValue, PolicyOut, PolicyVersionOut, RuleInForce
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies
 from memory.predicates.words import rule_describe
 
@@ -23,21 +22,12 @@ from memory.predicates.words import rule_describe
 _DIMENSION_DEFAULT = 384
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyPage:
-    """A page of the history. ``next`` is the value of ``before`` for the next page, None at the end."""
-
-    items: Sequence[PolicyVersionOut]
-    next: int | None = None
-
-
 def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
-    """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
+    """Return what is set and what is in force at ``scope``. At most one SQL statement, plus those of
+    ``policies_current``. Raises ``ValueRefused``.
 
-    ``effective`` has every value with its source (a scope, ``default`` or ``environment``) and preset. ``rules`` are
-    the rules set at this scope, ``rules_in_words`` all rules in force. ``rekeying`` is the progress of changes of a
-    half-life, as far as a caller with the scope ``caller`` may see it; one more statement while there are such changes.
-    Raises ``ValueRefused`` for a malformed scope.
+    ``rules`` are the rules set at this scope, ``rules_in_words`` are all rules in force. ``rekeying`` contains only
+    what a caller with the scope ``caller`` may see.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
@@ -49,7 +39,7 @@ def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
         "preset": here.preset or None,
         "values": {name: _plain(value) for name, value in here.values.items()},
         "rules": [rule.as_json() for rule in here.rules],
-        "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
+        "rules_in_words": [rule_in_force(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
         "warnings": policies.warnings(scope),
         "rekeying": rekeying_progress(scope, caller=caller) if policies.rekeying_touches(scope) else [],
@@ -57,7 +47,7 @@ def policy_show(scope: str, *, caller: str = ROOT) -> PolicyOut:
 
 
 def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
-    """Return every value in force by name."""
+    """Return every value in force with its source, keyed by name."""
     items: dict[str, EffectiveValue] = {}
     for name in KNOBS:
         source = effective.sources[name]
@@ -69,15 +59,17 @@ def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
     return items
 
 
-def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -> PolicyPage:
-    """Return the versions of the policy of ``scope``, newest first, with numbers below ``before``. One query."""
+def policy_versions(
+    scope: str, *, before: int | None = None, limit: int = 50
+) -> tuple[list[PolicyVersionOut], int | None]:
+    """Return the versions of the policy of ``scope`` below ``before``, newest first, and the value of ``before`` for
+    the next page. One query."""
     scope = scope_normalize(scope)
     found = PolicyVersion.objects.filter(scope=scope).order_by("-number")
     if before is not None:
         found = found.filter(number__lt=before)
     rows = list(found[: limit + 1])
-    items = [version_as_json(row) for row in rows[:limit]]
-    return PolicyPage(items, rows[limit - 1].number if len(rows) > limit else None)
+    return [version_as_json(row) for row in rows[:limit]], rows[limit - 1].number if len(rows) > limit else None
 
 
 def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
@@ -93,30 +85,30 @@ def version_as_json(version: PolicyVersion) -> PolicyVersionOut:
         "rules": version.rules,
         "rules_in_words": [rule_sentence(rule) for rule in rules_stored(version.rules, version.scope)],
         "rolled_back_to": version.rolled_back_to,
-        "diff": [
-            {
-                "name": line["name"],
-                "before": line["before"],
-                "after": line["after"],
-                "in_words": _line_words(line, version.scope),
-            }
-            for line in version.diff
-        ],
+        "diff": [cast("DiffLine", {**line, "in_words": _line_words(line, version.scope)}) for line in version.diff],
     }
 
 
 def draft_diff(present: Policies, draft: Policies, *, scope: str) -> list[dict[str, Any]]:
-    """Return the difference between the policies set at ``scope`` in two snapshots, as ``diff_rows`` does."""
+    """Return the difference between the policies set at ``scope`` in two snapshots, as rows of ``diff_rows``."""
     before, after = (policies.set_at(scope).as_stored() for policies in (present, draft))
     return diff_rows(diff_lines(before, after), scope=scope)
 
 
+def effective_diff(before: Policies, after: Policies, *, scope: str) -> list[dict[str, Any]]:
+    """Return the difference between the values in force at ``scope`` in two snapshots, as rows of ``diff_rows``."""
+    old, new = (effective_as_json(policies.effective(scope)) for policies in (before, after))
+    changed = [
+        {"name": name, "before": value["value"], "after": new[name]["value"]}
+        for name, value in old.items()
+        if value["value"] != new[name]["value"]
+    ]
+    return diff_rows(changed, scope=scope)
+
+
 def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
     """Return the lines of a diff for the console: ``name``, ``kind`` (added, removed or changed), and the values before
-    and after in words.
-
-    A rule is described by a sentence. An inherited value or a missing rule is None.
-    """
+    and after in words. None means an inherited value or a missing rule."""
     items = []
     for line in diff:
         before, after = line["before"], line["after"]
@@ -145,21 +137,21 @@ def _side_words(name: str, value: Any, scope: str) -> str | None:
 
 
 def number_words(value: Any) -> str:
-    """Return a value as ``value_words`` does, with commas in large whole numbers."""
+    """Return a value in words (``value_words``), with commas in large whole numbers."""
     large = isinstance(value, (int, float)) and abs(value) >= 1000 and value == int(value)
     return f"{int(value):,}" if large else value_words(value)
 
 
 def rule_sentence(rule: Rule) -> str:
-    """Return a rule as a sentence. If this release cannot parse the rule, the sentence states its name and the
-    problem."""
+    """Return a rule as a sentence, or its name and the problem if this release cannot parse it."""
     try:
         return rule_describe(rule)
     except MemoryProblem as problem:
         return f"Rule {rule.name!r} is no longer valid: {problem.sentence}"
 
 
-def _rule_as_json(rule: Rule, policies: Policies) -> RuleInForce:
+def rule_in_force(rule: Rule, policies: Policies) -> RuleInForce:
+    """Return a rule in words, with the scope and the preset that contain it."""
     items: RuleInForce = {"name": rule.name, "words": rule_sentence(rule), "enabled": rule.enabled, "from": rule.scope}
     at = policies.policies[rule.scope]
     if rule not in at.rules:

@@ -1,8 +1,7 @@
-"""Re-keying: applies a change of half-life or clock to the stored rows, in resumable batches in the background.
+"""Re-keying applies a change of half-life or clock to the stored rows, in resumable batches in the background.
 
-Only half-life, clock and fade key of a row change. Its salience, the time of its last reinforcement and the idle time
-before that stay the same. So the effective salience at any time, also in the past, is ``s * 0.5^(time since /
-half-life)`` with the half-life and the clock now in force.
+Only the half-life, the clock and the fade key of a row change. The half-life and the clock in force thus apply to the
+past too.
 """
 
 import datetime as dt
@@ -14,14 +13,15 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.core.scopes import ROOT, scope_within
 from memory.models import Rekeying
-from memory.models.expressions import counted_sql, fade_key_sql, scope_within_sql
+from memory.models.formulas_sql import counted_sql, fade_key_sql, scope_within_sql
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies
+from memory.stores.pending import after_commit, work_pending
 
 TOPICS_PER_BATCH = 5000
-# If more scopes than this have stray rows, the whole store is re-keyed.
+# If more scopes than this have stray rows (``half_lives_stray_check``), the whole store is re-keyed.
 MAX_STRAY_SCOPES = 20
 _FIRST = uuid.UUID(int=0)
 
@@ -40,11 +40,8 @@ ORDER BY v.topic_id
 
 
 def _rekey_sql(table: str, key: str, joined: str) -> str:
-    """Return the statement that sets the half-life and the clock of their scopes on the rows of the topics ``%(ids)s``.
-
-    Rows that already have both are not written. The rows are locked in the order of their keys, as in all statements
-    that write many rows, to prevent deadlocks.
-    """
+    """Return the SQL statement that updates the rows of the topics ``%(ids)s`` to the half-life and the clock of their
+    scopes. The rows are locked in the order of their keys, to prevent deadlocks."""
     fade = fade_key_sql("r.salience", counted=counted_sql("r", wall="held.wall"), half_life="held.half_life")
     return f"""
         WITH held AS MATERIALIZED (
@@ -90,12 +87,9 @@ _LIVE_RUNGS = [0, 1, 2]
 
 
 def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
-    """Set the half-life and the clock in force on the rows of topics and fields. Return the number of examined topics.
-
-    The function processes the unfinished ``Rekeying`` rows, oldest first, until the time is used up or no row is left.
-    0 means that no row is left or that another process is working. Each batch is a transaction of seven statements that
-    also stores the progress, so a kill loses at most one batch.
-    """
+    """Update topics and fields to the half-life and the clock in force, until time is up. Return the number of examined
+    topics; 0 means that nothing is left or another process is working. Each batch is one transaction of seven SQL
+    statements."""
     until = time.monotonic() + budget_seconds
     examined = 0
     while (count := _next_batch(now)) is not None:
@@ -106,11 +100,8 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
 
 
 def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
-    """Return the unfinished re-keyings above, at and below ``scope``, with the number of finished topics. One query.
-
-    ``total`` is None until the first batch. For re-keyings above the scope ``caller``, reason and numbers are left out,
-    because they concern topics that the caller may not see.
-    """
+    """Return the unfinished re-keyings above, at and below ``scope``. One query. ``total`` is None until the first
+    batch. The reason and the numbers of a re-keying above the scope ``caller`` are left out."""
     return [
         {
             "scope": work.scope,
@@ -125,32 +116,32 @@ def rekeying_progress(scope: str, *, caller: str = ROOT) -> list[RekeyingOut]:
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:
-    """Enqueue re-keyings for stray rows: rows with a half-life and clock that no policy has. Return the number of
-    re-keyings.
+    """Find stray rows, whose half-life and clock belong to no policy. Enqueue re-keyings that update them, and return
+    the number of these re-keyings. At most three SQL statements, plus those of ``policies_current``.
 
-    A stray row comes from a writer that had read the old policy and committed after the re-keying. Two statements that
-    read a few index entries, and two more if there are stray rows.
+    A stray row comes from a writer that had read the old policy and committed after the re-keying.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         policies = policies_current()
         if policies.rekeying:
-            # The unfinished re-keying will still change rows. Strays are searched for after it has finished.
+            # The unfinished re-keying will still change rows. Stray rows are searched for after it has finished.
             return 0
         wanted = {node.knobs.keys for node in policies.nodes(ROOT)}
         cursor.execute(_KEYS_SQL)
         strays = [found for found in cursor.fetchall() if found not in wanted]
         if not strays:
             return 0
-        half_lives, walls = zip(*strays, strict=True)
-        cursor.execute(_STRAY_SCOPES_SQL, [list(half_lives), list(walls), _LIVE_RUNGS, MAX_STRAY_SCOPES + 1])
+        half_lives, wall_clocks = zip(*strays, strict=True)
+        cursor.execute(_STRAY_SCOPES_SQL, [list(half_lives), list(wall_clocks), _LIVE_RUNGS, MAX_STRAY_SCOPES + 1])
         paths = [path for (path,) in cursor.fetchall()]
-        # A re-keying covers the scopes below its own.
+        # The re-keying of a scope also covers the scopes below it.
         topmost = [path for path in paths if not any(path != other and scope_within(path, other) for other in paths)]
         covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else topmost
         Rekeying.objects.bulk_create(
             Rekeying(scope=path, reason="rows with a half-life or clock that no policy wants", started_at=now)
             for path in covered
         )
+        after_commit(work_pending)
         return len(covered)
 
 

@@ -56,12 +56,9 @@ class PastVersion(BaseModel):
 
 
 def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersion]) -> Policies:
-    """Return ``policies`` with the newest of ``versions`` in force at ``scope``. One query for each pattern of its
-    rules.
-
-    Raises ``ValueRefused`` if the versions are out of order, or if the newest version is not exactly what a save would
-    store. The caller must check all drafted policies together with ``draft_check``.
-    """
+    """Return ``policies`` with the newest of ``versions`` in force at ``scope``. Four SQL statements per pattern in its
+    rules. Raises ``ValueRefused`` if the newest version is not exactly what a save would store. The caller must call
+    ``draft_check``."""
     numbers = [version.number for version in versions]
     if numbers != sorted(set(numbers)):
         raise ValueRefused("Its versions are out of order.", code=ProblemCode.LINE_DAMAGED)
@@ -76,11 +73,9 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
 
 
 def policies_restore(histories: Mapping[str, Sequence[PastVersion]], *, now: dt.datetime) -> None:
-    """Write the versions of policies at scopes that have none. A few statements, and one for each scope.
-
-    Needs a transaction, waits for other saves of policies, and updates schedules and half-lives. Raises
-    ``ValueRefused`` if a policy contradicts the policies in force, ``IntegrityError`` if a scope already has versions.
-    """
+    """Write the versions of policies, in the transaction of the caller. A few SQL statements, plus up to three per
+    scope and four per pattern. Raises ``ValueRefused`` for a contradiction, and ``IntegrityError`` if a scope already
+    has versions."""
     before = drafted = policy_lock()
     for scope, versions in histories.items():
         drafted = policy_drafted(drafted, scope, versions)
@@ -95,5 +90,5 @@ def policies_restore(histories: Mapping[str, Sequence[PastVersion]], *, now: dt.
 
 
 def policy_scopes(scopes: Sequence[str]) -> set[str]:
-    """Return the ``scopes`` at which a policy was ever set. One query."""
+    """Return those of ``scopes`` at which a policy was ever set. One query."""
     return set(PolicyVersion.objects.filter(scope__in=scopes).values_list("scope", flat=True))

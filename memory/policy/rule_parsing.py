@@ -13,7 +13,7 @@ MAX_RULES = 50
 MAX_NAME = 100
 MAX_CATEGORY = 200
 
-# A rule answers writes and queries only if it names these events.
+# The events of a rule that names none. A rule for the events of writes and queries must name them.
 DEFAULT_EVENTS = ("cron", "memory_pressure", "manual")
 _MEMBERS = ("name", "events", "condition", "action", "category", "enabled")
 
@@ -21,12 +21,10 @@ _MEMBERS = ("name", "events", "condition", "action", "category", "enabled")
 def rule_parse(data: object, *, scope: str) -> Rule:
     """Return a JSON object as a rule of the policy at ``scope``. Raises ``ValueRefused``."""
     if not isinstance(data, dict):
-        raise ValueRefused("A rule must be an object with name, condition and action.", code=ProblemCode.INVALID_RULE)
+        raise _invalid("A rule must be an object with name, condition and action.")
     name = data.get("name")
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
-        raise ValueRefused(
-            f"A rule needs a name of 1 to {MAX_NAME} printable characters.", code=ProblemCode.INVALID_RULE
-        )
+        raise _invalid(f"A rule needs a name of 1 to {MAX_NAME} printable characters.")
     name = name.strip()
     try:
         return _parse(name, data, scope_normalize(scope))
@@ -35,10 +33,10 @@ def rule_parse(data: object, *, scope: str) -> Rule:
 
 
 def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
-    """Return the rules of one policy, in order. Raises ``ValueRefused`` for an invalid rule, for equal names, and for a
-    rule that depends on a later rule."""
+    """Return the rules of one policy, in order. Raises ``ValueRefused`` for an invalid rule, for two rules of the same
+    name, and for a rule that depends on a later one."""
     if not isinstance(data, (list, tuple)):
-        raise ValueRefused("Rules must be a list.", code=ProblemCode.INVALID_RULE)
+        raise _invalid("Rules must be a list.")
     if len(data) > MAX_RULES:
         raise ValueRefused(
             f"A policy holds at most {MAX_RULES} rules; {len(data)} were given.", code=ProblemCode.TOO_MANY_RULES
@@ -47,32 +45,31 @@ def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
     names = [rule.name for rule in rules]
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
-        raise ValueRefused(
-            f"Two rules are named {twice!r}; the names within a scope must be unique.", code=ProblemCode.INVALID_RULE
-        )
+        raise _invalid(f"Two rules are named {twice!r}; the names within a scope must be unique.")
     _order_check(rules)
     return rules
+
+
+def _invalid(sentence: str) -> ValueRefused:
+    return ValueRefused(sentence, code=ProblemCode.INVALID_RULE)
 
 
 def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
     unknown = sorted(str(member)[:50] for member in data if member not in _MEMBERS)
     if unknown:
-        raise ValueRefused(
-            f"the member {unknown[0]!r} does not exist; members are {', '.join(_MEMBERS)}.",
-            code=ProblemCode.INVALID_RULE,
-        )
+        raise _invalid(f"the member {unknown[0]!r} does not exist; members are {', '.join(_MEMBERS)}.")
     action = data.get("action")
     if not isinstance(action, str) or action not in ACTIONS:
-        raise ValueRefused(f"`action` must be one of {', '.join(ACTIONS)}.", code=ProblemCode.INVALID_RULE)
+        raise _invalid(f"`action` must be one of {', '.join(ACTIONS)}.")
     if "condition" not in data:
-        raise ValueRefused("a condition is missing.", code=ProblemCode.INVALID_RULE)
+        raise _invalid("a condition is missing.")
     condition = condition_parse(data["condition"])
     for comparison, _negated in comparisons(condition):
         # Runs change rungs and pins, so the rule would match other topics in the next run.
         if comparison.field in ("rung", "pinned"):
             raise ValueRefused(
                 f"a condition must not use {comparison.field}: a run changes it, so a second run right after the first "
-                "would change something again. Runs never change pinned topics.",
+                "would change something again. Runs never change pinned memories.",
                 code=ProblemCode.RULE_NOT_STABLE,
             )
     category = _category(data, action)
@@ -82,11 +79,11 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         if category
     ):
         raise ValueRefused(
-            f"it adds the category {category!r} to topics that already have it.", code=ProblemCode.RULE_NOT_STABLE
+            f"it adds the category {category!r} to memories that already have it.", code=ProblemCode.RULE_NOT_STABLE
         )
     enabled = data.get("enabled", True)
     if not isinstance(enabled, bool):
-        raise ValueRefused("`enabled` must be true or false.", code=ProblemCode.INVALID_RULE)
+        raise _invalid("`enabled` must be true or false.")
     return Rule(
         name=name,
         events=_events(data.get("events", list(DEFAULT_EVENTS))),
@@ -100,9 +97,7 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
 
 def _events(data: object) -> tuple[str, ...]:
     if not isinstance(data, (list, tuple)) or not data or any(event not in EVENTS for event in data):
-        raise ValueRefused(
-            f"`events` must be a list of at least one of {', '.join(EVENTS)}.", code=ProblemCode.INVALID_RULE
-        )
+        raise _invalid(f"`events` must be a list of at least one of {', '.join(EVENTS)}.")
     return tuple(event for event in EVENTS if event in data)
 
 
@@ -110,25 +105,18 @@ def _category(data: dict[object, object], action: str) -> str:
     category = data.get("category", "")
     if action != "categorize":
         if category != "":
-            raise ValueRefused(
-                f"`category` is only for the action categorize, not for {action}.", code=ProblemCode.INVALID_RULE
-            )
+            raise _invalid(f"`category` is only for the action categorize, not for {action}.")
         return ""
     if not isinstance(category, str) or not category.strip() or len(category) > MAX_CATEGORY:
-        raise ValueRefused(
-            f"categorize needs a category of 1 to {MAX_CATEGORY} characters.", code=ProblemCode.INVALID_RULE
-        )
+        raise _invalid(f"categorize needs a category of 1 to {MAX_CATEGORY} characters.")
     if not category.isprintable():
-        raise ValueRefused("a category must consist of printable characters.", code=ProblemCode.INVALID_RULE)
+        raise _invalid("a category must consist of printable characters.")
     return category.strip()
 
 
 def _order_check(rules: Sequence[Rule]) -> None:
     """Raise ``ValueRefused`` for a rule that uses a category which a later rule adds, because only a second run would
-    see this category.
-
-    Rules that are switched off are checked too, so that switching one on cannot break the order.
-    """
+    see this category. Rules that are switched off are checked too."""
     for at, rule in enumerate(rules):
         for later in rules[at + 1 :]:
             if _depends(rule, later):
@@ -141,19 +129,18 @@ def _order_check(rules: Sequence[Rule]) -> None:
 
 
 def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Return the rules of several scopes, nearest first, ordered so that each category is added before it is used.
-
-    Rules that categorize come first. All other rules keep their order, because their first match decides. Raises
-    ``ValueRefused`` if rules of two scopes depend on each other's categories.
-    """
+    """Return ``rules`` ordered so that each category is added before it is used: rules that categorize come first.
+    ``rules`` may come from several scopes, nearest first. Raises ``ValueRefused`` if rules of two scopes depend on each
+    other."""
     waiting = [rule for rule in rules if rule.category]
     ordered: list[Rule] = []
     while waiting:
         ready = [rule for rule in waiting if not any(_depends(rule, other) for other in waiting)]
         if not ready:
             raise ValueRefused(
-                f"Rule {waiting[0].name!r} of {waiting[0].scope} adds the category {waiting[0].category!r} and depends "
-                "on a category that a rule of another scope adds depending on this one. Remove one dependency.",
+                "Rules depend on each other: each tests for a category that another one adds. They are "
+                + ", ".join(f"{rule.name!r} of {rule.scope} (adds {rule.category!r})" for rule in waiting)
+                + ". Remove one of the conditions.",
                 code=ProblemCode.RULE_NOT_STABLE,
             )
         ordered += ready

@@ -17,9 +17,10 @@ from memory.policy.diff import diff_lines, line_words
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current
 from memory.policy.schedules import cron_schedules_sync, cron_wanted
-from memory.policy.snapshot import Policies, SetPolicy
+from memory.policy.snapshot import Policies
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import patterns_of
+from memory.stores.pending import after_commit, work_pending
 
 MAX_REASON = 1000
 
@@ -34,48 +35,60 @@ def policy_save(
     reason: str,
     now: dt.datetime,
     base_version: int | None = None,
+    rolled_back_to: int | None = None,
 ) -> PolicyVersion:
-    """Save the next version of the policy of ``scope`` and return it.
+    """Save the next version of the policy of ``scope`` and return it, or the present version if nothing changes. Five
+    SQL statements; more if a half-life, a clock or a schedule changes, or if rules contain patterns.
 
-    ``values`` replaces all values; a value that is missing or None is inherited. ``preset`` replaces the preset.
-    ``rules`` replaces the rules except those of the preset; without ``rules`` the present rules stay. ``base_version``
-    is the version that the author edited, 0 for none. If nothing changes, no version is saved and the present one is
-    returned (unsaved, with number 0, if the scope has none).
-
-    Five statements; more if a half-life, a clock or a schedule changes, and for the first policy of a scope. Raises
-    ``ValueRefused`` for an invalid value or a contradiction at or below this scope, ``Conflict`` if ``base_version`` is
-    not the newest version.
+    ``values`` and ``preset`` replace all present values and the present preset. If ``rules`` is None, the present rules
+    stay. ``base_version`` is the version that the author edited, 0 for none. Raises ``ValueRefused`` for an invalid
+    value or a contradiction, and ``Conflict`` if ``base_version`` is not the newest.
     """
     scope = scope_normalize(scope)
     reason = _reason_check(reason)
     with transaction.atomic():
         policies = policy_lock()
         present = version_present(scope)
-        _base_check(present, base_version)
+        if base_version is not None and base_version != present.number:
+            raise Conflict(_conflict_sentence(present, base_version), code=ProblemCode.POLICY_CHANGED)
         policy = draft_parse(policies, scope, preset=preset, values=values, rules=rules, number=present.number + 1)
-        return _write(policies, policy, present, author=author, reason=reason, now=now)
+        drafted = policies.with_policy(policy)
+        draft_check(drafted, scope)
+        content = policy.as_stored()
+        diff = diff_lines(version_content(present), content)
+        if not diff:
+            return present
+        # Parsing does not find all bad patterns, so the database tries each pattern once.
+        patterns_try(pattern for rule in policy.rules for pattern in patterns_of(condition_parse(rule.condition)))
+        version = PolicyVersion.objects.create(
+            scope=scope,
+            number=policy.number,
+            author=author,
+            reason=reason,
+            created_at=now,
+            diff=diff,
+            rolled_back_to=rolled_back_to,
+            **content,
+        )
+        policies_follow(policies, drafted, [scope], reason=f"version {policy.number}", now=now)
+        return version
 
 
 def policy_rollback(
     scope: str, *, to: int, author: str, reason: str, now: dt.datetime, base_version: int | None = None
 ) -> PolicyVersion:
-    """Save a new version with the content of version ``to`` (0 for an empty policy), as ``policy_save`` does. Return
-    the new version.
-
-    Raises ``ValueRefused`` if version ``to`` does not exist or is no longer valid, ``Conflict`` if ``base_version`` is
-    given and is not the newest.
-    """
-    scope = scope_normalize(scope)
-    reason = _reason_check(reason)
-    with transaction.atomic():
-        policies = policy_lock()
-        present = version_present(scope)
-        _base_check(present, base_version)
-        target = version_find(scope, number=to)
-        policy = draft_parse(
-            policies, scope, preset=target.preset, values=target.values, rules=target.rules, number=present.number + 1
-        )
-        return _write(policies, policy, present, author=author, reason=reason, now=now, rolled_back_to=to)
+    """Save the content of version ``to`` as a new version. Version 0 is an empty policy. Raises ``ValueRefused`` if the
+    version does not exist or is no longer valid, and ``Conflict`` if ``base_version`` is not the newest."""
+    target = version_find(scope_normalize(scope), number=to)
+    return policy_save(
+        scope,
+        **version_content(target),
+        author=author,
+        reason=reason,
+        now=now,
+        base_version=base_version,
+        rolled_back_to=to,
+    )
 
 
 def policy_lock() -> Policies:
@@ -85,16 +98,14 @@ def policy_lock() -> Policies:
 
 
 def version_present(scope: str) -> PolicyVersion:
-    """Return the newest version of the policy of ``scope``; an unsaved one with number 0 if the scope has none."""
+    """Return the newest version of the policy of ``scope``, or an unsaved version with number 0 if there is none."""
     newest = PolicyVersion.objects.filter(scope=scope).order_by("-number").first()
     return newest or PolicyVersion(scope=scope, number=0)
 
 
 def version_find(scope: str, *, number: int) -> PolicyVersion:
-    """Return version ``number`` of the policy of ``scope``; number 0 is an empty version. One query.
-
-    Raises ``ValueRefused`` if the version does not exist.
-    """
+    """Return version ``number`` of the policy of ``scope``, or an empty version for 0. One query. Raises
+    ``ValueRefused``."""
     found = PolicyVersion.objects.filter(scope=scope, number=number).first() if number else None
     if found is None and number:
         newest = version_present(scope).number
@@ -110,51 +121,14 @@ def version_content(version: PolicyVersion) -> dict[str, Any]:
     return {"preset": version.preset, "values": version.values, "rules": version.rules}
 
 
-def _base_check(present: PolicyVersion, base_version: int | None) -> None:
-    if base_version is not None and base_version != present.number:
-        raise Conflict(_conflict_sentence(present, base_version), code=ProblemCode.POLICY_CHANGED)
-
-
-def _write(
-    policies: Policies,
-    policy: SetPolicy,
-    present: PolicyVersion,
-    *,
-    author: str,
-    reason: str,
-    now: dt.datetime,
-    rolled_back_to: int | None = None,
-) -> PolicyVersion:
-    drafted = policies.with_policy(policy)
-    draft_check(drafted, policy.scope)
-    content = policy.as_stored()
-    diff = diff_lines(version_content(present), content)
-    if not diff:
-        return present
-    for rule in policy.rules:
-        # Parsing does not find all bad patterns, so the database tries each pattern once.
-        patterns_try(patterns_of(condition_parse(rule.condition)))
-    version = PolicyVersion.objects.create(
-        scope=policy.scope,
-        number=policy.number,
-        author=author,
-        reason=reason,
-        created_at=now,
-        diff=diff,
-        rolled_back_to=rolled_back_to,
-        **content,
-    )
-    policies_follow(policies, drafted, [policy.scope], reason=f"version {policy.number}", now=now)
-    return version
-
-
 def policies_follow(before: Policies, after: Policies, scopes: Sequence[str], *, reason: str, now: dt.datetime) -> None:
-    """Update schedules and enqueue re-keyings after a change of the policies of ``scopes`` was stored. No statement
-    unless a half-life, a clock or a schedule changes, or a scope gets its first policy."""
+    """Update schedules and enqueue re-keyings after a change of the policies of ``scopes`` was stored. SQL statements
+    are needed only if a half-life, a clock or a schedule changes, or a scope gets its first policy."""
     for scope in scopes:
         activity_split(before, scope, now=now)
         if _keys_change(before, after, scope):
             Rekeying.objects.create(scope=scope, reason=f"{scope} {reason}", started_at=now)
+            after_commit(work_pending)
     if cron_wanted(before) != cron_wanted(after):
         cron_schedules_sync(now=now)
 

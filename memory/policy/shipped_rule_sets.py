@@ -63,7 +63,7 @@ SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
         ),
         _archive("from 7 days no tool output", _compare("age", ">=", "7d"), _compare("kind", "is", "tool_output")),
     ),
-    # Forgetting these facts could endanger a life.
+    # Pins facts whose loss could endanger a life.
     "auto_pin": _rules(
         _pin("pin allergies", [r"\ballerg(y|ic|ies)\b", r"\banaphyla(xis|ctic)\b", r"\bepi-?pens?\b"]),
         _pin(

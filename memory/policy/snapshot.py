@@ -18,16 +18,15 @@ from memory.policy.shipped_rule_sets import preset_rules
 
 # What happens to a topic at each threshold.
 _STEPS = dict(zip(THRESHOLDS, ("summarized", "detached", "archived"), strict=True))
-# The most scopes that one warning names.
-_MOST_NAMED = 3
+# One warning names at most this many scopes.
+_MAX_NAMED = 3
 DEFAULT = "default"
 ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where an effective value comes from: a scope path, ``default`` or ``environment``, and the preset of that scope,
-    if the preset sets the value."""
+    """Where an effective value comes from: a scope path (with its preset), ``default`` or ``environment``."""
 
     source: str
     preset: str = ""
@@ -45,7 +44,7 @@ class SetPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is set, so that the policy above applies."""
+        """Whether nothing is set. The policy above then applies."""
         return not (self.preset or self.values or self.rules)
 
     def as_stored(self) -> dict[str, Any]:
@@ -57,7 +56,7 @@ class SetPolicy:
         }
 
     def rules_here(self) -> tuple[Rule, ...]:
-        """Return the rules of this scope: its own, then the rules of its preset with other names."""
+        """Return the rules of this scope: its own, then those rules of its preset that have other names."""
         named = {rule.name for rule in self.rules}
         return (*self.rules, *(rule for rule in preset_rules(self.preset, scope=self.scope) if rule.name not in named))
 
@@ -78,7 +77,7 @@ class EffectivePolicy:
     time: PartitionTime = EVERY_DAY
 
     def projected(self, now: dt.datetime) -> "EffectivePolicy":
-        """Return the same policy with a time in which every day from that of ``now`` on is active."""
+        """Return the same policy under the assumption that the day of ``now`` and all later days are active."""
         return dataclasses.replace(self, time=self.time.active_from(now))
 
     def warnings(self) -> list[str]:
@@ -88,7 +87,7 @@ class EffectivePolicy:
             used = getattr(self.knobs, name)
             lower = next(each for each in reversed(THRESHOLDS) if getattr(self.knobs, each) == used)
             found.append(
-                f"{name} ({value:g}) is below {lower} ({used:g}), so {used:g} is used and topics are not "
+                f"{name} ({value:g}) is below {lower} ({used:g}), so {used:g} is used and memories are not "
                 f"{_STEPS[name]} before they are {_STEPS[lower]}."
             )
         return found
@@ -97,12 +96,12 @@ class EffectivePolicy:
 @dataclass(frozen=True, slots=True)
 class Policies:
     """A snapshot. ``stamp`` identifies the stored versions from which it was made. ``rekeying`` are the scopes whose
-    rows are being re-keyed. ``times`` are the times of all scopes that have or had a policy."""
+    rows are being re-keyed. ``times`` maps each scope that has or had a policy to its record of active days."""
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
     environment: Mapping[str, KnobValue] = field(default_factory=dict)
-    # By path, without empty policies.
+    # Keyed by path. Empty policies are left out.
     policies: Mapping[str, SetPolicy] = field(default_factory=dict)
     # The number of the newest version of every scope that ever had one.
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -127,7 +126,7 @@ class Policies:
         return known if scope == node else dataclasses.replace(known, scope=scope, time=self._time(scope, known.knobs))
 
     def time_path(self, scope: str) -> str:
-        """Return the nearest scope at or above ``scope`` that has a time of its own; the root if none has."""
+        """Return the nearest scope at or above ``scope`` with its own record of active days, or else the root."""
         return next((path for path in _upwards(scope) if path in self.times), ROOT)
 
     def _time(self, scope: str, knobs: Knobs) -> PartitionTime:
@@ -139,12 +138,13 @@ class Policies:
         return self.effective(self.node_of(scope)).knobs
 
     def nodes(self, scope: str) -> list[EffectivePolicy]:
-        """Return the policy in force at ``scope``, then one for each scope below it with a policy, by path."""
+        """Return the policy in force at ``scope``, then at each scope below it that has a policy, sorted by path."""
         below = sorted(path for path in self.policies if path != scope and scope_within(path, scope))
         return [self.effective(path) for path in (scope, *below)]
 
     def warnings(self, scope: str) -> list[str]:
-        """Return the warnings of ``scope``, then the additional warnings of scopes below, each with its scopes."""
+        """Return the warnings of ``scope``, then the warnings that only scopes below have, each with the paths of those
+        scopes."""
         here, *below = self.nodes(scope)
         scopes: dict[str, list[str]] = {}
         for node in below:
@@ -155,18 +155,18 @@ class Policies:
                     scopes.setdefault(sentence, []).append(node.scope)
         found = here.warnings()
         for sentence, paths in scopes.items():
-            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
-            found.append(f"In {', '.join(paths[:_MOST_NAMED])}{more}: {sentence}")
+            more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
+            found.append(f"In {', '.join(paths[:_MAX_NAMED])}{more}: {sentence}")
         return found
 
     def parts(self, scope: str) -> list[EffectivePolicy]:
-        """Return ``nodes``, and one more for each scope below ``scope`` that once had a policy and therefore has a time
-        of its own."""
+        """Return ``nodes(scope)``, and the policy in force at each lower scope that once had a policy. Such a scope
+        keeps its own record of active days."""
         had = sorted(path for path in self.times if path not in self.policies and path != scope)
         return [*self.nodes(scope), *(self.effective(path) for path in had if scope_within(path, scope))]
 
     def versions_touching(self, scope: str) -> dict[str, int]:
-        """Return the versions of all policies at, above and below ``scope``, by path."""
+        """Return the versions of all policies at, above and below ``scope``, keyed by path."""
         return {
             path: policy.number
             for path, policy in sorted(self.policies.items())
@@ -174,19 +174,19 @@ class Policies:
         }
 
     def rekeying_touches(self, scope: str) -> bool:
-        """Return whether rows at or below ``scope`` may still have another half-life or clock than the one in force."""
+        """Return whether rows at or below ``scope`` may still have a half-life or clock that is not in force."""
         return any(scope_within(path, scope) or scope_within(scope, path) for path in self.rekeying)
 
     def with_rekeying(self, rekeying: tuple[str, ...]) -> "Policies":
-        """Return the same policies while the rows of these scopes are being re-keyed."""
+        """Return the same policies with another list of scopes whose rows are being re-keyed."""
         return self if rekeying == self.rekeying else dataclasses.replace(self, rekeying=rekeying)
 
     def with_times(self, times: Mapping[str, PartitionTime]) -> "Policies":
-        """Return the same policies with these times."""
+        """Return the same policies with other records of active days."""
         return self if times is self.times else dataclasses.replace(self, times=times, _known={})
 
     def projected(self, now: dt.datetime) -> "Policies":
-        """Return the same policies with times in which every day from that of ``now`` on is active."""
+        """Return the same policies under the assumption that the day of ``now`` and all later days are active."""
         return self.with_times({path: time.active_from(now) for path, time in self.times.items()})
 
     def with_policy(self, policy: SetPolicy) -> "Policies":
@@ -194,14 +194,8 @@ class Policies:
         policies = {**self.policies, policy.scope: policy}
         if policy.is_empty:
             del policies[policy.scope]
-        return Policies(
-            stamp=(*self.stamp, "draft"),
-            rekeying=self.rekeying,
-            environment=self.environment,
-            policies=policies,
-            numbers={**self.numbers, policy.scope: policy.number},
-            times=self.times,
-        )
+        numbers = {**self.numbers, policy.scope: policy.number}
+        return dataclasses.replace(self, stamp=(*self.stamp, "draft"), policies=policies, numbers=numbers, _known={})
 
     def _resolve(self, node: str) -> EffectivePolicy:
         layers = [self.policies[path] for path in _upwards(node) if path in self.policies]
@@ -238,11 +232,11 @@ class Policies:
 
 
 def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[Knobs, dict[str, float]]:
-    """Return (the knobs with thresholds in descending order, the original values of the thresholds that were raised).
+    """Return the knobs with thresholds in descending order, and the original values of raised thresholds, keyed by
+    name.
 
-    Thresholds that are set at several scopes may be out of order. A threshold that is smaller than that of the next
-    lower rung is raised to it. Both thresholds are then equal, which switches off the step between them. ``sources`` is
-    updated: the source of a raised threshold becomes that of the other one.
+    A threshold below the threshold of the next rung is raised to that value, and gets the source of that value. The
+    step of the raised threshold then has no effect.
     """
     raised: dict[str, float] = {}
     for lower, upper in itertools.pairwise(reversed(THRESHOLDS)):
@@ -255,7 +249,8 @@ def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[
 
 
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules in an order in which each category is added before it is used; otherwise nearest scope first."""
+    """Return rules in an order in which each category is added before it is used; or unchanged if there is no such
+    order."""
     try:
         return rules_ordered(rules)
     except ValueRefused:
@@ -264,7 +259,6 @@ def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 
 def _upwards(scope: str) -> Iterator[str]:
-    """Yield ``scope`` and every path above it, up to the root."""
     path = scope
     while path != ROOT:
         yield path

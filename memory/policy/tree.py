@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from django.db import connection
-
 from memory.core.cursors import cursor_make, cursor_parse
 from memory.core.scopes import ROOT
 from memory.models import PolicyVersion
+from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 from memory.policy.rekey import rekeying_progress
 from memory.policy.replies import RekeyingOut
 from memory.policy.snapshot import Policies
 
-# Topics are counted by the id of the scope first, so that each path is looked up once and not for each topic.
+# Topics are counted by the id of the scope first, so that each path is looked up only once.
 _TOPICS_SQL = """
 SELECT s.path, c.live
 FROM (SELECT scope_id, count(*) AS live FROM memory_vitality WHERE live GROUP BY scope_id) c
@@ -21,12 +20,9 @@ JOIN memory_scope s ON s.id = c.scope_id
 
 
 def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the root and the scopes with a policy, each after its parent, and the cursor of the next page.
-
-    ``depth`` is the number of policies above. ``topics`` is the number of live topics under each policy, or None
-    without ``counted``. Two statements, one more while rows are being re-keyed, and one more with ``counted``, which
-    reads Vitality once. Raises ``ValueRefused`` for an invalid cursor.
-    """
+    """Return the root and the scopes with a policy, each after its parent, and the cursor of the next page. At most two
+    SQL statements, plus those of ``policies_current``. ``counted`` adds the numbers of live topics, with one more SQL
+    statement that reads Vitality. Raises ``ValueRefused``."""
     policies = policies_current()
     # Sorted by segments, so that scopes below /a come before /a-b.
     paths = sorted({ROOT, *policies.policies}, key=_segments)
@@ -49,18 +45,17 @@ def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> t
 
 
 def policies_emptied(*, limit: int) -> list[str]:
-    """Return the first scopes, by path, whose policy was emptied but has a history. One statement."""
+    """Return the scopes that had a policy and have none now: the first ``limit``, sorted by path. Usually one SQL
+    statement."""
     policies = policies_current()
     return sorted(path for path in policies.numbers if path != ROOT and path not in policies.policies)[:limit]
 
 
 def _topics(policies: Policies) -> dict[str, int]:
     found: dict[str, int] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_TOPICS_SQL)
-        for path, live in cursor.fetchall():
-            node = policies.node_of(path)
-            found[node] = found.get(node, 0) + live
+    for path, live in rows_read(_TOPICS_SQL):
+        node = policies.node_of(path)
+        found[node] = found.get(node, 0) + live
     return found
 
 

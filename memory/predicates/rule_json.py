@@ -1,9 +1,9 @@
 """The conditions of rules as JSON: a tree of all, any, not and comparisons. The grammar is in docs/rules.md."""
 
-import math
 import re
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeGuard
 
 from memory.core.durations import duration_parse, duration_text, seconds_bounded
 from memory.core.errors import ValueRefused
@@ -55,18 +55,13 @@ LIST_OPERATORS = ("in", "not_in", "has_any")
 
 
 def condition_parse(data: object) -> Predicate:
-    """Return the condition of a JSON tree.
-
-    Raises ``ValueRefused``, which names the place in the tree and what is allowed there.
-    """
+    """Return the condition of a JSON tree. Raises ``ValueRefused``, whose message names the invalid place and what is
+    allowed there."""
     return _parse(data, "condition", 1, [MAX_COMPARISONS])
 
 
 def condition_json(condition: Predicate) -> dict[str, Any]:
-    """Return the canonical JSON tree of a condition: operators as signs, durations as ``7d``.
-
-    Raises ``TypeError`` for search words, which rules do not have.
-    """
+    """Return the canonical JSON tree of a condition. Raises ``TypeError`` for search words, which rules do not have."""
     match condition:
         case AllOf(parts):
             return {"all": [condition_json(part) for part in parts]}
@@ -87,15 +82,13 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
 
 
 def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predicate:
-    """Parse a part of the tree at ``place``. ``remaining`` is the number of comparisons that may follow."""
+    """Parse the part of the tree at ``place``. The only entry of ``remaining`` is the number of comparisons that may
+    follow."""
     if depth > MAX_DEPTH:
-        raise ValueRefused(
-            f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
-        )
+        raise _tree_refused(f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.")
     if not isinstance(data, dict):
-        raise ValueRefused(
-            f"{place} must be an object: one of all, any, not, or a comparison with field, op and value.",
-            code=ProblemCode.INVALID_CONDITION,
+        raise _tree_refused(
+            f"{place} must be an object: one of all, any, not, or a comparison with field, op and value."
         )
     names = {str(name) for name in data}
     match names:
@@ -103,14 +96,9 @@ def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predic
             (name,) = names
             parts = data[name]
             if not isinstance(parts, list) or not parts:
-                raise ValueRefused(
-                    f"{place}.{name} must be a list of at least one condition.", code=ProblemCode.INVALID_CONDITION
-                )
+                raise _tree_refused(f"{place}.{name} must be a list of at least one condition.")
             if len(parts) > MAX_LIST:
-                raise ValueRefused(
-                    f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.",
-                    code=ProblemCode.INVALID_CONDITION,
-                )
+                raise _tree_refused(f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.")
             parsed = tuple(_parse(part, f"{place}.{name}[{at}]", depth + 1, remaining) for at, part in enumerate(parts))
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
@@ -118,26 +106,20 @@ def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predic
         case _ if names in ({"field", "op", "value"}, {"field"}):
             remaining[0] -= 1
             if remaining[0] < 0:
-                raise ValueRefused(
-                    f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.",
-                    code=ProblemCode.INVALID_CONDITION,
-                )
+                raise _tree_refused(f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.")
             if names == {"field"}:
                 return _named_field(data["field"], f"{place}.field")
             return _comparison(data["field"], data["op"], data["value"], place)
-    raise ValueRefused(
+    raise _tree_refused(
         f"{place} must have exactly one of all, any, not, or exactly field, op and value; "
-        f"it has {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
-        code=ProblemCode.INVALID_CONDITION,
+        f"it has {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}."
     )
 
 
 def _named_field(data: object, place: str) -> Comparison:
     """Return the comparison of one field of a topic: ``{name, op, value}``, without a value for ``has``."""
     if not isinstance(data, dict) or not isinstance(data.get("name"), str) or not data["name"]:
-        raise ValueRefused(
-            f"{place} must be an object with the name of a field, op and value.", code=ProblemCode.INVALID_CONDITION
-        )
+        raise _tree_refused(f"{place} must be an object with the name of a field, op and value.")
     op = data.get("op")
     if op not in NAMED_FIELD_OPERATORS:
         raise ValueRefused(
@@ -147,16 +129,12 @@ def _named_field(data: object, place: str) -> Comparison:
         )
     wanted = {"name", "op"} if op == "has" else {"name", "op", "value"}
     if set(data) != wanted:
-        raise ValueRefused(
-            f"{place} must have exactly {', '.join(sorted(wanted))}.", code=ProblemCode.INVALID_CONDITION
-        )
-    try:
+        raise _tree_refused(f"{place} must have exactly {', '.join(sorted(wanted))}.")
+    with _at(f"{place}.value"):
         name = _text(data["name"])
         if op == "has":
             return Comparison("field", "has", (name,))
         return Comparison("field", op, (name, str(_value("text" if op != "is" else "word", op, data["value"]))))
-    except ValueRefused as problem:
-        raise ValueRefused(f"{place}.value: {problem.sentence}", code=problem.code) from None
 
 
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:
@@ -172,10 +150,17 @@ def _comparison(field: object, op: object, value: object, place: str) -> Compari
             f"{place}.op: {_shown(op)} does not apply to {field}; use one of {', '.join(OPERATORS[kind])}.",
             code=ProblemCode.UNKNOWN_OPERATOR,
         )
-    try:
+    with _at(f"{place}.value"):
         return Comparison(field, sign, _value(kind, sign, value))
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Put ``place`` before the sentence of a refusal."""
+    try:
+        yield
     except ValueRefused as problem:
-        raise ValueRefused(f"{place}.value: {problem.sentence}", code=problem.code) from None
+        raise ValueRefused(f"{place}: {problem.sentence}", code=problem.code) from None
 
 
 def _value(kind: FieldType, op: str, value: object) -> Value:
@@ -186,18 +171,15 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
             return _duration(value)
         case "count":
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
-                raise ValueRefused(
-                    f"{_shown(value)} is not a whole number between 0 and {MAX_NUMBER}.",
-                    code=ProblemCode.INVALID_CONDITION_VALUE,
-                )
+                raise _value_refused(f"{_shown(value)} is not a whole number between 0 and {MAX_NUMBER}.")
             return value
         case "number":
-            return _number(value)
+            if not _is_number(value) or not -MAX_NUMBER <= value <= MAX_NUMBER:
+                raise _value_refused(f"{_shown(value)} is not a number between -{MAX_NUMBER} and {MAX_NUMBER}.")
+            return float(value)
         case "switch":
             if not isinstance(value, bool):
-                raise ValueRefused(
-                    f"{_shown(value)} is neither true nor false.", code=ProblemCode.INVALID_CONDITION_VALUE
-                )
+                raise _value_refused(f"{_shown(value)} is neither true nor false.")
             return value
         case "scope":
             return scope_normalize(_text(value))
@@ -208,9 +190,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
             if op == "matches":
                 pattern_check(text)
             elif not text:
-                raise ValueRefused(
-                    "an empty text is contained in every text.", code=ProblemCode.INVALID_CONDITION_VALUE
-                )
+                raise _value_refused("an empty text is contained in every text.")
             return text
         case "category":
             return _category(value)
@@ -220,13 +200,9 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
 
 def _list(kind: FieldType, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
-        raise ValueRefused(
-            f"{_shown(value)} must be a list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
-        )
+        raise _value_refused(f"{_shown(value)} must be a list of at least one text.")
     if len(value) > MAX_LIST:
-        raise ValueRefused(
-            f"a list takes at most {MAX_LIST} texts; {len(value)} were given.", code=ProblemCode.INVALID_CONDITION_VALUE
-        )
+        raise _value_refused(f"a list takes at most {MAX_LIST} texts; {len(value)} were given.")
     read: Callable[[object], str] = {"rung": _rung, "category": _category}.get(kind, _text)
     return tuple(dict.fromkeys(read(word) for word in value))
 
@@ -234,56 +210,45 @@ def _list(kind: FieldType, value: object) -> tuple[str, ...]:
 def _duration(value: object) -> float:
     if isinstance(value, str):
         return duration_parse(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueRefused(
-            f"{_shown(value)} is neither a duration such as 30d nor a number of seconds.",
-            code=ProblemCode.INVALID_CONDITION_VALUE,
-        )
+    if not _is_number(value):
+        raise _value_refused(f"{_shown(value)} is neither a duration such as 30d nor a number of seconds.")
     return float(seconds_bounded(value))
 
 
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -MAX_NUMBER <= value <= MAX_NUMBER:
-        raise ValueRefused(
-            f"{_shown(value)} is not a number between -{MAX_NUMBER} and {MAX_NUMBER}.",
-            code=ProblemCode.INVALID_CONDITION_VALUE,
-        )
-    number = float(value)
-    if math.isnan(number):
-        raise ValueRefused("NaN is not a number.", code=ProblemCode.INVALID_CONDITION_VALUE)
-    return number
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _rung(value: object) -> str:
     if value not in RUNGS:
-        raise ValueRefused(
-            f"{_shown(value)} is not a rung; rungs are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
-        )
+        raise _value_refused(f"{_shown(value)} is not a rung; rungs are {', '.join(RUNGS)}.")
     return str(value)
 
 
 def _category(value: object) -> str:
     text = _text(value)
     if not text:
-        raise ValueRefused("a category must not be empty.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise _value_refused("a category must not be empty.")
     return text
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueRefused(f"{_shown(value)} is not a text.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise _value_refused(f"{_shown(value)} is not a text.")
     if len(value) > MAX_TEXT:
-        raise ValueRefused(
-            f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.",
-            code=ProblemCode.INVALID_CONDITION_VALUE,
-        )
-    # PostgreSQL cannot store such a text.
+        raise _value_refused(f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.")
+    # PostgreSQL cannot store these characters.
     if "\x00" in value or re.search("[\ud800-\udfff]", value):
-        raise ValueRefused(
-            "a text must not contain NUL characters or halves of surrogate pairs.",
-            code=ProblemCode.INVALID_CONDITION_VALUE,
-        )
+        raise _value_refused("a text must not contain NUL characters or halves of surrogate pairs.")
     return value
+
+
+def _tree_refused(sentence: str) -> ValueRefused:
+    return ValueRefused(sentence, code=ProblemCode.INVALID_CONDITION)
+
+
+def _value_refused(sentence: str) -> ValueRefused:
+    return ValueRefused(sentence, code=ProblemCode.INVALID_CONDITION_VALUE)
 
 
 def _shown(value: object) -> str:

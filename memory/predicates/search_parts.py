@@ -9,14 +9,15 @@ STATES = (LIVE, ARCHIVED, RELEASED)
 
 
 def parts_of(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    """Return the conditions that all have to hold: the parts of an ``AllOf``, else the predicate itself."""
+    """Return the conditions that must all hold: the parts of an ``AllOf``, or any other predicate itself."""
     if predicate is None:
         return ()
     return predicate.parts if isinstance(predicate, AllOf) else (predicate,)
 
 
 def texts_of(predicate: Predicate | None, *, wanted: bool = False) -> list[str]:
-    """Return the words and phrases of a search, each once, in order; with ``wanted`` without those that it excludes."""
+    """Return the words and phrases of a search, each once, in order. If ``wanted`` is true, words and phrases that the
+    search excludes are left out."""
     found = [
         leaf.text
         for leaf, negated in leaves(predicate)
@@ -26,7 +27,8 @@ def texts_of(predicate: Predicate | None, *, wanted: bool = False) -> list[str]:
 
 
 def without_words(predicate: Predicate | None, words: Container[str]) -> Predicate | None:
-    """Return the search without these ``Word``s, such as those that text search ignores."""
+    """Return the search without the words in ``words``, for example without words that text search ignores. Return None
+    if nothing is left."""
     match predicate:
         case Word(text):
             return None if text in words else predicate
@@ -42,10 +44,8 @@ def without_words(predicate: Predicate | None, words: Container[str]) -> Predica
 
 
 def question_of(predicate: Predicate | None) -> tuple[str, Predicate | None]:
-    """Return (question, conditions). The question consists of the words and phrases at the top level.
-
-    A topic need not contain the words of the question. A phrase is both a part of the question and a condition.
-    """
+    """Return (question, conditions). The words and phrases at the top level form the question. The conditions are
+    everything except the words, so a phrase is in both."""
     parts = parts_of(predicate)
     asked = [part.text for part in parts if isinstance(part, (Word, Phrase))]
     return " ".join(asked), all_of(*(part for part in parts if not isinstance(part, Word)))

@@ -1,8 +1,4 @@
-"""Parses the language of the search box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR,
-parentheses.
-
-docs/lookup.md describes the language.
-"""
+"""Parses the language of the search box (docs/lookup.md): words, phrases, qualifiers, ``-``, OR, parentheses."""
 
 import re
 from collections.abc import Callable
@@ -18,13 +14,17 @@ MAX_LENGTH = 1_000
 MAX_PARTS = 60
 MAX_DEPTH = 12
 
-_QUALIFIER = re.compile(r"([A-Za-z]{2,30}):")
+# A parenthesis or minus, a phrase, a qualifier with its value, a word, or a quote that is not closed.
+_PIECE = re.compile(
+    r'(?P<sign>[()]|-(?=[^\s)]))|"(?P<phrase>[^"]*)"|(?P<name>[A-Za-z]{2,30}):(?P<value>(?:[^\s()"]|"[^"]*")*+)'
+    r'|(?P<word>[^\s()"]+)|"'
+)
 _LOWER_CASE_HINT = dict.fromkeys(("AND", "OR", "NOT"), " To search for the word itself, write it in lower case.")
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 class SearchFlaw(ValueRefused):
-    """The typed text has a mistake from ``start`` to ``end``, which is never empty."""
+    """The typed text has a mistake in the span from ``start`` to ``end``. The span is never empty."""
 
     code = ProblemCode.INVALID_LOOKUP
 
@@ -44,10 +44,8 @@ class _Token:
 
 
 def search_parse(text: str) -> Predicate | None:
-    """Return the predicate of the typed text; None if it is only white space.
-
-    Adjacent parts are joined by AND. AND binds more tightly than OR. Raises ``SearchFlaw``, which says what is wrong.
-    """
+    """Return the predicate of the typed text; None for white space. AND binds tighter than OR. Raises
+    ``SearchFlaw``."""
     if len(text) > MAX_LENGTH:
         raise SearchFlaw(
             f"A lookup has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.", MAX_LENGTH, len(text)
@@ -55,16 +53,16 @@ def search_parse(text: str) -> Predicate | None:
     for place, letter in enumerate(text):
         if letter == "\x00" or "\ud800" <= letter <= "\udfff":
             raise SearchFlaw("This character cannot be searched for.", place, place + 1)
-    tokens = _Tokens(text).all()
+    tokens = _tokens(text)
     return _Reader(tokens).read() if tokens else None
 
 
 def search_narrow(text: str, name: str, value: str) -> str:
-    """Return the typed text with the condition ``name:value`` in place of those with this name at its top level;
-    without a value, with none of them. ``value`` has no quotes. Raises ``SearchFlaw``."""
+    """Return the typed text with ``name:value`` added. Conditions with this name at the top level are removed first,
+    unless the top level contains OR. An empty ``value`` adds nothing. Raises ``SearchFlaw``."""
     text = text.strip()
     cuts, depth, before, has_or = [], 0, "", False
-    for token in _Tokens(text).all():
+    for token in _tokens(text):
         depth += (token.kind == "(") - (token.kind == ")")
         if depth == 0 and before not in ("-", "NOT"):
             has_or |= token.kind == "OR"
@@ -76,76 +74,35 @@ def search_narrow(text: str, name: str, value: str) -> str:
     else:
         for token in reversed(cuts):
             text = f"{text[: token.start].rstrip()} {text[token.end :].lstrip()}".strip()
-    said = f'{name}:"{value}"' if re.search(r"[\s()]", value) else f"{name}:{value}" if value else ""
-    return f"{text} {said}".strip()
+    qualifier = f'{name}:"{value}"' if re.search(r"[\s()]", value) else f"{name}:{value}" if value else ""
+    return f"{text} {qualifier}".strip()
 
 
-# --- Pieces ----------------------------------------------------------------------------------------------------------
-
-
-class _Tokens:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-
-    def all(self) -> list[_Token]:
-        found: list[_Token] = []
-        while True:
-            while self.at < len(self.text) and self.text[self.at].isspace():
-                self.at += 1
-            if self.at == len(self.text):
-                return found
-            found.append(self._next())
-            if sum(token.leaf is not None for token in found) > MAX_PARTS:
-                raise SearchFlaw(f"A lookup has at most {MAX_PARTS} parts.", found[-1].start, len(self.text))
-
-    def _next(self) -> _Token:
-        start, letter = self.at, self.text[self.at]
-        if letter in "()":
-            return self._token(letter, start, start + 1)
-        if letter == '"':
-            return self._phrase(start)
-        following = self.text[start + 1 : start + 2]
-        if letter == "-" and following and not following.isspace() and following != ")":
-            return self._token("-", start, start + 1)
-        qualifier = _QUALIFIER.match(self.text, start)
-        if qualifier:
-            return self._qualified(start, qualifier[1], qualifier.end())
-        end = self._word_end(start)
-        word = self.text[start:end]
-        if word in ("AND", "OR", "NOT"):
-            return self._token(word, start, end)
-        if _WHOLE_ID.fullmatch(word):
-            return self._token("leaf", start, end, Comparison("id", "begins", word.replace("-", "").lower()))
-        return self._token("leaf", start, end, Word(word))
-
-    def _token(self, kind: str, start: int, end: int, leaf: Predicate | None = None) -> _Token:
-        self.at = end
-        return _Token(kind, start, end, leaf)
-
-    def _phrase(self, start: int) -> _Token:
-        end = self._closing(start)
-        inside = self.text[start + 1 : end]
-        if not inside.strip():
-            raise SearchFlaw("These quotes are empty.", start, end + 1)
-        return self._token("leaf", start, end + 1, Phrase(inside))
-
-    def _closing(self, start: int) -> int:
-        end = self.text.find('"', start + 1)
-        if end < 0:
-            raise SearchFlaw("This quote is not closed.", start, len(self.text))
-        return end
-
-    def _word_end(self, start: int) -> int:
-        end = start
-        while end < len(self.text) and not self.text[end].isspace() and self.text[end] not in '()"':
-            end += 1
-        return end
-
-    def _qualified(self, start: int, name: str, colon: int) -> _Token:
-        end = colon
-        while end < len(self.text) and not self.text[end].isspace() and self.text[end] not in "()":
-            end = self._closing(end) + 1 if self.text[end] == '"' else end + 1
-        return self._token("leaf", start, end, _qualifier(name, self.text[colon:end], start, colon, end))
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    for match in _PIECE.finditer(text):
+        start, end = match.span()
+        leaf: Predicate | None = None
+        kind = match["sign"] or "leaf"
+        if match["phrase"] is not None:
+            if not match["phrase"].strip():
+                raise SearchFlaw("These quotes are empty.", start, end)
+            leaf = Phrase(match["phrase"])
+        elif match["name"] is not None and text[end : end + 1] != '"':
+            leaf = _qualifier(match["name"], match["value"], start, match.start("value"), end)
+        elif word := match["word"]:
+            if word in ("AND", "OR", "NOT"):
+                kind = word
+            elif _WHOLE_ID.fullmatch(word):
+                leaf = Comparison("id", "begins", word.replace("-", "").lower())
+            else:
+                leaf = Word(word)
+        elif not match["sign"]:
+            raise SearchFlaw("This quote is not closed.", end if match["name"] else start, len(text))
+        found.append(_Token(kind, start, end, leaf))
+        if sum(token.leaf is not None for token in found) > MAX_PARTS:
+            raise SearchFlaw(f"A lookup has at most {MAX_PARTS} parts.", start, len(text))
+    return found
 
 
 def _qualifier(typed: str, value: str, start: int, colon: int, end: int) -> Predicate:
@@ -165,9 +122,6 @@ def _qualifier(typed: str, value: str, start: int, colon: int, end: int) -> Pred
         return qualifier_read(name, value)
     except ValueRefused as problem:
         raise SearchFlaw(problem.sentence, colon, end, code=problem.code) from problem
-
-
-# --- The tree --------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
@@ -203,7 +157,7 @@ class _Reader:
         return tree
 
     def _after(self, read: Callable[[], Predicate]) -> Predicate:
-        """Parse the condition after OR, AND, NOT or a minus. Without a condition, the flaw is at this word."""
+        """Parse the condition after OR, AND, NOT or a minus. If there is none, the flaw is at the operator."""
         sign = self.tokens[self.at]
         self.at += 1
         if self._peek() in ("", "OR", "AND", ")"):

@@ -7,10 +7,11 @@ from typing import Any
 
 from memory.core.callers import caller_names
 from memory.core.patterns import pattern_to_postgres
-from memory.models.expressions import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
+from memory.models.formulas_sql import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
+_EQUAL = {"is": "="}
 # A longer age is an earlier time, so the comparison is reversed.
 _EARLIER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -33,15 +34,19 @@ class PredicateSql:
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """How words are searched: with the text search configuration ``config``, which ignores all words of the texts in
-    ``blank``.
-
-    ``live`` searches the live topics by their index. Otherwise the documents of all other topics are read.
-    """
+    """How to search for words. ``config`` is the text search configuration, which ignores the words in ``blank``. If
+    ``live`` is true, the indexed documents of live topics are searched, otherwise the documents of all other topics."""
 
     config: str
     live: bool
     blank: Container[str] = ()
+
+
+def written_by_sql(topic: str, name: str, bind: Bind) -> str:
+    """Return the condition that a caller with this name wrote, extended or edited a topic. ``topic`` is an expression
+    for the id of the topic."""
+    wrote = f"pe.actor = ANY({bind(caller_names(name))}::text[]) AND {written_sql('pe')}"
+    return f"(EXISTS (SELECT 1 FROM memory_auditevent pe WHERE pe.topic_id = {topic} AND {wrote}))"
 
 
 def predicate_sql(
@@ -57,21 +62,13 @@ def predicate_sql(
     categories_added: Mapping[str, str] | None = None,
     word_search: WordSearch | None = None,
 ) -> PredicateSql:
-    """Return ``predicate`` as SQL over aliases of Vitality and Topic. No queries.
-
-    ``now`` is an expression of type timestamptz. ``bind`` registers a value and returns its placeholder, such as
-    ``%(p3)s``. Columns that both rows have are read from Vitality, because a scan of its narrow rows is cheap. Without
-    ``narrow``, they are read from Topic, whose indexes serve lists. The expression refers to Topic only if the reply
-    has ``needs_topic``.
-
-    ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for predicates
-    with words. ``skipped`` is the number of seconds since the last use that do not count, for rules. Without it, the
-    database computes these seconds for the salience of each topic, and idle time is wall-clock time.
-    ``categories_added`` has the categories that other rules of the run add, each with a condition on the topics that
-    get it.
-
-    A null counts as false, also below ``Not``.
-    """
+    """Return ``predicate`` as SQL over aliases of Vitality and Topic. No queries. ``now`` is an expression of type
+    timestamptz; ``bind`` registers a value and returns its placeholder. If ``narrow`` is true, columns that both tables
+    have are read from Vitality. Otherwise they are read from Topic, so that lists use the indexes of Topic.
+    ``score_sql`` is required for predicates on the score, ``word_search`` for words. ``skipped`` is an expression for
+    the idle seconds of the partition since the last use. If it is empty, these seconds are computed for ``salience``
+    and ignored for ``idle``. ``categories_added`` maps each category that other rules of the run add to the SQL
+    condition under which a rule adds it. A null counts as false, so ``Not`` of a null is true."""
     compiler = _Compiler(vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
 
@@ -144,13 +141,13 @@ class _Compiler:
             case "used":
                 return self._day(f"{self.v}.last_retrieved_at", op, value)
             case "retrievals":
-                return self._number(f"{self.v}.retrieval_count", op, f"{self.bind(value)}::bigint")
+                return f"({self.v}.retrieval_count {_EQUAL.get(op, op)} {self.bind(value)}::bigint)"
             case "score":
-                return self._number(f"({self.score_sql})", op, f"{self.bind(value)}::float8")
+                return f"(({self.score_sql}) {_EQUAL.get(op, op)} {self.bind(value)}::float8)"
             case "salience":
                 skipped = self.skipped or skipped_sql(self.v, partition_idle_sql(f"{self.v}.scope_id", self.now))
                 effective = salience_effective_sql(self.v, self.now, skipped=skipped)
-                return self._number(effective, op, f"{self.bind(value)}::float8")
+                return f"({effective} {_EQUAL.get(op, op)} {self.bind(value)}::float8)"
             case "field":
                 return self._field(op, *value)
             case "text":
@@ -165,7 +162,7 @@ class _Compiler:
         return f"{self.t}.{column}"
 
     def _of(self, column: str, narrow_column: str = "") -> str:
-        """Return a column that both rows have."""
+        """Return a column that both tables have. ``narrow_column`` is its name in Vitality if it differs."""
         return f"{self.v}.{narrow_column or column}" if self.narrow else self._topic(column)
 
     def _scope(self, op: str, path: str) -> str:
@@ -180,9 +177,7 @@ class _Compiler:
         return f"({' OR '.join([stored, *added])})"
 
     def _by(self, name: str) -> str:
-        wrote = f"pe.actor = ANY({self.bind(caller_names(name))}::text[]) AND {written_sql('pe')}"
-        topic = self._of("id", "topic_id")
-        return f"(EXISTS (SELECT 1 FROM memory_auditevent pe WHERE pe.topic_id = {topic} AND {wrote}))"
+        return written_by_sql(self._of("id", "topic_id"), name, self.bind)
 
     def _words(self, column: str, comparison: Comparison) -> str:
         words = value_words(comparison)
@@ -214,9 +209,6 @@ class _Compiler:
             case _:
                 return f"({moment} >= {first} AND {moment} < {after})"
 
-    def _number(self, number: str, op: str, bound: str) -> str:
-        return f"({number} {'=' if op == 'is' else op} {bound})"
-
     def _field(self, op: str, name: str, value: str | None = None) -> str:
         wanted = f"{self._of('id', 'topic_id')} AND pf.name = {self.bind(name)}::text"
         if value is None:
@@ -237,7 +229,7 @@ class _Compiler:
         return "true" if text in self._searching.blank else self._document("plainto_tsquery", text)
 
     def _phrase(self, text: str) -> str:
-        # The words are searched by the index, if there is one, then the exact text.
+        # The words are searched first, with the index if there is one. The exact text is compared second.
         by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
         texts = [self._text(column, "contains", text) for column in ("title", "summary")]
         part = f"lower({self.bind(text)}::text)"

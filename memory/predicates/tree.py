@@ -1,4 +1,5 @@
-"""The tree of a predicate: comparisons with the fields of a topic, words that it contains, and all, any and not."""
+"""The nodes of a predicate tree: comparisons of fields with values, words, phrases, and the operators all, any and
+not."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -11,13 +12,11 @@ Value = str | float | int | bool | dt.date | tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One comparison of a field with a value; lists are tuples.
-
-    ``age`` and ``idle`` are compared in seconds, ``created`` and ``used`` with days in UTC; ``used`` is None for topics
-    that no query has returned. The value of ``by`` is the name of a caller that wrote at least a part of the topic.
-    The value of ``field`` is the name of a field, or its name and a text to compare with its current value. The value
-    of ``id`` is the beginning of an id: at most 32 hexadecimal digits, without dashes.
-    """
+    """One comparison of a field with a value. A list of values is a tuple. ``age`` and ``idle`` are in seconds,
+    ``created`` and ``used`` are days in UTC. The value None of ``used`` means that no query has returned the topic.
+    ``by`` names a caller that wrote a part of the topic. The value of ``field`` is a tuple: the name of a field and, if
+    its value is compared, a text. With ``begins``, the value of ``id`` is the beginning of an id: hexadecimal digits
+    without dashes."""
 
     field: str
     op: str
@@ -64,12 +63,13 @@ Predicate = Leaf | AllOf | AnyOf | Not
 
 
 def all_of(*parts: Predicate | None) -> Predicate | None:
-    """Return the predicate in which every part holds, without nesting; None if there is no part."""
+    """Return the predicate that is true if every part is true; None if there is no part. Nested ``AllOf`` are
+    merged."""
     return _joined(AllOf, [part for part in parts if part is not None])
 
 
 def any_of(*parts: Predicate | None) -> Predicate | None:
-    """Return the predicate in which at least one part holds, without nesting; None if there is no part."""
+    """Return the predicate that is true if a part is true; None if there is no part. Nested ``AnyOf`` are merged."""
     return _joined(AnyOf, [part for part in parts if part is not None])
 
 
@@ -95,7 +95,7 @@ def leaves(predicate: Predicate | None, *, negated: bool = False) -> Iterator[tu
 
 
 def comparisons(predicate: Predicate) -> Iterator[tuple[Comparison, bool]]:
-    """Yield (comparison, negated) from left to right, as ``leaves``."""
+    """Yield (comparison, negated) from left to right, without words and phrases."""
     for leaf, negated in leaves(predicate):
         if isinstance(leaf, Comparison):
             yield leaf, negated
@@ -133,5 +133,5 @@ def patterns_of(predicate: Predicate) -> tuple[str, ...]:
 
 
 def value_words(comparison: Comparison) -> tuple[str, ...]:
-    """Return the value of a comparison of words as a tuple, also if it is a single word."""
+    """Return the value of a comparison as a tuple of words, even if it is a single word."""
     return comparison.value if isinstance(comparison.value, tuple) else (str(comparison.value),)

@@ -10,7 +10,7 @@ from memory.predicates.tree import AllOf, AnyOf, Comparison, Leaf, Not, Phrase, 
 
 _EVENTS = {
     "ingest_complete": "after an ingest",
-    "query_complete": "after a query",
+    "query_complete": "after a recall",
     "cron": "on each scheduled run",
     "memory_pressure": "under memory pressure",
     "manual": "in a manual run",
@@ -21,7 +21,7 @@ _ORDER_OF_DAYS = {"<": "before", "<=": "on or before", ">": "after", ">=": "on o
 _OPPOSITE = {"is": "is_not", "is_not": "is", "in": "not_in", "not_in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _NOUNS = {
     "idle": "time since the last use",
-    "retrievals": "number of retrievals",
+    "retrievals": "number of recalls",
     "text": "title, summary or field",
     "created": "day of creation",
     "used": "day of the last use",
@@ -37,11 +37,11 @@ def rule_describe(rule: Rule) -> str:
     """Return a rule as a sentence, beginning with its events."""
     events = listed([_EVENTS[event] for event in rule.events])
     if rule.action == "categorize":
-        doing = f"add the category {_quoted(rule.category)} to topics"
+        doing = f"add the category {_quoted(rule.category)} to memories"
     elif rule.action == COMPACT:
-        doing = "combine into one topic each group of similar topics"
+        doing = "combine into one memory each group of similar memories"
     else:
-        doing = f"{rule.action} topics"
+        doing = f"{rule.action} memories"
     off = "" if rule.enabled else " (Switched off.)"
     return f"{events[0].upper()}{events[1:]}: {doing} {predicate_describe(condition_parse(rule.condition))}.{off}"
 
@@ -109,7 +109,7 @@ def _leaf(leaf: Leaf, negated: bool) -> str:
 def _relation(comparison: Comparison, negated: bool) -> str:
     value = comparison.value
     if isinstance(value, dt.date) and comparison.op in _ORDER:
-        # The opposite comparison would exclude topics that were never used, so "not" stays.
+        # The opposite comparison would exclude topics that were never used, so "not" is kept.
         return f"is {'not ' if negated else ''}{_ORDER_OF_DAYS[comparison.op]} {value}"
     op = _OPPOSITE[comparison.op] if negated else comparison.op
     if op in _ORDER:

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from memory.core.repeats import Asked, repeats_dropped
-from memory.models.expressions import (
+from memory.models.formulas_sql import (
     counted_sql,
     decay_sql,
     fade_floor_sql,
@@ -39,9 +39,9 @@ _SHARE = reinforcement_share_sql("t.relevance", min_relevance="a.min_relevance")
 _TOPIC_HITS_SQL = f"""
     SELECT t.id, a.id AS access_id, a.at, a.bump * {_SHARE} AS bump, a.field_bump * {_SHARE} AS field_bump
     FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids, a.relevances) AS t (id, relevance)
-    WHERE a.id = ANY(%(counted)s) AND {_SHARE} > 0
+    WHERE a.id = ANY(%(counted)s) AND t.id IS NOT NULL AND {_SHARE} > 0
 """
-# A field is as relevant as its topic.
+# The relevance of a field is the relevance of its topic.
 _FIELD_HITS_SQL = f"""
     SELECT f.id, f.access_id, t.at, t.field_bump AS bump
     FROM (
@@ -56,18 +56,16 @@ _FIELD_HITS_SQL = f"""
 def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
-    ``hits`` selects id, time and bump of the reinforced rows. ``scope`` is the expression for the scope of a row ``h``;
-    the policy of this scope caps the salience. ``%(idle)s`` has the idle seconds of the scope before each access;
-    ``used`` and ``since`` are times in which only counted seconds pass. If ``exact_floor`` is true, the indexed floor
-    of the fade key is set to the key.
+    ``hits`` is the query for the id, the time and the bump of each row to reinforce. ``scope`` is the expression for
+    the scope of ``h``, a row of ``table``. ``%(idle)s`` has the idle seconds of the scope before each access; ``used``
+    and ``since`` are times without these seconds. In rows that meet ``exact_floor``, ``fade_floor`` is set to the fade
+    key.
 
-    Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced``. All accesses are computed in one
-    pass by window functions. Let ``w_i`` be the decay from access i to the last access, and ``S_i`` the decayed sum of
-    the bumps after i. The result is the minimum of the uncapped sum and of every ``cap * w_i + S_i``. An access before
-    the last reinforcement counts at the time of this reinforcement, with its bump decayed until then.
-
-    The rows are locked in the order of ids before they are read, so that changes of other transactions (an archive, an
-    edited salience) are not overwritten, and there are no deadlocks.
+    An access sets the salience to ``min(cap, effective + bump)``, where ``effective`` is the salience after its decay
+    until the access. The statement computes all accesses of a row at once. ``w_i`` is the decay from access i to the
+    last access. ``S_i`` is the sum of the bumps after access i, each decayed until the last access. The result is the
+    minimum of the sum without caps and of all ``cap * w_i + S_i``. An access before the last reinforcement counts at
+    the time of that reinforcement, with its bump decayed until then.
     """
     used = counted_sql("held", at="hit.at", idle="placed.idle")
     late = decay_sql(f"held.since - {used}", "held.half_life")
@@ -120,8 +118,8 @@ def _fold_sql(table: str, key: str, hits: str, *, scope: str, exact_floor: str =
     """
 
 
-# Below the first rung, runs also search the index for topics whose salience has risen. A floor that is too low would
-# hide these topics.
+# For topics that are not active, runs also check whether the salience has risen. Too low a floor would hide these
+# topics.
 _FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", _TOPIC_HITS_SQL, scope="h.scope_id", exact_floor="row.rung > 0")
 _FIELD_SCOPE_SQL = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
 _FOLD_FIELDS = _fold_sql("memory_field", "id", _FIELD_HITS_SQL, scope=_FIELD_SCOPE_SQL)
@@ -146,29 +144,32 @@ _PURGED_REMOVE_SQL = accesses_without_sql(
     field="EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.field)",
 )
 
-# A query does not write wake-ups, so that it needs only one INSERT. They are written here, from its access row.
+# A query writes only its access row, in one INSERT. This statement derives the wake-ups from the access rows.
 _WAKE_UPS_SQL = """
+WITH scopes (scope_id, event, first_at, last_at, times) AS MATERIALIZED (
+    SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
+    FROM memory_accesslog a
+    CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
+    JOIN memory_topic t ON t.id = hit.id
+    WHERE a.id = ANY(%(ids)s) AND a.at > %(now)s::timestamptz - interval '1 day'
+    GROUP BY t.scope_id ORDER BY t.scope_id
+)
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
-SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
-FROM memory_accesslog a
-CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
-JOIN memory_topic t ON t.id = hit.id
-WHERE a.id = ANY(%(ids)s) AND a.at > %(now)s::timestamptz - interval '1 day'
-GROUP BY t.scope_id ORDER BY t.scope_id
+SELECT * FROM scopes
 ON CONFLICT (scope_id, event)
 DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded.times
 """
 
 
 def fold_wait() -> None:
-    """Wait for a process that is folding, and keep others from folding until the transaction ends. One query."""
+    """Wait until no other process is folding. No other process can fold until this transaction ends. One query."""
     lock_wait(Lock.FOLD_ACCESSES)
 
 
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return their number.
 
-    One transaction of ten statements marks the rows and raises the salience, so that a kill cannot separate the two.
+    One transaction of ten statements marks the rows and raises the salience, so that neither happens without the other.
     Returns 0 at once if another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -181,19 +182,16 @@ def accesses_fold(*, now: dt.datetime) -> int:
         # A query about the past does not count as use. Its row is only checked for purged topics.
         rows = [row[:5] for row in claimed if not row[5]]
         ids = [row[0] for row in claimed]
-        if not rows:
-            cursor.execute(_PURGED_REMOVE_SQL, [ids])
-            cursor.execute(_MARK_SQL, {"now": now, "counted": [], "ids": ids})
-            return len(claimed)
         policies = policies_current()
         windows = {scope: policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows}
-        earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=max(windows.values()))
+        longest = dt.timedelta(seconds=max(windows.values(), default=0))
+        earliest = min((at for _id, at, *_rest in rows), default=now) - longest
         asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
         cursor.execute(
             _COUNTED_BEFORE_SQL, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest]
         )
         before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
-        # The hash includes the scope, so each question has one window.
+        # The hash of a query includes the scope, so all accesses with the same hash have the same window.
         counted = [
             access_id
             for window in sorted(set(windows.values()))

@@ -1,4 +1,5 @@
-"""Updates Lexeme and CorpusTotals, the numbers of live topics with each word. BM25 tolerates a delay."""
+"""Updates two counts for BM25: the live topics with each word (Lexeme), and all live topics (CorpusTotals). BM25
+tolerates counts that are a little old."""
 
 import uuid
 from collections.abc import Sequence
@@ -52,12 +53,8 @@ _DELETE_UNUSED_WORDS_SQL = "DELETE FROM memory_lexeme WHERE documents <= 0"
 
 
 def documents_count() -> int:
-    """Count up to ``DOCUMENTS_PER_ROUND`` new or changed documents, and return their number. Two queries, one
-    transaction.
-
-    A document is marked in the commit that counts it, so that it is not counted twice after a kill. Returns 0 at once
-    if another process is counting.
-    """
+    """Count up to ``DOCUMENTS_PER_ROUND`` new or changed documents, and return their number; 0 if another process is
+    counting. Two queries in one transaction, so that a killed worker counts no document twice."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.COUNT_WORDS):
             return 0
@@ -66,10 +63,8 @@ def documents_count() -> int:
 
 
 def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
-    """Delete the documents of topics, and every word that no live topic has any more. Three statements.
-
-    Needs a transaction; until it ends, no other process can count words. Returns (deleted documents, deleted words).
-    """
+    """Delete the documents of topics, and every word that no live topic has any more; return both numbers. Three
+    statements. Until the transaction ends, no other process can count words."""
     with connection.cursor() as cursor:
         lock_wait(Lock.COUNT_WORDS)
         cursor.execute(_UNCOUNT_SQL, {"ids": list(ids)})

@@ -12,20 +12,20 @@ from memory.ingest.bulk import vector_text
 from memory.models import Rung
 from memory.policy.effective import knobs_effective
 from memory.predicates.search_parts import LIVE
-from memory.recall.candidates import question_sql
 from memory.recall.filters import CandidateFilter
-from memory.recall.probe import question_probe
+from memory.recall.probe import index_settings, question_probe
+from memory.recall.ranking import question_sql
 from memory.recall.search import TopicSearch, question_filter
+from memory.stores.citus import settings_set
 
 NEAREST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class NearTopic:
-    """One of the nearest topics. ``other`` is its rank in the other list, or None.
-
-    ``nearness`` is the inner product with the question without the common part (``candidates.question_sql``).
-    """
+    """One of the nearest topics. ``nearness`` is the inner product with the question, after a share of the mean vector
+    was subtracted from the question (see ``question_sql``). ``other`` is the rank in the other list, if the topic is in
+    it."""
 
     topic_id: str
     title: str
@@ -48,22 +48,16 @@ class Exactness:
         return sum(near.other is not None for near in self.exact)
 
 
-# A scan of every vector, and a search in the index. With "+ 0", the index cannot be used. With sorts and other scans
-# disabled, the index is used even in a small store.
+# With "+ 0", the planner cannot use the index. If sorts and other scans are disabled, it uses the index even in a small
+# store.
 _EXACT = "(v.embedding <#> (SELECT vector FROM question)) + 0"
 _INDEX = "v.embedding <#> (SELECT vector FROM question)"
-_INDEX_ONLY_SQL = "SELECT " + ", ".join(
-    f"set_config('{name}', 'off', true)" for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort")
-)
-_ALL_PLANS_SQL = _INDEX_ONLY_SQL.replace("'off'", "'on'")
+_OTHER_PLANS = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
 
 
 def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
-    """Run both searches for the question of a lookup, among the topics that meet its conditions. Six queries.
-
-    The exact search reads every live vector in the scope. Only meaning is compared; a query also ranks by words and
-    neighbours. Nothing is written. Without a question, both lists are empty. Raises ``EmbeddingFailed``.
-    """
+    """Search for the question of a lookup twice: by an exact scan, and by the index. Six queries. Nothing is written.
+    The exact search reads every live vector in the scope. Raises ``EmbeddingFailed``."""
     if not search.question:
         return Exactness([], [])
     vector = embedder_get().embed_query(search.question)
@@ -81,10 +75,10 @@ def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
         }
         cursor.execute(nearest_sql(filters, _EXACT), parameters)
         exact: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(_INDEX_ONLY_SQL)
+        settings_set(index_settings(knobs.recall_candidates) | dict.fromkeys(_OTHER_PLANS, "off"))
         cursor.execute(nearest_sql(filters, _INDEX), parameters)
         index: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(_ALL_PLANS_SQL)
+        settings_set(dict.fromkeys(_OTHER_PLANS, "on"))
     return Exactness(_nearest(exact, index), _nearest(index, exact))
 
 

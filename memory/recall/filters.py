@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.models import Rung
-from memory.models.expressions import scope_within_sql
+from memory.models.formulas_sql import scope_within_sql
 
 
 def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
-    """Return an SQL condition: ``row``, an alias of Topic, has a lower number than ``rung``, now or at ``as_of``.
-
-    The rung at ``as_of`` is read from the first later entry of the journal.
-    """
+    """Return the SQL condition that ``row``, an alias of Topic, is on a rung below ``rung``. With ``as_of``, topics
+    that were below it at that time meet the condition too. The journal of actions has the rungs of that time."""
     now = f"{row}.rung < {int(rung)}"
     if as_of is None:
         return now
@@ -28,8 +26,7 @@ def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
 def topic_conditions(
     *, kinds: Sequence[str] | None, categories: Sequence[str] | None, as_of: dt.datetime | None
 ) -> list[str]:
-    """Return SQL conditions on ``t``, a row of Topic: neither released nor merged, and the filters that are not
-    None."""
+    """Return SQL conditions on ``t``, a row of Topic: not released, not merged, and the filters that are not None."""
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     if kinds is not None:
         conditions.append("t.kind = ANY(%(kinds)s::text[])")
@@ -42,7 +39,7 @@ def topic_conditions(
 
 @dataclass(frozen=True, slots=True)
 class ExtraCondition:
-    """A condition of the caller on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
+    """A condition that the caller adds, on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
 
     sql: str
     parameters: Mapping[str, Any]
@@ -50,10 +47,7 @@ class ExtraCondition:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFilter:
-    """Conditions on candidates; None means all. ``scope`` is canonical.
-
-    With ``only_archived``, live topics are neither candidates nor neighbours.
-    """
+    """Conditions on candidates; None means all. ``only_archived`` excludes live topics, also as neighbours."""
 
     scope: str
     kinds: Sequence[str] | None = None
@@ -67,12 +61,8 @@ class CandidateFilter:
     @property
     def on_topic(self) -> bool:
         """Whether the conditions need the row of Topic."""
-        return (
-            any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
-            or self.include_archived
-            or self.only_archived
-            or self.extra is not None
-        )
+        limits = (self.kinds, self.categories, self.topic_ids, self.as_of, self.extra)
+        return self.include_archived or self.only_archived or any(limit is not None for limit in limits)
 
     @property
     def since(self) -> bool:
@@ -92,7 +82,8 @@ class CandidateFilter:
         }
 
     def within_sql(self, row: str) -> str:
-        """Return the conditions on a row of a vector or document: its scope, and whether recall may return it."""
+        """Return the conditions on ``row``, an alias of TopicVector or TopicDocument: its scope, and whether it is
+        live."""
         conditions = [] if self.scope == "/" else [scope_within_sql(f"{row}.scope_id")]
         if self.only_archived:
             conditions.append(f"NOT {row}.live")
@@ -101,10 +92,8 @@ class CandidateFilter:
         return " AND ".join(conditions) or "true"
 
     def since_sql(self) -> str:
-        """Return the query for topics that were archived after ``as_of`` and meet the other conditions.
-
-        The query reads the later entries of the journal, because these topics are in no index of recall.
-        """
+        """Return the query for topics that meet the conditions and that were archived after ``as_of``, according to the
+        journal."""
         conditions = self._on_topic_sql() + ([] if self.scope == "/" else [scope_within_sql("t.scope_id")])
         return f"""
             SELECT DISTINCT t.id AS topic_id FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id
@@ -119,7 +108,8 @@ class CandidateFilter:
         return conditions
 
     def joined_sql(self, row: str) -> tuple[str, str]:
-        """Return (a join with Topic, the conditions on Topic), both as SQL; empty if they are not needed."""
+        """Return (a join of ``row`` with Topic, the conditions on Topic), both as SQL. Both are empty if no condition
+        needs Topic."""
         if not self.on_topic:
             return "", ""
         conditions = self._on_topic_sql()

@@ -8,19 +8,21 @@ from django.conf import settings
 from memory.core.scopes import ROOT
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
+from memory.stores.citus import VERSION_SQL, settings_send
 
-# The most words of a question that are searched: the rarest ones.
+# A search uses at most this number of words of a question: the rarest ones.
 MAX_WORDS = 32
 # hnsw.ef_search: pgvector's default. Raised if more candidates are requested.
 EF_SEARCH = 40
-# hnsw.max_scan_tuples: the index scan ends after this number of rows. It finds enough topics in a store of some
-# millions, because more than ``recall_exact_below`` topics pass the filter.
+# hnsw.max_scan_tuples: the index scan ends after this number of rows. The index is used only if more than
+# ``recall_exact_below`` topics pass the filter, so a scan of this length finds enough of them in a store of some
+# million topics.
 MAX_SCAN_TUPLES = 200_000
 
-# To estimate word counts in a scope, this number of its first and of its last topics are read.
+# Word counts in a scope are estimated from its first and its last topics, this number of each.
 SAMPLE = 1_000
-# For this estimate, a larger scope counts as one with this number of topics.
-MOST_COUNTED = 20_000
+# The estimate treats a larger scope as one with this number of topics.
+MAX_COUNTED = 20_000
 
 _OF_STORE_SQL = """
     SELECT w.word, coalesce(l.documents, 0) AS documents
@@ -29,7 +31,7 @@ _OF_STORE_SQL = """
 _TOTAL_OF_STORE = "coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0)"
 
 # The weight of a word in a scope depends only on topics of this scope. Otherwise, a key that is bound to the scope
-# could infer the words of other scopes from its scores. Nothing is read if the counts are not needed.
+# could infer the words of other scopes from the scores. The sample is not read if the counts are not needed.
 _SAMPLE = r"""
 , sample AS MATERIALIZED (
     SELECT s.document FROM (
@@ -68,19 +70,19 @@ SELECT (SELECT number FROM small),
        {total},
        (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'),
+       {version},
        set_config('hnsw.iterative_scan', 'strict_order', true),
        set_config('hnsw.max_scan_tuples', '{most}', true),
        set_config('hnsw.ef_search', %(ef_search)s, true),
-       set_config('plan_cache_mode', 'force_generic_plan', true),
+       CASE WHEN {version} IS NULL THEN set_config('plan_cache_mode', 'force_generic_plan', true) END,
        set_config('synchronous_commit', 'off', true)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The result of a probe. ``words`` are the stems of the question. ``documents`` are the numbers of live topics with
-    each word, and ``total`` is the number of all live topics: in the store, or estimated for the scope. ``width`` is
-    the dimension of stored vectors."""
+    """``words`` are the stems of the question. ``documents`` is the number of live topics with each word, ``total`` the
+    number of all live topics; both are estimates within a scope. ``width`` is the dimension of stored vectors."""
 
     small: bool
     words: Sequence[str]
@@ -89,20 +91,25 @@ class Probe:
     width: int
 
 
+def index_settings(candidates: int) -> dict[str, str]:
+    """Return the settings of the database for a search of the vector index."""
+    return {
+        "hnsw.iterative_scan": "strict_order",
+        "hnsw.max_scan_tuples": str(MAX_SCAN_TUPLES),
+        "hnsw.ef_search": str(min(1000, max(EF_SEARCH, candidates))),
+    }
+
+
 def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
-    """Return the words of a question, and whether only few topics can be candidates (``small``). One statement.
-
-    Counting stops at ``exact_below``, so that the cost does not grow with the store. But if a filter on kinds,
-    categories or time leaves fewer topics, the whole scope is read. These topics are then compared exactly, because an
-    index scan would end before it finds them. Within a scope, words are counted in a sample of its topics.
-
-    The statement also changes settings for the transaction: the index scan continues until enough rows pass its filter;
-    plans are kept, because they do not depend on the parameters; and the commit does not wait for the disk. A crash may
-    lose the access rows of the last fraction of a second.
-    """
+    """Return the words of a question, and whether only few topics can be candidates (``small``). One statement. It
+    stops counting topics at ``exact_below``. If fewer topics pass the filter, the search compares all of them, because
+    a scan of the vector index could stop before it has found them. The statement also sets options of the transaction.
+    One is ``synchronous_commit = off``: a crash may lose the latest rows of the access log. On a cluster, up to five
+    short statements send the options to the node of the store. Query plans are not kept there, because the cluster
+    cannot plan without the parameters."""
     join, topics = filters.joined_sql("d")
     within = filters.within_sql("d")
-    sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MOST_COUNTED)
+    sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MAX_COUNTED)
     of_store = filters.scope == ROOT
     sql = _PROBE_SQL.format(
         join=join,
@@ -112,15 +119,19 @@ def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candid
         counted=_OF_STORE_SQL if of_store else _OF_SCOPE_SQL,
         total=_TOTAL_OF_STORE if of_store else _TOTAL_OF_SCOPE_SQL,
         most=MAX_SCAN_TUPLES,
+        version=VERSION_SQL,
     )
+    search = index_settings(candidates)
     parameters = {
         **filters.parameters(),
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         "q": q,
-        "ef_search": str(min(1000, max(EF_SEARCH, candidates))),
+        "ef_search": search["hnsw.ef_search"],
     }
-    count, words, documents, total, width, *_settings = rows_prepared(sql, parameters)[0]
+    count, words, documents, total, width, cluster, *_settings = rows_prepared(sql, parameters)[0]
+    if cluster:
+        settings_send({"synchronous_commit": "off", **(search if count > exact_below else {})})
     if len(words) > MAX_WORDS:
         rarest = sorted(zip(documents, words, strict=True))[:MAX_WORDS]
         documents, words = [number for number, _word in rarest], [word for _number, word in rarest]

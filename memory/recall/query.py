@@ -13,21 +13,21 @@ from memory.access.principal import Principal
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
-from memory.models.replica import on_primary
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
-from memory.recall.bundles import BundleOptions, bundles_load
-from memory.recall.candidates import Ranked, candidates_rank
+from memory.recall.bundles import bundles_load
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
+from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.reinforcement import retrieval_record
 from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
 from memory.recall.token_count import budget_apply, bundle_line, tokens_estimated
+from memory.stores.replica import on_primary
 
-# The access log records at most the first number of topics that limits of a query left out. The second number of topics
-# are searched in addition to ``top_k``.
-CUT_KEPT, CUT_BY_LIMIT = 20, 5
+# The search ranks CUT_BY_LIMIT topics more than ``top_k``. Of the topics that the limits leave out, at most CUT_KEPT
+# are recorded.
+CUT_BY_LIMIT, CUT_KEPT = 5, 20
 
 
 @dataclass(slots=True)
@@ -39,14 +39,10 @@ class Answer:
 
 
 def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime, record: bool = True) -> Answer:
-    """Answer a question and record what was retrieved.
-
-    Without ``record``, the answer is the same, but no access row is written: a preview of the answer for an agent.
-
-    Runs one transaction. With the semantic stage it has five statements (policies, probe, candidates, bundles, access
-    log), without it three, for any number of topics and candidates. Raises ``NotVisible`` for a scope outside the
-    caller's, ``ValueRefused`` for a malformed scope, ``EmbeddingFailed``.
-    """
+    """Answer a question and, if ``record`` is true, write an access row. One transaction with five statements:
+    policies, probe, candidates, bundles, access log. Without the semantic stage, it has three: policies, bundles,
+    access log. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a malformed scope,
+    ``EmbeddingFailed``."""
     scope = principal.scope_chosen(request.scope)
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
     started = time.perf_counter()
@@ -59,11 +55,16 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         ranked: dict[uuid.UUID, Ranked] = {}
         if vector_wait is not None:
             ranked = _rank(request, vector_wait, scope, knobs, now, answer)
-            ids = [each.topic_id for each in list(ranked.values())[: request.top_k] if not _is_below(each, request)]
+            least = request.min_relevance or 0
+            ids = [
+                each.topic_id
+                for each in list(ranked.values())[: request.top_k]
+                if each.relevance is None or each.relevance >= least
+            ]
         else:
             ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
         with _timed(answer, "structural" if "structural" in request.stages else "bundles"):
-            bundles = bundles_load(ids, _options(request, scope, principal, now))
+            bundles = bundles_load(ids, request, scope=scope, caller=principal.scope, now=now)
         for bundle in bundles:
             found = ranked.get(uuid.UUID(bundle["topic_id"]))
             if found is not None:
@@ -80,23 +81,17 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         text = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
         if record:
             with _timed(answer, "record"), on_primary():
-                returned = [uuid.UUID(bundle["topic_id"]) for bundle in bundles]
+                returned = {bundle["topic_id"] for bundle in bundles}
                 retrieval_record(
-                    returned,
-                    scores=[bundle.get("score") for bundle in bundles],
-                    relevances=[bundle.get("relevance") for bundle in bundles],
-                    cut_ids=[topic_id for topic_id in ranked if topic_id not in returned][:CUT_KEPT],
-                    field_ids=[uuid.UUID(entry["id"]) for bundle in bundles for entry in bundle["fields"]],
-                    query=request.q,
-                    query_hash=request.digest(scope),
+                    bundles,
+                    request,
+                    cut=[each for topic_id, each in ranked.items() if str(topic_id) not in returned][:CUT_KEPT],
                     scope=scope,
                     tokens=tokens_estimated(text),
                     milliseconds=(time.perf_counter() - started) * 1000,
                     principal=principal,
                     knobs=knobs,
                     now=now,
-                    # A query about the past does not count as use.
-                    counts=request.as_of is None,
                 )
                 activity_note(policies, {scope, *(bundle["scope"] for bundle in bundles)}, now=now)
     answer.body["candidates"] = bundles
@@ -110,12 +105,6 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
             "reinforce_min_relevance": knobs.reinforce_min_relevance,
         }
     return answer
-
-
-def _is_below(found: Ranked, request: QueryRequest) -> bool:
-    if request.min_relevance is None or found.relevance is None:
-        return False
-    return found.relevance < request.min_relevance
 
 
 def _rank(
@@ -152,22 +141,6 @@ def _rank(
             now=now,
         )
     return {candidate.topic_id: candidate for candidate in found}
-
-
-def _options(request: QueryRequest, scope: str, principal: Principal, now: dt.datetime) -> BundleOptions:
-    return BundleOptions(
-        now=now,
-        scope=scope,
-        caller=principal.scope,
-        kinds=request.kinds,
-        categories=request.categories,
-        field_names=request.field_names,
-        history="temporal" in request.stages and request.explain,
-        include_cold=request.include_cold,
-        include_archived=request.include_archived,
-        as_of=request.as_of,
-        depth=request.depth if "structural" in request.stages else 0,
-    )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Writes access rows, one per retrieval. The worker folds them into salience soon after."""
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -10,102 +11,103 @@ from memory.core.policy_values import Knobs
 from memory.models.prepared import rows_prepared
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
+from memory.recall.ranking import Ranked
+from memory.recall.replies import Candidate
+from memory.recall.request import QueryRequest, members_digest, members_kept
 
 _APPEND_SQL = """
 INSERT INTO memory_accesslog
-    (at, kind, actor, scope, query, query_hash, topic_ids, scores, relevances, cut_ids, field_ids, bump, field_bump,
-     min_relevance, tokens, milliseconds, folded_at, counted)
-VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::float8[], %s::float8[], %s::uuid[], %s::uuid[], %s, %s, %s, %s, %s, %s,
-        %s)
+    (at, kind, actor, scope, query, query_hash, request, topic_ids, scores, relevances, cut_ids, field_ids, bump,
+     field_bump, min_relevance, tokens, milliseconds, folded_at, counted)
+VALUES (%(at)s, 'query', %(actor)s, %(scope)s, %(query)s, %(query_hash)s, %(request)s::jsonb, %(topic_ids)s::uuid[],
+        %(scores)s::float8[], %(relevances)s::float8[], %(cut_ids)s::uuid[], %(field_ids)s::uuid[], %(bump)s,
+        %(field_bump)s, %(min_relevance)s, %(tokens)s, %(milliseconds)s, NULL, %(counted)s)
 """
-
 
 # SKIP LOCKED, so that no row is written for a topic that is being purged.
 _APPEND_LOOKUP_SQL = """
+WITH t AS MATERIALIZED (SELECT id FROM memory_topic WHERE id = %s FOR KEY SHARE SKIP LOCKED)
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, scores, relevances, cut_ids, field_ids, bump, field_bump,
      min_relevance, folded_at, counted)
 SELECT %s, 'lookup', %s, %s, '', '', ARRAY[t.id], '{}', '{}', '{}', '{}', 0, 0, 0, %s, false
-FROM (SELECT id FROM memory_topic WHERE id = %s FOR KEY SHARE SKIP LOCKED) t
+FROM t
 """
 
 
 def retrieval_record(
-    topic_ids: Sequence[uuid.UUID],
+    bundles: Sequence[Candidate],
+    request: QueryRequest,
     *,
-    scores: Sequence[float | None],
-    relevances: Sequence[float | None],
-    cut_ids: Sequence[uuid.UUID],
-    field_ids: Sequence[uuid.UUID],
-    query: str,
-    query_hash: str,
+    cut: Sequence[Ranked],
     scope: str,
     tokens: int,
     milliseconds: float,
     principal: Principal,
     knobs: Knobs,
     now: dt.datetime,
-    counts: bool = True,
 ) -> None:
-    """Record the topics that a query returned, best first, and those that its limits cut (``cut_ids``). One INSERT.
-
-    Salience is raised only if ``counts`` is true. ``scores`` and ``relevances`` are those of ``topic_ids``, None if
-    nothing was compared. ``tokens`` and ``milliseconds`` are the size of the answer and its duration. A question
-    without an answer is recorded too, because the shadow search may find an archived answer.
-    """
-    row: list[Any] = [
-        now,
-        "query",
-        principal.identity,
-        scope,
-        query,
-        query_hash,
-        list(topic_ids),
-        list(scores),
-        list(relevances),
-        list(cut_ids),
-        list(field_ids),
-        knobs.query_salience_bump,
-        knobs.query_field_salience_bump,
-        knobs.reinforce_min_relevance,
-        tokens,
-        milliseconds,
-        None,
-        None if counts else False,
-    ]
+    """Record the answer of a query, even if it is empty, and the topics that the limits of the query left out
+    (``cut``). One INSERT."""
+    members = request.members()
+    kept = members_kept(members)
+    row: dict[str, Any] = {
+        "at": now,
+        "actor": principal.identity,
+        "scope": scope,
+        "query": request.q,
+        "query_hash": members_digest(scope, members),
+        "request": json.dumps(kept) if kept else None,
+        "topic_ids": [bundle["topic_id"] for bundle in bundles],
+        "scores": [*(bundle.get("score") for bundle in bundles), *(each.score for each in cut)],
+        "relevances": [*(bundle.get("relevance") for bundle in bundles), *(each.relevance for each in cut)],
+        "cut_ids": [each.topic_id for each in cut],
+        "field_ids": [entry["id"] for bundle in bundles for entry in bundle["fields"]],
+        "bump": knobs.query_salience_bump,
+        "field_bump": knobs.query_field_salience_bump,
+        "min_relevance": knobs.reinforce_min_relevance,
+        "tokens": tokens,
+        "milliseconds": milliseconds,
+        # A query about the past does not count as use.
+        "counted": None if request.as_of is None else False,
+    }
     rows_prepared(_APPEND_SQL, row)
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
-    """Record the lookup of a topic by its id. Two statements.
-
-    A lookup does not raise salience, so the row is marked as folded. Regret counts lookups of archived topics.
-    """
-    rows_prepared(_APPEND_LOOKUP_SQL, [now, principal.identity, scope, now, topic_id])
+    """Record the lookup of a topic by its id, for the report of regretted archivings. A lookup does not raise salience,
+    so its row counts as folded. Two statements."""
+    rows_prepared(_APPEND_LOOKUP_SQL, [topic_id, now, principal.identity, scope, now])
     activity_note(policies_current(), [scope], now=now)
 
 
 def accesses_without_sql(*, rows: str, topic: str, field: str) -> str:
-    """Return the UPDATE that removes topics and fields from the access log. Rows that lose no topic are not changed.
-
-    ``rows`` is the condition on the rows ``l``. Topics that meet the condition ``topic`` on ``u.topic`` stay, and
-    fields that meet ``field`` on ``u.field``. The hash of the query is emptied too, because it identifies the query.
-    """
+    """Return an UPDATE of the rows ``l`` of the access log that meet the condition ``rows``. ``topic`` and ``field``
+    are conditions on ``u.topic`` and ``u.field``. Topics and fields that do not meet them are removed, and so is the
+    hash of the query. A removed topic leaves NULL in its place, so that the others keep their ranks. If no returned
+    topic is left, the text of the query and its request are removed too. Rows that lose no topic are not changed."""
     return f"""
 UPDATE memory_accesslog a
-SET topic_ids = x.topics, scores = x.scores, relevances = x.relevances, cut_ids = x.cut, query_hash = '',
-    query = CASE WHEN x.topics = '{{}}' THEN '' ELSE a.query END,
+SET topic_ids = x.topics[:cardinality(a.topic_ids)], cut_ids = x.topics[cardinality(a.topic_ids) + 1:],
+    scores = x.scores, relevances = x.relevances, query_hash = '',
+    query = CASE WHEN x.emptied THEN '' ELSE a.query END, request = CASE WHEN x.emptied THEN NULL ELSE x.request END,
     field_ids = ARRAY(SELECT field FROM unnest(a.field_ids) WITH ORDINALITY u (field, n) WHERE {field} ORDER BY n)
 FROM (
-    SELECT l.id, kept.*,
-           ARRAY(SELECT topic FROM unnest(l.cut_ids) WITH ORDINALITY u (topic, n) WHERE {topic} ORDER BY n) AS cut
+    SELECT l.id, kept.*, array_remove(kept.topics[:cardinality(l.topic_ids)], NULL) = '{{}}' AS emptied,
+           CASE WHEN l.request ? 'topic_ids' THEN jsonb_set(l.request, '{{topic_ids}}', (
+               SELECT coalesce(jsonb_agg(topic ORDER BY n), '[]') FROM (
+                   SELECT id::uuid AS topic, n FROM jsonb_array_elements_text(l.request->'topic_ids')
+                       WITH ORDINALITY named (id, n)
+               ) u WHERE {topic}
+           )) ELSE l.request END AS request
     FROM memory_accesslog l CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(topic ORDER BY n), '{{}}') AS topics,
-               coalesce(array_agg(score ORDER BY n), '{{}}') AS scores,
-               coalesce(array_agg(relevance ORDER BY n), '{{}}') AS relevances
-        FROM unnest(l.topic_ids, l.scores, l.relevances) WITH ORDINALITY u (topic, score, relevance, n) WHERE {topic}
+        SELECT coalesce(array_agg(CASE WHEN {topic} THEN topic END ORDER BY n), '{{}}') AS topics,
+               coalesce(array_agg(CASE WHEN {topic} THEN score END ORDER BY n), '{{}}') AS scores,
+               coalesce(array_agg(CASE WHEN {topic} THEN relevance END ORDER BY n), '{{}}') AS relevances,
+               coalesce(bool_or(topic IS NOT NULL AND NOT ({topic})), false) AS lost
+        FROM unnest(l.topic_ids || l.cut_ids, l.scores, l.relevances)
+            WITH ORDINALITY u (topic, score, relevance, n)
     ) kept WHERE {rows}
 ) x
-WHERE a.id = x.id
-  AND cardinality(x.topics) + cardinality(x.cut) < cardinality(a.topic_ids) + cardinality(a.cut_ids)
+WHERE a.id = x.id AND (x.lost OR x.request IS DISTINCT FROM a.request)
 """

@@ -10,7 +10,7 @@ RungName = Annotated[str, one_of(Rung.labels)]
 
 
 class RevisionOut(TypedDict):
-    """One value a field has had."""
+    """One value that a field has had."""
 
     id: str
     value: str
@@ -23,7 +23,7 @@ class RevisionOut(TypedDict):
 
 
 class FieldSummaryOut(TypedDict):
-    """The summary of the cold revisions of a field. ``depth`` 2 includes an earlier summary."""
+    """The summary of the cold revisions of a field. At ``depth`` 2, it includes an earlier summary."""
 
     text: str
     from_seq: int
@@ -33,7 +33,7 @@ class FieldSummaryOut(TypedDict):
 
 
 class FieldOut(TypedDict):
-    """A field with its current revision. ``history`` is oldest first; if not requested, it has only the current one."""
+    """A field with its current revision. ``history`` is oldest first; unless requested, it has only that revision."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class FieldOut(TypedDict):
 
 
 class NeighborOut(TypedDict):
-    """A link on which a topic is reached. A topic reached on two links is listed twice."""
+    """A link by which a topic is reached. A topic that is reached by two links is listed twice."""
 
     topic_id: str
     kind: str
@@ -99,7 +99,7 @@ class Candidate(TopicBase):
 
 
 class QueryReply(TypedDict):
-    """The topics, best first, and the same as text."""
+    """The topics, best first, and their content as text."""
 
     query: str
     candidates: list[Candidate]
@@ -132,7 +132,7 @@ class DetailNeighbor(NeighborOut):
 
 
 class MergedTopic(TypedDict):
-    """A topic that was merged into another. ``merged_into`` is the one it went into first."""
+    """A merged topic. ``merged_into`` is the topic into which it was merged directly."""
 
     topic_id: str
     title: str
@@ -173,7 +173,7 @@ class HistoryPage(TypedDict):
 
 
 class Stats(TypedDict):
-    """Counts for a scope and everything below it; ``backlog`` is what waits for the worker there."""
+    """Counts for a scope and everything below it. ``backlog`` counts the rows there that wait for the worker."""
 
     scope: str
     topics: int

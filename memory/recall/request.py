@@ -3,9 +3,10 @@
 import hashlib
 import json
 import uuid
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
@@ -13,6 +14,8 @@ from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
 
 MAX_TOP_K = 200
 MAX_DEPTH = 3
+# Members that do not determine which topics are returned, and members that the access log keeps in other columns.
+_NOT_KEPT = frozenset({"q", "field_names", "include_cold", "depth"})
 Stage = Literal["semantic", "structural", "temporal"]
 QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
@@ -27,7 +30,8 @@ class QueryRequest(RequestModel):
         default=["semantic", "structural", "temporal"], max_length=10, description="All if left out."
     )
     explain: bool = Field(
-        default=False, description="Parts of scores, milliseconds, and histories with the temporal stage."
+        default=False,
+        description="Also returns the parts of scores, the milliseconds, and, with the temporal stage, histories.",
     )
     top_k: int = Field(default=8, ge=1, le=MAX_TOP_K)
     topic_ids: list[uuid.UUID] | None = Field(
@@ -56,7 +60,26 @@ class QueryRequest(RequestModel):
             raise ValueError("q is required when the semantic stage is used.")
         return self
 
-    def digest(self, scope: str) -> str:
-        """Return a hash of this query in ``scope``, to recognise a repeated query."""
-        members = self.model_dump(mode="json", exclude={"explain", "scope"})
-        return hashlib.sha256(json.dumps([scope, members], sort_keys=True).encode()).hexdigest()
+    def members(self) -> dict[str, Any]:
+        """Return the members that determine the answer, without the scope and without defaults, as JSON."""
+        return self.model_dump(mode="json", exclude={"explain", "scope"}, exclude_defaults=True)
+
+
+def members_digest(scope: str, members: Mapping[str, Any]) -> str:
+    """Return a hash of a query in ``scope``, to recognise a repeated query."""
+    return hashlib.sha256(json.dumps([scope, members], sort_keys=True).encode()).hexdigest()
+
+
+def members_kept(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that the access log keeps as JSON. Together with the question and the scope, they determine
+    which topics are returned."""
+    return {name: value for name, value in members.items() if name not in _NOT_KEPT}
+
+
+def request_again(q: str, *, scope: str, kept: Mapping[str, Any] | None) -> QueryRequest | None:
+    """Rebuild the request of a row of the access log, without neighbours. Return None if there is no question, or if a
+    purge made the request invalid."""
+    try:
+        return QueryRequest(q=q, scope=scope, depth=0, **(kept or {})) if q.strip() else None
+    except ValidationError:
+        return None

@@ -1,14 +1,9 @@
-"""The lookup for operators: one search over all topics, including archived ones.
-
-Topics are ranked by the words as in a query, and need not contain them. Everything else is a condition. If a list is
-sorted in another order, words are conditions too. A lookup does not write access rows or raise salience, because it
-does not show what agents need.
-"""
+"""The lookup for operators: a search over all topics, including archived ones. Words rank the topics as in a query. If
+the caller chooses another order, words are conditions instead. A lookup does not raise salience."""
 
 import datetime as dt
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +18,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
-from memory.models.expressions import epoch_sql, rung_label_sql, salience_now_sql, written_sql
+from memory.models.formulas_sql import epoch_sql, rung_label_sql, salience_now_sql, written_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound
 from memory.predicates.search_parts import (
@@ -41,9 +36,9 @@ from memory.predicates.search_text import search_parse
 from memory.predicates.sql import WordSearch, predicate_sql
 from memory.predicates.tree import Comparison, Predicate, all_of
 from memory.predicates.words import predicate_describe
-from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
+from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.search_hits import SearchHit, hits_load
 
 BEST, NEWEST = "best", "created"
@@ -57,12 +52,12 @@ STATE_SQL = {
     RELEASED: "(t.released_at IS NOT NULL AND t.merged_into_id IS NULL)",
 }
 
-# The topics of a state that facets count, the newest ones.
+# Facets count the newest topics of a state, at most this number.
 FACET_TOPICS = 10_000
 _FACETS_SQL = f"""
 WITH found AS MATERIALIZED (
     SELECT t.id, t.scope_id, t.kind, lv.rung FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-    WHERE {{state}} AND {{condition}} ORDER BY t.created_at DESC, t.id DESC LIMIT %(most)s
+    WHERE {{condition}} ORDER BY t.created_at DESC, t.id DESC LIMIT %(most)s
 )
 SELECT '', '', count(*) FROM found
 UNION ALL
@@ -76,6 +71,21 @@ UNION ALL
 SELECT 'by', e.actor, count(DISTINCT f.id)
 FROM found f JOIN memory_auditevent e ON e.topic_id = f.id AND {written_sql("e")} GROUP BY 2
 """
+_PAGE_SQL = """
+SELECT t.id, {key} FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+WHERE {condition} {after} ORDER BY {key} {direction}, t.id {direction} LIMIT %(limit)s
+"""
+_COUNT_SQL = """
+SELECT count(*) FROM (
+    SELECT 1 FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id WHERE {condition} LIMIT %(most)s
+) x
+"""
+_EXACT_SQL = """
+SELECT t.id FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+WHERE t.id = ANY(%(ids)s) AND {condition}
+"""
+# Selects the words that text search ignores.
+_BLANK_SQL = "SELECT text FROM unnest(%s::text[]) AS x (text) WHERE numnode(plainto_tsquery(%s::regconfig, text)) = 0"
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
@@ -101,7 +111,7 @@ class TopicSearch:
 
     @property
     def conditions(self) -> Predicate | None:
-        """The whole lookup as a condition, including words."""
+        """The lookup as a condition, without the ignored words."""
         return without_words(self.tree, self.blank)
 
     @property
@@ -113,7 +123,7 @@ class TopicSearch:
 
 @dataclass(slots=True)
 class SearchSection:
-    """The hits in one state. ``next`` is the cursor of the next page, if this is a list."""
+    """The hits in one state. ``next`` is the cursor of the next page; hits that are ranked have one page."""
 
     state: str
     ranked: bool
@@ -141,8 +151,13 @@ class SearchResult:
     sections: list[SearchSection]
 
     @property
+    def any(self) -> bool:
+        """Whether anything was found."""
+        return any(section.hits for section in self.sections)
+
+    @property
     def any_exact(self) -> bool:
-        """Whether any ranked hit has every word."""
+        """Whether at least one ranked hit contains every word."""
         return any(section.ranked and section.exact for section in self.sections)
 
     @property
@@ -160,39 +175,32 @@ class SearchResult:
 
 
 def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSearch:
-    """Parse a lookup; ``part`` limits it to one of ``STATES``. Runs one query if there are words, else none.
-
-    Raises ``SearchFlaw`` with the position of a mistake, ``ValueRefused`` for an unknown part.
-    """
+    """Parse a lookup; ``part`` limits it to one of ``STATES``. At most one query. Raises ``SearchFlaw`` with the
+    position of a mistake, ``ValueRefused`` for an unknown part."""
     tree = search_parse(text)
     if principal.scope != "/":
         tree = all_of(tree, Comparison("scope", "within", principal.scope))
-    question, _conditions = question_of(tree)
-    states = states_of(tree)
-    if part:
-        if part not in STATES:
-            raise ValueRefused(
-                f"Part {part[:30]!r} does not exist. Use one of {', '.join(STATES)}.", code=ProblemCode.UNKNOWN_CHOICE
-            )
-        states = tuple(state for state in states if state == part)
-    return TopicSearch(tree, _blank(texts_of(tree)), question, states)
+    if part not in ("", *STATES):
+        raise ValueRefused(
+            f"Part {part[:30]!r} does not exist. Use one of {', '.join(STATES)}.", code=ProblemCode.UNKNOWN_CHOICE
+        )
+    states = tuple(state for state in states_of(tree) if part in ("", state))
+    blank: frozenset[str] = frozenset()
+    if texts := texts_of(tree):
+        with connection.cursor() as cursor:
+            cursor.execute(_BLANK_SQL, [texts, settings.MEMSTATE_TEXT_SEARCH_CONFIG])
+            blank = frozenset(text for (text,) in cursor.fetchall())
+    return TopicSearch(tree, blank, question_of(tree)[0], states)
 
 
 def search_run(
     search: TopicSearch, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime
 ) -> SearchResult:
-    """Return the hits in a section for each state: live, archived and, if requested, released.
-
-    With words and a ``sort`` of "best" or "", hits are ranked as in a query, with the parts of each score. The search
-    in live topics costs as much as a query. Archived topics are scanned, because they are in no index. Runs at most
-    eight queries: policies, three each for live and archived topics (probe, candidates, exact hits), and one for the
-    hits.
-
-    Otherwise hits are listed, with one query per state and one for the hits. ``cursor`` requires a lookup of one state.
-    A list by salience or use reads the Vitality rows of all topics that meet the conditions.
-
-    Raises ``ValueRefused`` for an unknown order or an invalid cursor, ``EmbeddingFailed``.
-    """
+    """Return the hits by state: live, archived and, if requested, released. At most nine queries. If the lookup has
+    words and ``sort`` is "best" or "", the hits are ranked. Ranking scans all archived topics, because they are in no
+    index. In all other cases, the hits are listed. A ``cursor`` requires a list of one state. A list by salience or use
+    reads all Vitality rows that match. Raises ``ValueRefused`` for an unknown order or an invalid cursor,
+    ``EmbeddingFailed``."""
     if sort not in ("", BEST, *SORTS):
         raise ValueRefused(
             f"Order {sort[:30]!r} does not exist. Use one of {', '.join((BEST, *SORTS))}.",
@@ -203,7 +211,7 @@ def search_run(
         raise ValueRefused(
             "A cursor requires a list of one part. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR
         )
-    parts: dict[uuid.UUID, Ranked] = {}
+    scores: dict[uuid.UUID, Ranked] = {}
     sections = []
     if ranked:
         vector = embedder_get().embed_query(search.question)
@@ -212,7 +220,7 @@ def search_run(
             for state in search.states:
                 if state != RELEASED:
                     best = _rank(search, vector, state, knobs, now)
-                    parts |= {found.topic_id: found for found in best}
+                    scores |= {found.topic_id: found for found in best}
                     sections.append(SearchSection(state, True, [found.topic_id for found in best]))
     for state in search.states:
         # Released topics cannot be ranked, so they are always listed.
@@ -223,22 +231,20 @@ def search_run(
     everything = [topic_id for section in sections for topic_id in section.ids]
     marks = texts_of(search.conditions, wanted=True)
     hits = {hit.topic_id: hit for hit in hits_load(everything, marks=marks, now=now)}
-    exact = _exact(search, sections, now) if ranked else set()
     for section in sections:
         section.hits = [hits[topic_id] for topic_id in section.ids if topic_id in hits]
-        for hit in section.hits:
-            hit.score = parts.get(hit.topic_id)
-            hit.exact = not section.ranked or hit.topic_id in exact
+        if section.ranked and section.hits:
+            exact = {topic_id for (topic_id,) in _select(_EXACT_SQL, search, section.state, now, ids=section.ids)}
+            for hit in section.hits:
+                hit.score, hit.exact = scores[hit.topic_id], hit.topic_id in exact
     return SearchResult(search, ranked, sections)
 
 
 def search_page(
     search: TopicSearch, state: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[uuid.UUID], str | None]:
-    """Return the ids of one page of a list, and the cursor of the next page. One query.
-
-    All pages use the time of the first page, so that fading salience does not change the order.
-    """
+    """Return the ids of one page of a list, and the cursor of the next page. One query. All pages are computed for the
+    time of the first page."""
     key, kind, direction, read = SORTS[sort]
     after, place = "", {}
     if cursor is not None:
@@ -249,67 +255,43 @@ def search_page(
             )
         after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
         place = {"at": at, "last": last}
-    condition, parameters = _sql(search.conditions, search, state, now)
-    sql = f"""
-        SELECT t.id, {key} FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-        WHERE {STATE_SQL[state]} AND {condition} {after}
-        ORDER BY {key} {direction}, t.id {direction} LIMIT %(limit)s
-    """
-    with connection.cursor() as database:
-        database.execute(sql, {**parameters, **place, "now": now, "limit": limit + 1})
-        rows: list[tuple[uuid.UUID, Any]] = database.fetchall()
+    sql = _PAGE_SQL.format(key=key, condition="{condition}", after=after, direction=direction)
+    rows = _select(sql, search, state, now, **place, limit=limit + 1)
     following = cursor_make(sort, now, rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None
     return [topic_id for topic_id, _key in rows[:limit]], following
 
 
 def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
-    """Return the number of topics that meet all conditions of the lookup, including words; at most ``at_most`` + 1. One
-    query per state."""
+    """Return the number of topics that meet all conditions, at most ``at_most`` + 1. One query per state."""
     found = 0
     for state in search.states:
-        condition, parameters = _sql(search.conditions, search, state, now)
-        sql = f"""
-            SELECT count(*) FROM (
-                SELECT 1 FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-                WHERE {STATE_SQL[state]} AND {condition} LIMIT %(most)s
-            ) x
-        """
-        with connection.cursor() as cursor:
-            cursor.execute(sql, {**parameters, "most": at_most + 1 - found})
-            found += cursor.fetchone()[0]
-        if found > at_most:
-            break
+        if found <= at_most:
+            found += _select(_COUNT_SQL, search, state, now, most=at_most + 1 - found)[0][0]
     return found
 
 
 def search_facets(search: TopicSearch, *, now: dt.datetime) -> tuple[dict[str, Counter[str]], bool]:
-    """Return by qualifier how many topics of a lookup each value would leave, and whether only the newest
-    ``FACET_TOPICS`` of each state were counted. One query per state.
-
-    The qualifiers are scope, with the scopes directly below that of the lookup, kind, rung and by.
-    """
+    """Return (counts, partial). ``counts`` has the number of topics by value, for each of the qualifiers scope, kind,
+    rung and by. ``partial`` is true if a state has more than ``FACET_TOPICS`` topics; in this case, only the newest of
+    them are counted. One query per state."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("scope", "kind", "rung", "by")}
     partial = False
     above = scope_of(search.tree)
+    place = {"above": above, "begin": above.rstrip("/") + "/", "most": FACET_TOPICS + 1}
     for state in search.states:
-        condition, parameters = _sql(search.conditions, search, state, now)
-        sql = _FACETS_SQL.format(state=STATE_SQL[state], condition=condition)
-        parameters |= {"above": above, "begin": above.rstrip("/") + "/", "most": FACET_TOPICS + 1}
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            for name, value, count in cursor.fetchall():
-                if name:
-                    counts[name][value] += count
-                else:
-                    partial |= count > FACET_TOPICS
+        for name, value, count in _select(_FACETS_SQL, search, state, now, **place):
+            if name:
+                counts[name][value] += count
+            else:
+                partial |= count > FACET_TOPICS
     return counts, partial
 
 
 def search_export(
     search: TopicSearch, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[SearchHit], str | None]:
-    """Return (hits, cursor of the next page): the topics that meet all conditions of the lookup, state by state, newest
-    first. Runs two queries, and two more if one state ends within the page."""
+    """Return (hits, cursor of the next page): the topics that meet all conditions, state by state, newest first. Two
+    queries, and two more if one state ends within the page."""
     rows: list[SearchHit] = []
     begun, _colon, inner = (cursor or "").partition(":")
     states = search.states[search.states.index(begun) :] if begun else search.states
@@ -342,20 +324,15 @@ def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: d
     return candidates_rank(vector, probe, filters, limit=SHOWN[state], knobs=knobs, embedder=embedder_get(), now=now)
 
 
-def _exact(search: TopicSearch, sections: Sequence[SearchSection], now: dt.datetime) -> set[uuid.UUID]:
-    """Return the ranked topics in which every word occurs. One query for each ranked section with hits."""
-    found: set[uuid.UUID] = set()
-    for section in sections:
-        if section.ranked and section.ids:
-            condition, parameters = _sql(search.conditions, search, section.state, now)
-            sql = f"""
-                SELECT t.id FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-                WHERE t.id = ANY(%(ids)s) AND {condition}
-            """
-            with connection.cursor() as cursor:
-                cursor.execute(sql, {**parameters, "ids": section.ids})
-                found |= {topic_id for (topic_id,) in cursor.fetchall()}
-    return found
+def _select(sql: str, search: TopicSearch, state: str, now: dt.datetime, **values: Any) -> list[Any]:
+    """Return the rows of ``sql``. Its ``{condition}`` becomes the state and the conditions of the lookup."""
+    condition, parameters = _sql(search.conditions, search, state, now)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.format(condition=f"{STATE_SQL[state]} AND {condition}"), {**parameters, **values, "now": now}
+        )
+        rows: list[Any] = cursor.fetchall()
+        return rows
 
 
 def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
@@ -367,12 +344,3 @@ def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.d
     moment = f"{bound.bind(now)}::timestamptz"
     found = predicate_sql(predicate, now=moment, bind=bound.bind, vitality="lv", narrow=False, word_search=words)
     return found.sql, bound.values
-
-
-def _blank(texts: Sequence[str]) -> frozenset[str]:
-    if not texts:
-        return frozenset()
-    sql = "SELECT text FROM unnest(%s::text[]) AS x (text) WHERE numnode(plainto_tsquery(%s::regconfig, text)) = 0"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [list(texts), settings.MEMSTATE_TEXT_SEARCH_CONFIG])
-        return frozenset(text for (text,) in cursor.fetchall())

@@ -10,11 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from memory.models.expressions import rung_label_sql, salience_now_sql
-from memory.recall.candidates import Ranked
+from memory.models.formulas_sql import rung_label_sql, salience_now_sql
+from memory.recall.ranking import Ranked
 
-# PostgreSQL puts these marks around words. They are characters of the private use area, and are first removed from the
-# text. The template renders the marks and escapes the text between them.
+# PostgreSQL puts these private characters around marked words. They are removed from the text before it is marked.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _BODY_CHARS = 20_000
 # Titles and snippets are cut after this number of characters, because a value may have no space at all.
@@ -56,8 +55,8 @@ Piece = tuple[str, bool]
 
 @dataclass(slots=True)
 class SearchHit:
-    """A topic that a lookup found. ``title_pieces`` and ``snippet`` have the words marked. In a ranked search,
-    ``score`` is set, and ``exact`` is whether every word occurs."""
+    """A topic that a lookup found, with the words marked. In a ranked search, ``score`` is set, and ``exact`` states
+    whether every word occurs."""
 
     topic_id: uuid.UUID
     title: str
@@ -81,11 +80,8 @@ class SearchHit:
 
 
 def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[SearchHit]:
-    """Return the hits for ``ids``, in that order. Runs one query, none without ids.
-
-    ``marks`` are words and phrases to mark in ``title_pieces`` and ``snippet``, which are lists of ``(text, is
-    marked)``. With None both stay empty, as in exports.
-    """
+    """Return the hits for ``ids``, in that order. The words and phrases in ``marks`` are marked. If ``marks`` is None,
+    as for exports, there are no marked texts. At most one query."""
     if not ids:
         return []
     parameters: dict[str, Any] = {"ids": list(ids), "now": now}
@@ -94,11 +90,11 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "title_options": _TITLE, "options": _SNIPPET}
         parameters |= {f"m{place}": text for place, text in enumerate(marks)}
         parts = [f"phraseto_tsquery(%(config)s::regconfig, %(m{place})s)" for place in range(len(marks))]
-        asked = f"({' || '.join(parts)})" if parts else "''::tsquery"
+        tsquery = f"({' || '.join(parts)})" if parts else "''::tsquery"
         body = _BODY
-        marked_title = _headline("title", asked, "title_options")
+        marked_title = _headline("title", tsquery, "title_options")
         # A short text is shown completely.
-        whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
+        whole, parts_of = _headline("body", tsquery, "title_options"), _headline("body", tsquery, "options")
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS_SQL.format(
         salience=salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id"),
@@ -115,20 +111,16 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
             hit = SearchHit(*row)
             if marks is not None:
                 hit.title_pieces = pieces_marked(marked_title)
-                hit.snippet = _snippet(marked_body or "", plain or "")
+                hit.snippet = pieces_marked(marked_body or "")
+                if not any(is_marked for _text, is_marked in hit.snippet):
+                    hit.snippet = pieces_marked(plain or "", most=_PLAIN_CHARS)
             hits.append(hit)
         return hits
 
 
-def _headline(column: str, asked: str, options: str) -> str:
+def _headline(column: str, tsquery: str, options: str) -> str:
     clean = f"translate({column}, '{_OPEN}{_CLOSE}', '')"
-    return f"ts_headline(%(config)s::regconfig, {clean}, {asked}, %({options})s)"
-
-
-def _snippet(marked: str, plain: str) -> list[Piece]:
-    """Return the fragments with marked words, or the beginning of the text if no word is marked."""
-    pieces = pieces_marked(marked)
-    return pieces if any(is_marked for _text, is_marked in pieces) else pieces_marked(plain, most=_PLAIN_CHARS)
+    return f"ts_headline(%(config)s::regconfig, {clean}, {tsquery}, %({options})s)"
 
 
 def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:

@@ -3,7 +3,7 @@
 from django.db import connection
 
 from memory.models import Rung
-from memory.models.expressions import scope_within_sql
+from memory.models.formulas_sql import scope_within_sql
 from memory.recall.replies import Stats
 
 _WITHIN = f"(%(scope)s::text = '/' OR {scope_within_sql('v.scope_id')})"
@@ -28,7 +28,8 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
 
 
 def stats_collect(scope: str) -> Stats:
-    """Return counts for ``scope`` and below, and the backlog there. Two queries, which read whole narrow tables."""
+    """Return the counts and the backlog of ``scope`` and the scopes below. Two queries, which read whole tables with
+    short rows."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0

@@ -1,19 +1,15 @@
-"""Estimates the number of tokens of a bundle in the context of a language model."""
+"""Applies the token budget of a query, with an estimate of the tokens of each bundle."""
 
 from collections.abc import Sequence
 
 from memory.recall.replies import Candidate
 
-# English prose has about four characters per token with the usual tokenizers. The tokenizer of a particular model is
-# not used, because agents use many models.
+# An estimate for many models: English prose has about four characters per token with the usual tokenizers.
 CHARS_PER_TOKEN = 4
 
 
 def bundle_line(candidate: Candidate) -> str:
-    """Return a bundle as one line of text: title, summary and current field values.
-
-    Values that are empty or repeat the title or the summary are left out.
-    """
+    """Return title, summary and current field values as one line, without empty and repeated values."""
     title, summary = candidate["title"], candidate["summary"]
     repeated = {_plain(title), _plain(summary), ""}
     values = "; ".join(
@@ -35,11 +31,8 @@ def tokens_estimated(text: str) -> int:
 
 
 def budget_apply(candidates: Sequence[Candidate], budget: int | None) -> list[Candidate]:
-    """Return the first candidates whose lines together fit into ``budget`` tokens.
-
-    Candidates are sorted, best first. After the first candidate that does not fit, all others are left out, because a
-    worse candidate must not replace a better one.
-    """
+    """Return the first candidates whose lines together fit into ``budget`` tokens. The list ends before the first
+    candidate that does not fit, because a worse candidate must not replace a better one."""
     if budget is None:
         return list(candidates)
     kept = []

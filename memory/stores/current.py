@@ -1,4 +1,5 @@
-"""The current store. Requests, jobs and commands choose it here; ``memory.stores.database`` reads it."""
+"""The current store, and what names of stores may be. Requests, jobs and commands choose the store here, and
+``memory.stores.database`` reads it."""
 
 import re
 from collections.abc import Iterator
@@ -12,18 +13,17 @@ MAIN = "main"
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,39}")
 SCHEMA_PREFIX = "store_"
 
-# A command works on ``main`` unless it is given a store. A request or a job without a store has none, and then the
-# tables of stores do not exist.
+# A command uses ``main`` unless a store is named. A request or a job without a store sees no tables of stores.
 _DEFAULT = MAIN if settings.MEMSTATE_PROCESS == "command" else None
 _current: ContextVar[str | None] = ContextVar("store", default=_DEFAULT)
 
 
 class NoStore(RuntimeError):
-    """Code that belongs to a store ran without one: a defect."""
+    """Code that needs a store ran without one. This is a bug."""
 
 
 def store_schema(name: str) -> str:
-    """Return the schema of a store. Raises ``ValueError`` for what is not the name of a store."""
+    """Return the schema of a store. Raises ``ValueError`` for an invalid name."""
     if NAME_PATTERN.fullmatch(name) is None:
         raise ValueError(f"{name!r} is not the name of a store.")
     return SCHEMA_PREFIX + name
@@ -51,7 +51,7 @@ def store_choose(name: str | None) -> None:
 
 @contextmanager
 def store_use(name: str | None) -> Iterator[None]:
-    """Make ``name`` the current store during the block; None for none. Statements of a running transaction follow."""
+    """Make ``name`` the current store within the block; None means no store. Also applies to a running transaction."""
     if name is not None:
         store_schema(name)
     token = _current.set(name)

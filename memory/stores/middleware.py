@@ -1,4 +1,4 @@
-"""Which store a request works on."""
+"""Chooses the store of a request."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,21 +8,22 @@ from django.http.response import HttpResponseBase
 
 from memory.stores.current import MAIN, store_or_none, store_use
 
-# Their key chooses the store (``memory.access.keys``).
+# Below these addresses, the key determines the store (``memory.access.keys``).
 _BY_KEY = ("/v1/", "/mcp")
 
 
 class StoreMiddleware:
-    """Chooses no store for the API and MCP, whose authentication does, and ``main`` for everything else."""
+    """Chooses ``main``. For requests to the API and MCP, it chooses no store, because their authentication chooses
+    it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request. What is streamed later is still read from its store."""
+        """Answer the request. A streamed reply is read from the same store."""
         with store_use(None if request.path_info.startswith(_BY_KEY) else MAIN):
             response = self._get_response(request)
-            # A file is open already, and the web server may send it by itself.
+            # A file is already open, and the web server may send it directly.
             if response.streaming and not isinstance(response, FileResponse):
                 response.streaming_content = _InStore(store_or_none(), response.streaming_content)  # type: ignore[attr-defined]
             return response
@@ -43,7 +44,7 @@ class _InStore:
             return step
 
     def close(self) -> None:
-        """End the iteration early, as when the client is gone."""
+        """End the iteration early, for example because the client has disconnected."""
         if hasattr(self._steps, "close"):
             with store_use(self._name):
                 self._steps.close()

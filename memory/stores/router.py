@@ -1,4 +1,4 @@
-"""Where migrations make tables: those of ``memory`` in stores, all others in ``public``."""
+"""Decides where migrations create tables: those of ``memory`` in stores, all others in ``public``."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -8,8 +8,8 @@ in_store: ContextVar[bool] = ContextVar("store_migrates", default=False)
 
 
 class StoreRouter:
-    """Keeps the migrations of ``memory`` from making tables in ``public``, where they are recorded all the same."""
+    """Keeps the migrations of ``memory`` from creating tables in ``public``. Django still records them there."""
 
     def allow_migrate(self, _db: str, app_label: str, **_hints: Any) -> bool:
-        """Return whether the tables of an application are made now."""
+        """Return whether the tables of an application are created now."""
         return (app_label == "memory") is in_store.get()

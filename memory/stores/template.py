@@ -1,9 +1,10 @@
-"""The tables of a store as SQL, read from the catalog of a store that has them, so that no migration is repeated."""
+"""The tables of a store as SQL, read from the catalog of an existing store, so that a new store needs no migrations."""
 
 from django.db.backends.utils import CursorWrapper
 
-# One statement a row, in an order in which they can run. Names are written without a schema, because the path of the
-# store is in force. Identity stands inside CREATE TABLE, which a distributed schema needs.
+# Each row is an SQL statement. The rows are in an order in which the statements can run. Names have no schema, because
+# the path of the store applies. Identity columns are declared in CREATE TABLE, because a distributed schema requires
+# it.
 _STATEMENTS_SQL = """
 WITH tables AS (
     SELECT c.oid, c.relname, c.reloptions, c.relpersistence FROM pg_class c
@@ -51,6 +52,6 @@ ORDER BY 1, 2, 3
 
 
 def store_statements(cursor: CursorWrapper) -> list[str]:
-    """Return the statements that make the tables of the current store, without rows. One statement on the catalog."""
+    """Return the statements that create the tables of the current store, without rows. One statement on the catalog."""
     cursor.execute(_STATEMENTS_SQL)
     return [statement for _order, _name, statement in cursor.fetchall()]

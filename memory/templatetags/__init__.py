@@ -1,1 +1,1 @@
-"""What templates of the console can say about times, numbers, rungs and addresses."""
+"""Template filters and tags of the console, for times, numbers, callers, rungs and addresses."""

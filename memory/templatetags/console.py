@@ -4,6 +4,7 @@ import datetime as dt
 import functools
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ from django.http import QueryDict
 from django.template.context import RequestContext
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.core.differences import Piece
@@ -25,8 +26,10 @@ from memory.predicates.search_text import search_narrow
 register = template.Library()
 
 _UNITS = (("year", 31_536_000), ("month", 2_629_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
-# A bar is drawn in a picture of this width and stretched; only its share matters.
+# The width of the picture of a bar. Pages stretch the picture, so only the filled share matters.
 _BAR = 1000
+# The kind of the topics that a study of a long text has made.
+_STUDY = re.compile(r"^study:[0-9a-f-]{36}$")
 
 
 def span_words(seconds: float) -> str:
@@ -41,7 +44,7 @@ def span_words(seconds: float) -> str:
 
 @register.simple_tag(takes_context=True)
 def when(context: RequestContext, moment: dt.datetime | str | None, never: str = "never") -> SafeString | str:
-    """Return a moment as people say it, with the exact one on hover: `3 days ago`, `in 2 hours`."""
+    """Return a moment in relative words, such as `3 days ago` or `in 2 hours`, with the exact time on hover."""
     if moment is None or moment == "":
         return never
     if isinstance(moment, str):
@@ -56,7 +59,7 @@ def when(context: RequestContext, moment: dt.datetime | str | None, never: str =
 
 @register.filter
 def number(value: Any) -> str:
-    """Return a number with commas, rounded to a whole one, nothing for None."""
+    """Return a number rounded to an integer, with thousands separators; empty for None."""
     return "" if value is None else f"{round(float(value)):,}"
 
 
@@ -75,7 +78,7 @@ def percent(value: Any) -> str:
 
 @register.filter
 def score(value: Any) -> str:
-    """Return a salience or score with three significant digits; what is as good as nothing says so."""
+    """Return a salience or score with three significant digits, or `< 0.0001` if it is positive and smaller."""
     if value is None:
         return ""
     figure = float(value)
@@ -87,6 +90,13 @@ def score(value: Any) -> str:
 
 
 @register.filter
+def code(sentence: str) -> SafeString:
+    """Return a sentence for a page, with its parts in backticks as code."""
+    pieces = enumerate(sentence.split("`"))
+    return format_html_join("", "{}", ((format_html("<code>{}</code>", one) if at % 2 else one,) for at, one in pieces))
+
+
+@register.filter
 def span(value: float) -> str:
     """Return a length of time, given in seconds, in its largest fitting unit, such as `3 days`."""
     return span_words(value)
@@ -94,13 +104,13 @@ def span(value: float) -> str:
 
 @register.filter
 def words(value: Any) -> str:
-    """Return a name of the store, such as `memory_pressure`, as words."""
-    return str(value).replace("_", " ")
+    """Return an internal name, such as `memory_pressure`, as words. The kind of a study is shown without its id."""
+    return _STUDY.sub("study", str(value)).replace("_", " ")
 
 
 @register.filter
 def a_run(event: str) -> str:
-    """Return what set off a run, within a sentence: `a scheduled run`, `a run after an ingest`."""
+    """Return the run that an event started, in words for a sentence: `a scheduled run`, `a run after an ingest`."""
     words = event_words(event)
     return f"a {words[0].lower()}{words[1:]}"
 
@@ -110,7 +120,7 @@ register.filter(action_words)
 
 @register.filter
 def changed_lines(event: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what an entry of the audit changed: each member's name, and its text before and after."""
+    """Return (name, text before, text after) for each member of an audit entry."""
     before, after = event["before"], event["after"]
     names = dict.fromkeys([*before, *after])
     return [(name.replace("_", " "), _plain_text(before.get(name)), _plain_text(after.get(name))) for name in names]
@@ -134,31 +144,31 @@ def pretty_json(value: Any) -> str:
 
 @register.filter
 def actor(value: str | None) -> str:
-    """Return who did something as people call it; None is somebody the viewer may not know."""
+    """Return an actor without the prefix `user:`. None means another user whose name the viewer may not see."""
     if not value:
         return "another user"
     return value.removeprefix("user:")
 
 
-_SORTS = {"key:": "agent key", "user:": "person"}
+_CALLER_KINDS = {"key:": "agent key", "user:": "person"}
 
 
 @register.filter
 def actor_name(value: str) -> str:
-    """Return the name of a caller alone, for places that say who did something in another way."""
+    """Return the name of a caller without its prefix, for places that show the kind of caller separately."""
     return value.removeprefix("user:").removeprefix("key:")
 
 
 @register.simple_tag
 def caller_sort(name: str | None) -> SafeString | str:
-    """Return quietly what kind of caller a name belongs to, such as ` agent key`; nothing if the name says it."""
-    sort = next((word for prefix, word in _SORTS.items() if name and name.startswith(prefix)), None)
+    """Return the kind of a caller in muted text, such as ` agent key`; empty for a name without a prefix."""
+    sort = next((word for prefix, word in _CALLER_KINDS.items() if name and name.startswith(prefix)), None)
     return format_html(' <span class="small muted">{}</span>', sort) if sort else ""
 
 
 @register.simple_tag
 def caller_cell(name: str | None) -> SafeString | str:
-    """Return a caller as ``caller`` does, by the name alone and with the kind of caller: for columns."""
+    """Return a link to a caller for table columns: the name without its prefix, then the kind of caller."""
     if not name or name == "system":
         return actor(name)
     address = f"{reverse('console:caller')}?{urlencode({'name': name})}"
@@ -168,7 +178,7 @@ def caller_cell(name: str | None) -> SafeString | str:
 
 @register.simple_tag
 def caller(name: str | None) -> SafeString | str:
-    """Return who did something as a link to the page about them; the store itself has none."""
+    """Return a caller as a link to its page. The system has no such page."""
     if not name or name == "system":
         return actor(name)
     address = f"{reverse('console:caller')}?{urlencode({'name': name})}"
@@ -184,50 +194,50 @@ def scope_link(path: str) -> SafeString:
 
 @register.filter
 def named_run(message: Any) -> str:
-    """Return the id of the run that a notice leads to, nothing for other notices."""
+    """Return the id of the run that a notice links to; empty for other notices."""
     tags = str(getattr(message, "extra_tags", "") or "")
     return tags.removeprefix("run:") if tags.startswith("run:") else ""
 
 
 @register.filter
 def undo_run(message: Any) -> str:
-    """Return the id of the run that a notice offers to take back, nothing for other notices."""
+    """Return the id of the run that a notice offers to undo; empty for other notices."""
     tags = str(getattr(message, "extra_tags", "") or "")
     return tags.removeprefix("undo:") if tags.startswith("undo:") else ""
 
 
 @register.filter
 def undo_pair(message: Any) -> str:
-    """Return the id of the pair of duplicates whose decision a notice offers to take back, nothing for others."""
+    """Return the id of the pair of duplicates whose decision a notice offers to undo; empty for other notices."""
     tags = str(getattr(message, "extra_tags", "") or "")
     return tags.removeprefix("pair:") if tags.startswith("pair:") else ""
 
 
-# What each mark of a pair says to those who do not see it.
+# For each kind of difference: its HTML tag, and its text for screen readers.
 _ONLY = {"removed": ("del", "only in the older: "), "added": ("ins", "only in the newer: ")}
 
 
 @register.simple_tag
 def pair_pieces(pieces: Sequence[Piece]) -> SafeString:
-    """Return one side of a pair with what only this side says marked, in colour, by a line and in words. The blank
-    before a marked word is not marked."""
-    told = []
+    """Return the text of one side of a pair. Parts that only this side contains are marked by colour, a line and words
+    for screen readers. The space before a marked part is not marked."""
+    parts = []
     for piece in pieces:
         if piece.kind == "same" or not piece.text.strip():
-            told.append(escape(piece.text))
+            parts.append(escape(piece.text))
             continue
         tag, words = _ONLY[piece.kind]
         blank = piece.text[: len(piece.text) - len(piece.text.lstrip())]
-        told.append(
+        parts.append(
             format_html('{}<{}><span class="hidden-text">{}</span>{}</{}>', blank, tag, words, piece.text.lstrip(), tag)
         )
-    return SafeString("".join(told))
+    return SafeString("".join(parts))
 
 
 @register.simple_tag
 @functools.cache
 def font_links() -> SafeString:
-    """Return the links of the font of the pages, which comes with a package; nothing if that is not installed."""
+    """Return the HTML links for the font of the pages; empty if the package with the font is not installed."""
     if not finders.find("fonts/figtree.ttf"):
         return SafeString("")
     return format_html(
@@ -244,8 +254,8 @@ def rung(name: str) -> SafeString:
 
 
 @register.simple_tag
-def bar(value: float, most: float, label: str = "", tone: str = "accent") -> SafeString:
-    """Return a horizontal bar that shows `value` as a part of `most`; the words beside it have to say the number."""
+def bar(value: float, most: float, label: str = "", tone: str = "measure") -> SafeString:
+    """Return a horizontal bar that shows `value` as a share of `most`. The page must also show the number as text."""
     share = 0.0 if not most else max(0.0, min(1.0, float(value) / float(most)))
     return format_html(
         '<svg class="bar tone-{}" viewBox="0 0 {} 8" preserveAspectRatio="none" role="img" aria-label="{}">'
@@ -260,9 +270,9 @@ def bar(value: float, most: float, label: str = "", tone: str = "accent") -> Saf
 
 @register.simple_tag(takes_context=True)
 def query(context: RequestContext, **changes: Any) -> str:
-    """Return the query string of this page with members changed; an empty value takes one away.
+    """Return the query string of this page with changed parameters. An empty value removes the parameter.
 
-    Anything but `cursor` begins at the first page again.
+    Unless `cursor` itself is changed, it is removed, so that a list begins at its first page again.
     """
     members: QueryDict = context["request"].GET.copy()
     if "cursor" not in changes:
@@ -276,11 +286,11 @@ def query(context: RequestContext, **changes: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def narrow(context: RequestContext, qualifier: str, value: str) -> str:
-    """Return the address of the search of this page with a condition such as `kind:note`."""
+    """Return the query string of this page with a further search condition, such as `kind:note`."""
     return query(context, q=search_narrow(context["request"].GET.get("q", ""), qualifier, value), part=None)
 
 
 @register.filter
 def member(value: Any, name: str) -> Any:
-    """Return a member of a value by its name, nothing for no name."""
+    """Return the attribute `name` of a value; None for an empty name."""
     return getattr(value, name) if name else None

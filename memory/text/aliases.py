@@ -4,8 +4,7 @@ import re
 
 from memory.text.lazy_pattern import lazy_pattern
 
-# A name: capitalised words (with particles such as "van"), words in another script, a quotation, a handle, or a code
-# with a digit.
+# A name: capitalised words, words in another script, a quotation, a handle, or a code with a digit.
 _PARTICLE = r"(?:de|da|di|del|della|van|von|der|den|bin|ibn|al|el|la|le|of|the|und|y|do|dos)"
 _UPPER = r"(?:[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’.-]{0,40}|[А-ЯЁЄІЇҐΑ-ΩΆ-Ώ][\w'’-]{0,40})"
 _LETTER = "\u0370-\u1fff\u2c00-\u2dff\u3005\u3040-\ud7af\uf900-\ufaff"
@@ -25,7 +24,7 @@ def _name(number: int) -> str:
     )
 
 
-# The words that may occur between a name and a cue.
+# The words that may occur between a name and a phrase such as "also known as".
 _OPEN = r"\s?[,;:(（\[–—-]{0,3}\s?(?:who|which|he|she|they|it)?\s?(?:is|was|are|were|'s)?\s?(?:an?|the)?\s?"
 _WRITTEN = r"(?:written|spel(?:led|t)|transliterated|transcribed|romani[sz]ed|rendered)"
 _SCRIPT = (
@@ -68,9 +67,9 @@ _STATEMENTS = tuple(map(lazy_pattern, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
 _TWO_SCRIPTS = lazy_pattern(
     rf"(?:({_WORDS})\s*[(（\[]\s*({_FOREIGN})|({_FOREIGN})\s*[(（\[]\s*({_UPPER}(?:\s{_UPPER}){{0,5}}))\s*[)）\]]"
 )
-_MOST_CHARS = 20_000
+_MAX_CHARS = 20_000
 _SPACES = lazy_pattern(r"\s{2,}")
-# A cheap test: without one of these, a text in ASCII states no alias.
+# A cheap test: an ASCII text that does not match this pattern states no alias.
 _SIGNS = lazy_pattern(
     r"known|alias|a\.?\s?k\.?\s?a|same|going|goes|nick|name|nee|born|identical|short|abbrev|written|spel|trans|romani|"
     r"called|script|letters|alphabet|bekannt|conhecid|dite? |detto|=|\bin (?:latin|english)",
@@ -80,9 +79,9 @@ _SIGNS = lazy_pattern(
 
 def aliases_find(text: str) -> list[tuple[str, str]]:
     """Return the pairs of aliases that ``text`` states, as written: ``("Robert", "Bob")`` for "Robert, also known as
-    Bob". Similar names alone are not a pair. Linear in the length of the text."""
-    # All repetitions in the patterns are bounded and spaces are collapsed, so that matching takes linear time.
-    text = text[:_MOST_CHARS]
+    Bob". Two similar names are not a pair unless the text says so. Linear in the length of the text."""
+    # All repetitions in the patterns are bounded and spaces are collapsed. Therefore, matching takes linear time.
+    text = text[:_MAX_CHARS]
     plain = text.isascii()
     if plain and not _SIGNS.search(text):
         return []

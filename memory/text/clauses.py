@@ -1,8 +1,5 @@
-"""Clauses: splits an English sentence into independent facts, and removes one of them from the sentence.
-
-"Anna lives in Oslo and works at Telenor." states two facts. If the first is removed, "Anna works at Telenor." remains.
-A sentence with unclear grammar is one fact, because a wrong split would change its meaning.
-"""
+"""Splits an English sentence into independent facts, and rewrites a sentence without one of its facts. A sentence with
+unclear grammar counts as one fact, because a wrong split would change its meaning."""
 
 import re
 from collections.abc import Sequence
@@ -12,26 +9,26 @@ from functools import lru_cache
 from memory.text.grammar import NOMINAL, OPENING, SURE, Word, verb_place, words_tag
 
 _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
-# A sentence without any of these is one fact; its grammar is not parsed.
+# A sentence that does not match this pattern is one fact, and its grammar is not parsed.
 _JOINTS = re.compile(rf"[,;]|\b(?:{'|'.join(sorted(_JOINING))})\b", re.IGNORECASE)
 _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
-_POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
-_OWNED = frozenset({"his", "her", "their", "its"})
+_REFERRING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
+_POSSESSIVES = frozenset({"his", "her", "their", "its"})
 # Phrases such as "between Rome and Paris" and "both tea and coffee" are not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
 MAX_WORDS = 120
 MAX_SUBJECT = 6
 _PIECE = re.compile(r"[^;]+(?:;|$)")
 _LABEL = re.compile(r"[^:;]{1,40}:\s")
-_BEGINS = re.compile(r"(?:it|he|she|they)\b(?!['’])", re.IGNORECASE)
-_BEGINS_OWNED = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
+_PRONOUN_FIRST = re.compile(r"(?:it|he|she|they)\b(?!['’])", re.IGNORECASE)
+_POSSESSIVE_FIRST = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One fact of a sentence. ``text`` is understandable on its own. ``start`` and ``end`` are the span of the fact in
-    the sentence, including the conjunction before it. ``item`` is true if the fact is about one thing of a list."""
+    """One fact of a sentence. ``text`` is understandable on its own. The span from ``start`` to ``end`` includes the
+    conjunction before the fact. ``item`` is true if the fact contains one member of a divided list."""
 
     text: str
     start: int
@@ -41,7 +38,7 @@ class Clause:
 
 @lru_cache(maxsize=4096)
 def clauses_split(sentence: str) -> tuple[Clause, ...]:
-    """Return the facts of one sentence in order; the whole sentence if it is one fact."""
+    """Return the facts of one sentence in order. A sentence that cannot be divided is returned as one fact."""
     whole = (Clause(sentence.strip(), 0, len(sentence)),)
     if parts := _semicolons(sentence):
         return parts
@@ -56,12 +53,12 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
         return whole
     cuts = _cuts(words, verb)
     if not cuts:
-        return _objects(sentence, words, verb) or whole
+        return _list_members(sentence, words, verb) or whole
     return tuple(_clauses_joined(sentence, words, verb, cuts))
 
 
 def _semicolons(sentence: str) -> tuple[Clause, ...]:
-    """Divide a sentence at semicolons: "Server kiwi has 64 GB; it sits in rack 5.", "db-7: 16 CPUs; 3 disks." """
+    """Divide at semicolons: "Server kiwi has 64 GB; it sits in rack 5.", "db-7: 16 CPUs; 3 disks." """
     pieces = _PIECE.findall(sentence)
     if len(pieces) < 2 or not all(len(piece.strip(" ;")) > 2 for piece in pieces):
         return ()
@@ -75,13 +72,14 @@ def _semicolons(sentence: str) -> tuple[Clause, ...]:
             text = f"{label[0]}{text}"
         elif found and subject:
             text = pronoun_replaced(text, subject)
-        found.append(Clause(_ended(text) if not label else text, at, at + len(piece)))
+        found.append(Clause(_with_full_stop(text) if not label else text, at, at + len(piece)))
         at += len(piece)
     return tuple(found)
 
 
 def subject_phrase(sentence: str) -> str:
-    """Return the words before the first finite verb. Empty without a verb, or for more than ``MAX_SUBJECT`` words."""
+    """Return the words before the first finite verb; empty if there is no finite verb, or if there are more than
+    ``MAX_SUBJECT`` words."""
     words = words_tag(sentence[:400])
     verb = verb_place(words)
     phrase = "" if verb is None else sentence[: words[verb].start].strip()
@@ -90,14 +88,14 @@ def subject_phrase(sentence: str) -> str:
 
 def pronoun_begins(text: str) -> bool:
     """Return whether ``text`` begins with a pronoun that ``pronoun_replaced`` replaces."""
-    return bool(_BEGINS_OWNED.match(text) or _BEGINS.match(text))
+    return bool(_POSSESSIVE_FIRST.match(text) or _PRONOUN_FIRST.match(text))
 
 
 def pronoun_replaced(text: str, subject: str) -> str:
-    """Return ``text`` with its first word, a pronoun, replaced by ``subject``: "The Fiat's door" for "Its door"."""
-    if found := _BEGINS_OWNED.match(text):
+    """Return ``text`` with the pronoun at its beginning replaced by ``subject``: "The Fiat's door" for "Its door"."""
+    if found := _POSSESSIVE_FIRST.match(text):
         return f"{subject}{'’' if subject.endswith('s') else '’s'}{text[found.end() :]}".replace("’", "'")
-    found = _BEGINS.match(text)
+    found = _PRONOUN_FIRST.match(text)
     return f"{subject}{text[found.end() :]}" if found else text
 
 
@@ -108,13 +106,13 @@ def clause_removed(sentence: str, clauses: Sequence[Clause], removed: int) -> st
     if len(rest) == 1 and rest[0].item and not whole:
         return rest[0].text
     if removed == 0 or whole or rest[0].item:
-        return " ".join(_ended(clause.text) for clause in rest)
+        return " ".join(_with_full_stop(clause.text) for clause in rest)
     # Later clauses may take their subject from the removed one, so each becomes a sentence of its own.
     left = sentence[: clauses[removed].start].strip().rstrip(" ,;")
-    return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[removed + 1 :])])
+    return " ".join([_with_full_stop(left), *(_with_full_stop(clause.text) for clause in clauses[removed + 1 :])])
 
 
-def _ended(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     text = text.strip()
     return text if not text or text[-1] in ".!?…。！？" else f"{text}."
 
@@ -128,9 +126,10 @@ def _first_verb(words: Sequence[Word]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The beginning of a fact, as indexes of words: ``joint`` is the conjunction or comma, ``first`` the first word of
-    the fact, ``start`` its first word after adverbs such as "never". ``subject`` is ``shared`` if the fact has the
-    subject of the fact before it, ``verb`` if it also has the verb of that fact, and ``own`` otherwise."""
+    """A place where a fact begins. Three members are indexes of words: ``joint`` of the conjunction or comma, ``first``
+    of the first word of the fact, and ``start`` of its first word that is not an adverb. ``subject`` is "shared" if the
+    fact has the subject of the previous fact, "verb" if it has both the subject and the verb of the previous fact, and
+    "own" otherwise."""
 
     joint: int
     first: int
@@ -153,7 +152,7 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
             words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
         ):
             joint = words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING
-            # Keep an adverb between two conjunctions.
+            # Skip the conjunctions before the fact, but keep an adverb between two conjunctions.
             if joint and first == start:
                 first = start + 1
             joins = joins or words[start].text.casefold() in _JOINING
@@ -187,7 +186,7 @@ def _cut_subject(words: Sequence[Word], verb: int, start: int, *, certain: bool)
         return "shared" if certain or first.tag == "VVD" else ""
     if (
         first.tag == "PNP"
-        and first.text.casefold() in _POINTING
+        and first.text.casefold() in _REFERRING
         and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
     ):
         # "they are his favourite dish" is not understandable on its own.
@@ -199,15 +198,14 @@ def _cut_subject(words: Sequence[Word], verb: int, start: int, *, certain: bool)
 def _own_subject(words: Sequence[Word], start: int) -> bool:
     for at in range(start, min(start + 8, len(words))):
         word = words[at]
-        if word.tag in SURE or (at > start and _begins(words, at)):
+        if word.tag in SURE or (at > start and _finite_verb_at(words, at)):
             return at > start
         if word.tag not in NOMINAL | OPENING | {"PNP", "PRF", "AV0"}:
             return False
     return False
 
 
-def _begins(words: Sequence[Word], at: int) -> bool:
-    """Return whether the word at ``at`` is a finite verb after its subject."""
+def _finite_verb_at(words: Sequence[Word], at: int) -> bool:
     return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
 
 
@@ -216,7 +214,7 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
     joined = sentence[: words[verb].end].strip()
     owner = _owner(words[:verb])
     bounds = [0, *(words[cut.joint].start for cut in cuts), len(sentence)]
-    clauses = [Clause(_ended(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
+    clauses = [Clause(_with_full_stop(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
     for number, cut in enumerate(cuts):
         start, end = bounds[number + 1], bounds[number + 2]
         adverbs = sentence[words[cut.first].start : words[cut.start].start]
@@ -226,26 +224,27 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
         elif cut.subject == "verb":
             text = f"{joined} {adverbs}{text}"
         else:
-            text = _capital(adverbs + _owned(text, words[cut.start], owner))
+            text = _capital(adverbs + _owner_inserted(text, words[cut.start], owner))
             # Later clauses continue with this subject: "and Ben works at Acme and plays chess".
-            verb = next(at for at in range(cut.start + 1, len(words)) if _begins(words, at))
+            verb = next(at for at in range(cut.start + 1, len(words)) if _finite_verb_at(words, at))
             subject = sentence[words[cut.start].start : words[verb].start].strip()
-            subject = _capital(_owned(subject, words[cut.start], owner))
+            subject = _capital(_owner_inserted(subject, words[cut.start], owner))
             joined = f"{subject} {words[verb].text}"
-        clauses.append(Clause(_ended(text), start, end))
+        clauses.append(Clause(_with_full_stop(text), start, end))
     return clauses
 
 
 def _owner(words: Sequence[Word]) -> str:
-    """Return the name in a subject that is a name or begins with a possessive: Anna in "Anna" and "Anna's dentist"."""
+    """Return the name with which a subject begins: "Anna" for both "Anna" and "Anna's dentist"; empty for other
+    subjects."""
     ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
     owns = ends == len(words) or words[ends].tag == "POS"
     return " ".join(word.text for word in words[:ends]) if owns else ""
 
 
-def _owned(text: str, first: Word, owner: str) -> str:
+def _owner_inserted(text: str, first: Word, owner: str) -> str:
     plain = first.text.casefold()
-    if owner and plain in _OWNED:
+    if owner and plain in _POSSESSIVES:
         text = f"{owner}'s{text[len(first.text) :]}"
     elif owner and plain in _PRONOUNS:
         text = owner + text[len(first.text) :]
@@ -256,8 +255,8 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
-    """Divide a list into one fact for each thing: "Anna likes tea, coffee and milk." """
+def _list_members(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
+    """Divide a list into one fact for each member: "Anna likes tea, coffee and milk." """
     joint = next((at for at, word in enumerate(words) if word.text.casefold() == "and"), 0)
     if joint < verb or _TOGETHER.search(sentence):
         return ()
@@ -272,7 +271,7 @@ def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, .
     if len(spans) < 2 or any(stop - start > MAX_SUBJECT for start, stop in spans):
         return ()
     for start, stop in spans[1:]:
-        # "a kitchen on floor 3" is one thing; "coffee in the morning" depends on the words before it.
+        # "a kitchen on floor 3" is one member. In "tea and coffee in the morning", the end may belong to both members.
         placed = plain | {"PRP"} if words[start].tag in OPENING | {"CRD"} else plain
         if any(word.tag not in placed for word in words[start:stop]):
             return ()

@@ -1,8 +1,5 @@
-"""Codes in any spelling: ``NOVA-7``, ``Nova 7`` and ``nova_7`` are equal; ``TKT-9`` and ``TKT-90`` are not.
-
-A code is a word with digits and letters, a word with an underscore or in camel case, or neighbouring words of which one
-is a number. Its canonical form has separators only between numbers: ``INV-100-2`` is not ``INV-1002``.
-"""
+"""Codes in any spelling: ``NOVA-7``, ``Nova 7`` and ``nova_7`` are equal; ``TKT-9`` and ``TKT-90`` are not. The
+canonical form has separators only between numbers: ``INV-100-2`` is not ``INV-1002``."""
 
 import re
 from functools import lru_cache
@@ -11,8 +8,8 @@ from typing import Final
 from memory.text.folding import fold
 from memory.text.word_lists import CALENDAR, FUNCTION
 
-# The most neighbouring words that may be one code.
-MOST_WORDS: Final = 4
+# The maximum number of neighbouring words that may form one code.
+MAX_WORDS: Final = 4
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_/.:#+][^\W_]+)*")
 # "maxRetries" and "OrderSyncWorker" are several words, "JavaScript" is one.
 _HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
@@ -24,7 +21,7 @@ _GAP: Final = re.compile(r"\s{0,2}(?:(?:no|nr|num|number|nummer|id)\b\.?\s?)?(?:
 # "5th", "10am", "16gb": a number with its unit.
 _MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|mhz|ghz)")
 _LABELS: Final = frozenset({"no", "nr", "num", "number", "nummer", "id"})
-# Letters and digits in groups, as cards, keys and tracking numbers are written.
+# Groups of letters and digits, such as the numbers of cards, keys and parcels.
 _GROUPS: Final = re.compile(
     r"(?<![^\W_])(?:[a-z]{0,3}\d[a-z\d]*|[a-z]{1,3})(?:[ ./_()#-]{1,2}(?:[a-z]{0,3}\d[a-z\d]*|[a-z]{1,3}(?![^\W_])))+"
     r"(?![^\W_])"
@@ -32,16 +29,14 @@ _GROUPS: Final = re.compile(
 _SOLID: Final = re.compile(r"(?<![^\W_])[a-z\d]*\d[a-z\d]*(?![^\W_])")
 LEAST_SOLID: Final = 6
 LEAST_NUMBER: Final = 7
-MOST_GROUPS: Final = 8
+MAX_GROUPS: Final = 8
 
 
 @lru_cache(maxsize=8_192)
 def codes_find(text: str) -> dict[str, int]:
-    """Return the codes of ``text`` by canonical form, each with its number of runs of letters or digits.
-
-    Every run of up to ``MOST_WORDS`` neighbouring words with letters and numbers is a code. A word that is a code by
-    itself is not joined with others. Linear in the length of the text.
-    """
+    """Return a dict from the canonical form of each code in ``text`` to its number of runs. A run consists only of
+    letters or only of digits. Up to ``MAX_WORDS`` neighbouring words also form a code if they have both letters and
+    digits, and none of them is a code by itself. Linear time."""
     folded = fold(humps_split(text, "_"))
     tokens = [(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(folded)]
     tokens = [token for token in tokens if token[0] not in _LABELS]
@@ -53,7 +48,7 @@ def codes_find(text: str) -> dict[str, int]:
             continue
         if word in FUNCTION or word in CALENDAR:
             continue
-        for number in range(first + 1, min(first + MOST_WORDS, len(tokens))):
+        for number in range(first + 1, min(first + MAX_WORDS, len(tokens))):
             follower, start, follower_end = tokens[number]
             if not _GAP.fullmatch(folded[end:start]) or follower in FUNCTION or _is_code(follower):
                 break
@@ -65,21 +60,20 @@ def codes_find(text: str) -> dict[str, int]:
 
 @lru_cache(maxsize=8_192)
 def codes_solid(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return (solid, grouped): the long codes that ``text`` writes without separators, and those that it writes in
-    groups. Both are returned without separators.
-
-    A solid code equals the same code in either set. Two grouped codes are compared by ``codes_find`` instead.
-    """
+    """Return two sets of the long codes in ``text``, without separators, such as ``inv1002``. The first set has the
+    solid codes, which ``text`` writes without separators. The second set has the grouped codes, which ``text`` writes
+    in groups. A solid code of one text matches an equal code in either set of another text. To compare two grouped
+    codes, use ``codes_find``."""
     folded = fold(text)
     solid = {match.group() for match in _SOLID.finditer(folded)}
     grouped: set[str] = set()
     for match in _GROUPS.finditer(folded):
         words = re.findall(r"[a-z\d]+", match.group())
         for first in range(len(words)):
-            for last in range(first + 2, min(first + MOST_GROUPS, len(words)) + 1):
+            for last in range(first + 2, min(first + MAX_GROUPS, len(words)) + 1):
                 if FUNCTION.isdisjoint((words[first], words[last - 1])):
                     grouped.add("".join(words[first:last]))
-    # Groups of a long number have no meaning of their own.
+    # The groups of a long number have no meaning, so the number also counts as solid.
     solid |= {code for code in grouped if code.isdigit() and len(code) >= LEAST_NUMBER}
     return frozenset(filter(_long, solid)), frozenset(filter(_long, grouped))
 

@@ -1,38 +1,25 @@
-"""Normalizes texts, so that different spellings of the same words become equal.
-
-The normalized form has no case, width and accents, one shape of quotes and of dashes, and one space between words.
-Letters of different scripts that look alike stay different, such as the Cyrillic and the Latin "a".
-"""
+"""Normalizes texts, so that spellings of the same words become equal. Similar letters of two scripts stay different."""
 
 import re
 import unicodedata
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from anyascii import anyascii
 
-# Replaced before normalization, because the compatibility forms of some of these are a space and an accent.
+# Replaced before normalization, because NFKC turns some of these characters into a space and an accent.
 _QUOTES: Final = {
     **dict.fromkeys(map(ord, "‘’‚‛`´ʹʻʼʽ′‵‹›＇՚׳"), "'"),
     **dict.fromkeys(map(ord, "“”„‟«»″‶〝〞〟＂״「」『』"), '"'),
     **dict.fromkeys(map(ord, "‐‑‒–—―−⁃﹘﹣－⸺⸻"), "-"),
 }
-# Letters without a Unicode decomposition: with a stroke or a bar, and variants of Arabic letters.
-_LETTERS: Final = {
-    **{ord(a): b for a, b in zip("łøđðħŧıɨƀǥ", "loddhtiibg", strict=True)},
-    ord("æ"): "ae",
-    ord("œ"): "oe",
-    ord("þ"): "th",
-    ord("أ"): "ا",
-    ord("إ"): "ا",
-    ord("آ"): "ا",
-    ord("ٱ"): "ا",
-    ord("ى"): "ي",
-    ord("ی"): "ي",
-    ord("ک"): "ك",
-    ord("ـ"): None,
+# Letters that Unicode does not decompose: letters with a stroke or a bar, and variants of Arabic letters.
+_LETTERS: Final[dict[int, Any]] = {
+    **str.maketrans("łøđðħŧıɨƀǥ", "loddhtiibg"),
+    **str.maketrans("أإآٱىیک", "ااااييك"),
+    **str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", "ـ": None}),
 }
-# A word: letters and digits with their vowel signs, which are in the first two planes and the fifteenth.
+# A word: letters and digits with their vowel signs. These signs are in the planes 0, 1 and 14 of Unicode.
 _SIGNS: Final = "".join(
     sign
     for at in (*range(0x300, 0x20000), *range(0xE0000, 0xE1000))
@@ -43,8 +30,8 @@ WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_SIGNS}])*")
 UNSPACED_SIGNS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 )
-# Accents of Latin, Greek and Cyrillic, and the optional vowel points of Hebrew and Arabic. Marks of other scripts are
-# kept: they are vowels (Devanagari, Thai) or make another letter (the Japanese dakuten).
+# Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic. Any other mark makes a different
+# letter.
 _ACCENTS: Final = re.compile(
     r"[\u0300-\u036f\u0483-\u0487\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u0652\u0670\u06d6-\u06dc]+"
@@ -59,12 +46,8 @@ _UNSEEN: Final = re.compile(
 
 
 def fold(text: str) -> str:
-    """Return the normalized form of ``text``.
-
-    Compatibility composition (NFKC), case folded, accents stripped, quotes and dashes in ASCII, digits of every script
-    as 0 to 9, invisible characters removed, white space collapsed and stripped. Idempotent. Linear in the length of the
-    text.
-    """
+    """Return ``text`` in lower case and in the Unicode form NFKC, without accents and invisible characters, with plain
+    quotes, dashes, digits and spaces. Idempotent. Linear time."""
     if text.isascii():
         return " ".join(text.replace("`", "'").casefold().split())
     text = _UNSEEN.sub("", text).translate(_QUOTES)
@@ -88,10 +71,7 @@ _DIGITS: Final = re.compile(r"(?![0-9])\d")
 
 @lru_cache(maxsize=4096)
 def latin(text: str) -> str:
-    """Return ``text`` folded and transliterated to ASCII: "ivan petrov" for "Иван Петров", "beijing" for "北京".
-
-    The package ``anyascii`` transliterates each character. Results are similar for spellings of one name, but not
-    always equal: "Юрий" becomes "yuriy", and Japanese names get their Chinese readings.
-    """
+    """Return ``text`` folded and transliterated character by character: "ivan petrov" for "Иван Петров". Spellings of
+    one name become similar, but not always equal."""
     folded = fold(text)
     return folded if folded.isascii() else fold(anyascii(folded))

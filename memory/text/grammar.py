@@ -1,8 +1,5 @@
-"""Finds the part of speech of each word in an English sentence: verb, name, determiner, ...
-
-The tagger is HanTa (the Hanover Tagger, Wartena 2019), with the tags of the British National Corpus (C5): ``NP0`` is a
-name, ``VVZ`` a verb in the third person, ``CJC`` a conjunction. The tags are not reliable for other languages.
-"""
+"""Finds the part of speech of each word in an English sentence with the tagger HanTa. The tags are the C5 tags of the
+British National Corpus: ``NP0`` is a name, ``VVZ`` a verb in the third person."""
 
 import re
 import threading
@@ -15,18 +12,18 @@ _TOKEN = re.compile(
     r"[^\W_][\w.+-]*@[\w.-]+\w|\w{1,40}://\S*[\w/]|[^\W_](?:[\w.:/@&+-]*\w)?(?=['’]s\b)|['’]s\b|n['’]t\b|[^\W_](?:[\w.:/@&+'’-]*[\w+#])?|\S"
 )
 _LOCK = threading.Lock()
-# Longer words, and words beyond this number in a sentence, are not tagged.
+# Words with more characters are not tagged. In a sentence with more words, the further words are not tagged.
 LONGEST_TAGGED = 40
-MOST_TAGGED = 600
+MAX_TAGGED = 600
 # Replaces words that the tagger cannot process.
 _STRANGE = "Xyz"
 # The least log-likelihood of a known form: known forms have -9 to -17, guessed ones at most -28.
 _LIKELY = -22.0
 
 FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0", "VDZ", "VDD", "VDB", "VVB"})
-# Finite forms that differ from nouns and infinitives.
+# The finite tags except ``VVB``, which is easily confused with nouns and infinitives.
 SURE = FINITE - {"VVB"}
-# Words that are always verbs: (tag, lemma).
+# Words that are always verbs, each with its tag and lemma.
 _AUXILIARY = {
     "is": ("VBZ", "be"),
     "was": ("VBD", "be"),
@@ -62,20 +59,18 @@ def _tagger() -> Any:
 
 @lru_cache(maxsize=4096)
 def words_tag(sentence: str) -> tuple[Word, ...]:
-    """Return the words and punctuation of one sentence with their parts of speech. About a millisecond for any text.
-
-    Words in other scripts and very long words are ``UNC``, unclassified.
-    """
+    """Return the words and punctuation of one sentence with their parts of speech. Takes about a millisecond for any
+    text. Words in other scripts and very long words get the tag ``UNC``."""
     spans = [match.span() for match in _TOKEN.finditer(sentence)]
     texts = [sentence[start:end] for start, end in spans]
     tokens = [text.replace("’", "'") if _readable(text) else _STRANGE for text in texts]
     if not tokens:
         return ()
     with _LOCK:
-        tagged = _tagger().tag_sent(tokens[:MOST_TAGGED])
+        tagged = _tagger().tag_sent(tokens[:MAX_TAGGED])
     words = []
     for (start, end), text, token, (_token, lemma, tag) in zip(
-        spans, texts, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MOST_TAGGED:])], strict=True
+        spans, texts, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MAX_TAGGED:])], strict=True
     ):
         read = token != _STRANGE and bool(lemma)
         words.append(Word(text, str(lemma if read else text).casefold(), str(tag) if read else "UNC", start, end))
@@ -83,7 +78,7 @@ def words_tag(sentence: str) -> tuple[Word, ...]:
 
 
 def verb_place(words: Sequence[Word]) -> int | None:
-    """Return the index of the first finite verb after the first word; None without one."""
+    """Return the index of the first finite verb after the first word; None if there is none."""
     return next((at for at, word in enumerate(words) if at > 0 and word.tag in FINITE), None)
 
 
@@ -94,8 +89,8 @@ def has_verb(text: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def word_tags(word: str) -> tuple[str, ...]:
-    """Return the likely parts of speech of a single word, most likely first. Empty for words that the tagger does not
-    know, in other scripts, or longer than ``LONGEST_TAGGED``. About 50 microseconds, once per word."""
+    """Return the likely parts of speech of a single word, most likely first; empty for an unknown word. A new word
+    takes about 50 microseconds."""
     if not word or not _readable(word):
         return ()
     with _LOCK:
@@ -106,8 +101,19 @@ def word_tags(word: str) -> tuple[str, ...]:
         return tuple(tag for tag, likely in tagger.tag_word(word) if likely > _LIKELY)
 
 
+def word_known(word: str) -> bool:
+    """Return whether the folded ``word`` is an English word other than a name. False for foreign and technical
+    words."""
+    return any(tag != "NP0" for tag in word_tags(word))
+
+
+def name_known(word: str) -> bool:
+    """Return whether ``word``, folded, is most likely a name: "anna", "oslo", "williams"."""
+    return word_tags(word)[:1] == ("NP0",)
+
+
 def _readable(text: str) -> bool:
-    """Return whether the tagger can process a word. The tagger tries every decomposition of a word; a word of a
+    """Return whether the tagger can process a word. The tagger tries every decomposition of a word, so a word with a
     thousand letters would take minutes."""
     return len(text) <= LONGEST_TAGGED and all(letter < "\u0250" for letter in text.replace("’", "'"))
 
@@ -131,7 +137,8 @@ def _corrected(words: Sequence[Word]) -> list[Word]:
         elif tag.startswith("VV") and before in ("AT0", "DPS", "POS") and tag in ("VVZ", "VVB"):
             tag = "NN2" if tag == "VVZ" else "NN1"
         corrected.append(Word(word.text, lemma, tag, word.start, word.end))
-    # A statement has a verb: in "the server runs Debian and hosts the wiki", "runs" is the first candidate.
+    # If the tagger may have missed the first verb, a plural noun that can be a verb becomes the verb: "runs" in "the
+    # server runs Debian and hosts the wiki".
     first = next((at for at, word in enumerate(corrected) if word.tag in FINITE), len(corrected))
     joined = first == len(corrected) or any(word.tag == "CJC" or word.text == "," for word in corrected[:first])
     for at, word in enumerate(corrected[1 : first - 1], start=1):

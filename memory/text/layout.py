@@ -1,8 +1,5 @@
-"""The layout of a text: paragraphs, lists, headings, tables, code, and the speakers of a transcript.
-
-Every character except white space belongs to exactly one block. A block includes its marks: bullets, ``>``, ``#``, the
-name of a speaker. The offset of each character is kept, so that every part of a block can be located in the text.
-"""
+"""The layout of a text: paragraphs, lists, headings, tables, code and speakers. Every character except white space
+belongs to exactly one block, and its offset is kept."""
 
 import re
 from collections import Counter
@@ -43,7 +40,7 @@ _SPOKEN = re.compile(
     r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Ww]e|[Yy]ou|[Yy]our|[Hh]ey|[Hh]i|[Hh]ello|[Tt]hanks)\b|[?!？！]|[我你私]"
 )
 
-# Roles of transcripts, and how a fact names them.
+# The roles of speakers in transcripts, and the names of these roles in facts.
 ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client", "caller", "me"), "the user"),
     **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "chatgpt", "claude"), "the assistant"),
@@ -61,18 +58,18 @@ _KEYS = wordset(
 
 @dataclass(slots=True)
 class Block:
-    """A paragraph, item, heading, row or other unit of the text. ``start`` and ``end`` include the marks. ``offsets``
-    has the offset of each character of ``text`` in the whole text."""
+    """A unit of the text. ``start`` and ``end`` include the marks, such as bullets and the name of a speaker.
+    ``offsets`` has one entry for each character of ``text``: its offset in the whole text."""
 
     kind: Kind
     start: int
     end: int
-    # The lines of the text, and the last one that is not empty.
+    # The lines of the text, and the last line that is not empty.
     parts: list[str] = field(default_factory=list)
     last: str = ""
     offsets: list[int] = field(default_factory=list)
     speaker: str | None = None
-    # The heading above a paragraph; for an item, preferably the line with a colon above the list.
+    # The heading above the block. For an item of a list, the line above the list if it ends with a colon.
     under: str = ""
     # The cells of a row of a table, and of the header of that table.
     cells: tuple[str, ...] = ()
@@ -81,7 +78,7 @@ class Block:
     @property
     def text(self) -> str:
         """The text of the block, without marks and with lines joined."""
-        # The lines are joined once, because there may be many.
+        # The joined text replaces the lines, so that they are joined only once.
         if len(self.parts) > 1:
             self.parts = ["".join(self.parts)]
         return self.parts[0] if self.parts else ""
@@ -93,11 +90,9 @@ def blocks_find(content: str) -> list[Block]:
 
 
 def speakers_find(content: str) -> set[str]:
-    """Return the names of speakers, as written; empty unless ``content`` is a transcript.
-
-    Labels such as "Phone: 555" do not count. In a transcript, one speaker speaks more than once, or two speakers speak,
-    in the words of spoken language.
-    """
+    """Return the names of the speakers in a transcript, as written; empty for other texts. A text is a transcript if
+    two speakers have a message in spoken language, or if one speaker has a message in spoken language and another
+    message. Spoken language has words such as "I" and "you". Labels such as "Phone: 555" are not names of speakers."""
     times: Counter[str] = Counter()
     spoken: set[str] = set()
     for start, end in _lines(content):
@@ -112,13 +107,11 @@ def speakers_find(content: str) -> set[str]:
             spoken.add(name)
     several = len(spoken) > 1
     found = {name for name in spoken if several or times[name] > 1}
-    # In a conversation, all names in this position are speakers.
+    # If there are two speakers, every other name before a message is also a speaker.
     return found | {name for name in times if len(found) > 1}
 
 
 class _Layout:
-    """The blocks of one text, line by line."""
-
     def __init__(self, content: str) -> None:
         self.content = content
         self.blocks: list[Block] = []
@@ -155,7 +148,10 @@ class _Layout:
             self._new("mark", start, end, end)
             self.open = None
         elif _ROW.fullmatch(line):
-            self._row(start, end, tuple(cell.strip() for cell in line.strip().strip("|").split("|")))
+            block = self._new("row" if self.header else "heading", start, end, start)
+            block.cells = tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+            self.header = block.header = self.header or block.cells
+            self.open = None
         else:
             self._text(start, end)
 
@@ -176,33 +172,23 @@ class _Layout:
         elif self.open is not None and self._continues(self.open, at, end):
             self._join(self.open, at, end, marked=start)
         else:
-            self._paragraph(start, end, at)
-
-    def _paragraph(self, start: int, end: int, at: int) -> None:
-        text = self.content[at:end].strip()
-        if text[-1:] in ":：" and len(text) <= 2 * WRAPPED_FROM:
-            self.open, self.lead_in = None, text[:-1].strip()
-            self._new("heading", start, end, at)
-            return
-        self.lead_in = ""
-        self.open = self._new("prose", start, end, at)
+            text = self.content[at:end].strip()
+            leads = text[-1:] in ":：" and len(text) <= 2 * WRAPPED_FROM
+            self.lead_in = text[:-1].strip() if leads else ""
+            block = self._new("heading" if leads else "prose", start, end, at)
+            self.open = None if leads else block
 
     def _continues(self, block: Block, at: int, end: int) -> bool:
-        """Return whether a line continues the paragraph or item above it, because that one was wrapped."""
+        """Return whether a line continues the block above it, because the last line of that block was wrapped."""
         before, line = block.last, self.content[at:end].strip()
         if not before or not line or line[0].islower():
             return True
         if before[-1] in ",;，、":
             return True
-        # The line above was not wrapped if the next word would have fitted into it.
+        # The line above was not wrapped if the first word of this line would have fitted into it.
         if self.above + 1 + len(line.split(maxsplit=1)[0]) <= self.width - RAGGED:
             return False
         return block.kind == "prose" or before[-1] not in '.!?…。！？"”»)'
-
-    def _row(self, start: int, end: int, cells: tuple[str, ...]) -> None:
-        block = self._new("row" if self.header else "heading", start, end, start)
-        self.header = self.header or cells
-        block.cells, block.header, self.open = cells, self.header, None
 
     def _new(self, kind: Kind, start: int, end: int, at: int) -> Block:
         block = Block(kind, start, end, speaker=self.speaker)
@@ -217,7 +203,7 @@ class _Layout:
     def _join(self, block: Block, at: int, end: int, *, marked: int | None = None) -> None:
         text = self.content[at:end].rstrip()
         # Wrapped lines are joined with white space, except in Chinese and Japanese.
-        if block.parts and not _unspaced(block.last[-1:], text[:1]):
+        if block.parts and not (block.last[-1:] > "\u2fff" and text[:1] > "\u2fff"):
             block.parts.append("\n")
             block.offsets.append((marked if marked is not None else at) - 1)
         if text:
@@ -228,7 +214,7 @@ class _Layout:
 
 
 def _message(content: str, at: int, end: int) -> tuple[str, int] | None:
-    """Return (speaker, start of the text) if a line has the form of a message."""
+    """Return (speaker, start of the text) if a line has the form of a message, otherwise None."""
     found = _MESSAGE.match(content, at, end)
     if found is None or found.end() >= end:
         return None
@@ -242,14 +228,11 @@ def _message(content: str, at: int, end: int) -> tuple[str, int] | None:
 
 
 def _width(content: str) -> int:
-    """Return the width at which lines are wrapped: that of the widest line before a line in lower case."""
+    """Return the width at which lines are wrapped: the length of the longest line before a line that begins in lower
+    case."""
     lines = [content[start:end].rstrip() for start, end in _lines(content)]
     wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
     return max(wrapped, default=WRAPPED_FROM + RAGGED)
-
-
-def _unspaced(one: str, two: str) -> bool:
-    return bool(one and two) and one > "\u2fff" and two > "\u2fff"
 
 
 def _unquoted(content: str, at: int, end: int) -> int:

@@ -1,8 +1,5 @@
-"""Regular expressions that are compiled at their first use.
-
-Compiling the expressions of identifiers and aliases takes a third of a second. Commands that read no text need not wait
-for it.
-"""
+"""Regular expressions that are compiled at their first use. Compiling the expressions for identifiers takes a third of
+a second."""
 
 import re
 from functools import cached_property
@@ -10,14 +7,14 @@ from typing import Any, cast
 
 
 class _LazyPattern:
-    """Behaves like the ``re.Pattern`` of an expression and compiles it when a member is asked for."""
+    """Behaves like a ``re.Pattern``, but compiles the expression when an attribute is first read."""
 
     def __init__(self, source: str, flags: int) -> None:
         self._source, self._flags = source, flags
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """For ``isinstance``."""
+        """Return the class that ``isinstance`` compares."""
         return re.Pattern
 
     @cached_property
@@ -26,11 +23,11 @@ class _LazyPattern:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._compiled, name)
-        # Python finds it from now on without this method.
+        # Later reads find the attribute here, so Python does not call this method again.
         self.__dict__[name] = value
         return value
 
 
 def lazy_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return the expression ``source``, which is compiled at its first use. ``re.error`` is raised then."""
+    """Return a pattern that is compiled at its first use. An invalid ``source`` raises ``re.error`` at that time."""
     return cast("re.Pattern[str]", _LazyPattern(source, flags))

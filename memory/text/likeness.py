@@ -1,9 +1,4 @@
-"""Decides whether two texts state the same in other words, or differ in something that matters. Pure Python.
-
-Two texts state the same if each word of one text occurs in the other with the same role. Case, punctuation, accents,
-filler words, word order, plurals, usual abbreviations, spelling variants and typing errors are ignored. Every other
-difference counts, so that people decide in case of doubt (docs/duplicates.md).
-"""
+"""Decides whether two texts say the same in other words, or differ in something that matters (docs/duplicates.md)."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -12,31 +7,27 @@ from itertools import pairwise, zip_longest
 from typing import Final
 
 from memory.text.folding import fold
+from memory.text.grammar import word_known
 from memory.text.likeness_order import order_differs
 from memory.text.likeness_tokens import Kind, Token, tokens_read
 from memory.text.likeness_words import DIRECTED, SAME, SUBJECTS
-from memory.text.vocabulary import word_known
 
 KINDS: Final[tuple[Kind, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
-# The most differences that are returned, and the most unmatched words that are compared for inflections and typing
-# errors.
+# The maximum number of differences that are returned, and of unmatched words that are compared with each other.
 MAX_DIFFERENCES = 40
-# Texts with more characters are only compared for equality.
+# Longer texts are compared only for equality.
 MAX_COMPARED_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference that matters. ``one`` and ``other`` are the words as written in the two texts; one of them is empty
-    if its text has no such word. ``where`` is "title", "summary" or the name of a field. The spans are those of the
-    words in that text."""
+    """A difference that matters. ``one`` and ``other`` are the words of both texts as written; one of them is empty if
+    its text has no such word. ``where`` is "title", "summary" or the name of a field."""
 
     kind: Kind
     one: str
     other: str
     where: str = ""
-    one_span: tuple[int, int] | None = None
-    other_span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +40,8 @@ class ComparedTexts:
 
 
 def topics_compare(one: ComparedTexts, other: ComparedTexts) -> list[Difference]:
-    """Return the differences that matter between two topics, in title, summary and common fields.
-
-    Fields of only one topic do not count, because a merge keeps them. Linear in the length of the texts.
-    """
+    """Return the differences that matter in the titles, the summaries, and the fields that both topics have. A field
+    that only one topic has does not count, because a merge keeps it. Linear time."""
     found = _differences_in("title", one.title, other.title)
     if one.summary or other.summary:
         # The title of one topic may say what the summary of the other says.
@@ -68,32 +57,28 @@ def _differences_in(where: str, one: str, other: str) -> list[Difference]:
 
 
 def differences_that_matter(one: str, other: str) -> list[Difference]:
-    """Return the differences because of which two texts may state different facts. The list is empty if both texts say
-    the same in other words.
-
-    A difference is a word without a counterpart in the other text. Its kind is that of the word, such as ``number``. If
-    only the roles of words differ, there is one difference of the kind ``order``. At most ``MAX_DIFFERENCES`` are
-    returned. Linear in the length of the texts.
-    """
+    """Return at most ``MAX_DIFFERENCES`` differences; empty if both texts say the same. A difference is a word without
+    a counterpart in the other text. If both texts have the same words in different roles ("from Rome to Oslo", "from
+    Oslo to Rome"), the list has one difference of the kind ``order``. Linear time."""
     if fold(one) == fold(other):
         return []
     if len(one) > MAX_COMPARED_CHARS or len(other) > MAX_COMPARED_CHARS:
         return [Difference("word", "a long text", "another long text")]
     left, right = tokens_read(one), tokens_read(other)
     pairs, only_left, only_right = _match(left, right)
-    only_left, only_right = _without_subjects(only_left, only_right)
+    only_left, only_right = _without_pronouns(only_left, only_right)
     if only_left or only_right:
         return _differences(only_left, only_right)
     if moved := order_differs(left, right, pairs):
         first, second = moved
-        return [Difference("order", first.text, second.text, "", first.span, second.span)]
+        return [Difference("order", first.text, second.text)]
     return []
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The common words of two texts: their share of the words of the shorter text, the number of ordinary words among
-    them, and the number of names."""
+    """The common words of two texts: their share of the words of the shorter text, the number of ordinary words, and
+    the number of names."""
 
     share: float
     words: int
@@ -101,8 +86,15 @@ class Shared:
 
 
 def words_shared(one: str, other: str) -> Shared:
-    """Return the common content words of two texts, without prepositions, negations, dates and pronouns."""
-    left, right = ({_stem(token): token for token in _content_tokens(text)} for text in (one, other))
+    """Count the content words that two texts have in common, without prepositions, negations, dates and pronouns."""
+    left, right = (
+        {
+            _stem(token): token
+            for token in tokens_read(text[:MAX_COMPARED_CHARS])
+            if token.kind not in ("negation", "date") and token.key not in SUBJECTS | DIRECTED
+        }
+        for text in (one, other)
+    )
     shared = [left[key] for key in left.keys() & right.keys()]
     least = min(len(left), len(right))
     return Shared(
@@ -112,18 +104,9 @@ def words_shared(one: str, other: str) -> Shared:
     )
 
 
-def _content_tokens(text: str) -> list[Token]:
-    ignored = SUBJECTS | DIRECTED
-    return [
-        token
-        for token in tokens_read(text[:MAX_COMPARED_CHARS])
-        if token.kind not in ("negation", "date") and token.key not in ignored
-    ]
-
-
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:
-    """Return (pairs, only left, only right). ``pairs`` maps indexes of words in ``left`` to those of matching words in
-    ``right``; the lists have the words without a match."""
+    """Return (pairs, unmatched words of ``left``, unmatched words of ``right``). ``pairs`` maps the index of each
+    matched word in ``left`` to the index of its match in ``right``."""
     pairs: dict[int, int] = {}
     places: dict[str, deque[int]] = defaultdict(deque)
     for place, token in enumerate(right):
@@ -149,7 +132,7 @@ def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int
 
 
 def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequence[Token]) -> list[Token]:
-    """Return the unmatched words, except words and names that the other text has at another place."""
+    """Return the unmatched words at the indexes ``loose``, except words and names that also occur in ``others``."""
     known = {_stem(token) for token in others}
     keys = {token.key for token in others}
     return [
@@ -163,7 +146,8 @@ def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequenc
 def _joined(
     own: Sequence[Token], others: Sequence[Token], loose: Sequence[int], other_loose: Sequence[int]
 ) -> list[int]:
-    """Return the unmatched words without compounds that the other text writes in another way: "data base"."""
+    """Return the indexes in ``loose``, except those of compounds that the other text writes in another way: "data base"
+    and "database"."""
     whole = Counter(others[place].key for place in other_loose if others[place].soft)
     doubles = {
         others[one].key + others[two].key
@@ -194,7 +178,7 @@ def _inflected(one: Token, other: Token) -> bool:
 
 
 def _mistyped(one: Token, other: Token) -> bool:
-    """Return whether one of two words is unknown and a misspelling of the other."""
+    """Return whether one word is known and the other is an unknown misspelling of it."""
     if not (one.soft and other.soft) or one.capital or other.capital or min(len(one.key), len(other.key)) < 5:
         return False
     known = word_known(one.key), word_known(other.key)
@@ -202,7 +186,8 @@ def _mistyped(one: Token, other: Token) -> bool:
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """Return whether two words differ in one letter, added, missing or replaced, or in two swapped ones."""
+    """Return whether two words differ by one added, missing or replaced letter, or by two swapped letters. The first
+    letter must be equal."""
     if len(one) > len(other):
         one, other = other, one
     if len(other) - len(one) > 1:
@@ -217,8 +202,8 @@ def _one_edit(one: str, other: str) -> bool:
     return rest or swapped
 
 
-def _without_subjects(left: list[Token], right: list[Token]) -> tuple[list[Token], list[Token]]:
-    """Remove the pronouns, unless both texts have some."""
+def _without_pronouns(left: list[Token], right: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Remove the pronouns, unless both texts have pronouns."""
     other_left, other_right = ([token for token in side if token.key not in SUBJECTS] for side in (left, right))
     both = len(other_left) < len(left) and len(other_right) < len(right)
     return (left, right) if both else (other_left, other_right)
@@ -227,17 +212,9 @@ def _without_subjects(left: list[Token], right: list[Token]) -> tuple[list[Token
 def _differences(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
     found: list[Difference] = []
     for kind in KINDS:
-        for one, other in zip_longest(
-            (token for token in left if token.kind == kind), (token for token in right if token.kind == kind)
-        ):
-            found.append(
-                Difference(
-                    kind,
-                    one.text if one else "",
-                    other.text if other else "",
-                    "",
-                    one.span if one else None,
-                    other.span if other else None,
-                )
-            )
+        own, others = ([token for token in side if token.kind == kind] for side in (left, right))
+        found += [
+            Difference(kind, one.text if one else "", other.text if other else "")
+            for one, other in zip_longest(own, others)
+        ]
     return found[:MAX_DIFFERENCES]

@@ -1,26 +1,21 @@
-"""Compares the word order of two texts: do the same words have the same roles? A part of ``likeness``.
-
-"On Monday Anna meets Bob" equals "Anna meets Bob on Monday", but "from Oslo to Bergen" does not equal "from Bergen to
-Oslo". A word after a preposition may move if no other word has the same role. The other words must keep their order,
-except for the members of a list and for one block of words that moved.
-"""
+"""Compares the word order of two texts, to decide whether the same words have the same roles. Dates and words after a
+preposition may move if no other word has the same role. All other words must keep their order, with two exceptions: the
+members of a list may have any order, and one block of words may move."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from memory.text.likeness_tokens import Token
 
-# Names, numbers and similar words must keep their order.
+# Words of these kinds must keep their order even if a block of words moves.
 _FIRM = ("name", "number", "identifier", "date")
 
 
 def order_differs(
     left: Sequence[Token], right: Sequence[Token], pairs: Mapping[int, int]
 ) -> tuple[Token, Token] | None:
-    """Return the first two words with different roles, one of each text; None if all roles are the same.
-
-    ``pairs`` maps indexes of words in ``left`` to those in ``right``. Only the first of repeated words counts.
-    """
+    """Return the first two words with different roles, one of each text; None if all roles are the same. ``pairs`` maps
+    the indexes of words in ``left`` to indexes in ``right``."""
     partners = {left[one].key: right[other].key for one, other in pairs.items()}
     at_left, at_right = _first(left, pairs.keys()), _first(right, pairs.values())
     prepositions_right = {right[place].key: right[place].preposition for place in at_right}
@@ -29,7 +24,7 @@ def order_differs(
         partner = partners[token.key]
         if partner in prepositions_right and _role(token.preposition) != _role(prepositions_right[partner]):
             return token, next(right[other] for other in at_right if right[other].key == partner)
-    free_left, free_right = _free(left, at_left), _free(right, at_right)
+    free_left, free_right = _movable(left, at_left), _movable(right, at_right)
     # A word whose position is fixed in one text is fixed in both.
     fixed = {partners[left[place].key] for place in at_left if place not in free_left}
     fixed |= {right[place].key for place in at_right if place not in free_right}
@@ -44,7 +39,7 @@ def order_differs(
     shifted = left[at_left[min(at, len(at_left) - 1)]], right[at_right[min(at, len(at_right) - 1)]]
     if [key for key in order_left if key in firm] != [key for key in order_right if key in firm]:
         return shifted
-    return None if _one_moved(order_left, order_right) else shifted
+    return None if _equal_after_one_move(order_left, order_right) else shifted
 
 
 def _first(tokens: Sequence[Token], places: Collection[int]) -> list[int]:
@@ -58,13 +53,13 @@ def _first(tokens: Sequence[Token], places: Collection[int]) -> list[int]:
 
 
 def _role(preposition: str) -> str:
-    """Return the role that a preposition gives to a word; prepositions of place and time give none."""
+    """Return the role that a preposition gives to a word; empty for prepositions of place and time."""
     return "" if preposition == "in" else preposition
 
 
-def _free(tokens: Sequence[Token], places: Sequence[int]) -> set[int]:
-    """Return the places of words that may move: dates and words after a preposition, if no other word has the same kind
-    and role."""
+def _movable(tokens: Sequence[Token], places: Sequence[int]) -> set[int]:
+    """Return the places of words that may move: dates and words after a preposition, if no other such word has the same
+    role and kind."""
     ways = {}
     for place in places:
         token = tokens[place]
@@ -95,8 +90,8 @@ def _sequence(tokens: Sequence[Token], places: Sequence[int], partners: Mapping[
     return [key for group in groups for key in sorted(group, key=lambda key: partners.get(key, key))]
 
 
-def _one_moved(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether a sequence becomes another by moving one block of it."""
+def _equal_after_one_move(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether moving one block of a sequence turns it into the other."""
     if len(one) != len(other):
         return False
     start = next((at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), len(one))

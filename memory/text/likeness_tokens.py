@@ -1,4 +1,4 @@
-"""The content words of a text, normalized. A part of ``likeness``."""
+"""Reads the content words of a text, and normalizes them for ``likeness``."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.text.folding import digits_plain, fold
+from memory.text.grammar import name_known, word_known
 from memory.text.likeness_words import (
     CONTRACTED,
     DIRECTED,
@@ -21,7 +22,6 @@ from memory.text.likeness_words import (
     WEAK,
     WEEKDAYS,
 )
-from memory.text.vocabulary import name_known, word_known
 
 Kind = Literal["number", "date", "identifier", "name", "negation", "word", "order"]
 
@@ -50,8 +50,9 @@ _JOIN: Final = re.compile(r"(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och))$", re.IG
 
 @dataclass(slots=True)
 class Token:
-    """A content word. ``key`` is equal for all spellings. ``soft``: the word may be inflected or misspelled.
-    ``preposition`` precedes the word or its name, such as "from". ``listed``: the word continues a list."""
+    """A content word. ``key`` is equal for all spellings. ``soft`` means that the word may be inflected or misspelled.
+    ``preposition`` is the preposition before the word, or before the name of which it is a part. ``listed`` means that
+    the word is the second or a later member of a list."""
 
     text: str
     key: str
@@ -71,7 +72,7 @@ def tokens_read(text: str) -> list[Token]:
     for match in _TOKEN.finditer(plain):
         between = text[end : match.start()]
         initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
-        # Only the end of a long white space is tested, because the pattern is tried from every position.
+        # Only the last characters are tested, because the pattern is tried from every position.
         if _END.search(between[-40:]):
             preposition = ""
         end = match.end()
@@ -80,7 +81,7 @@ def tokens_read(text: str) -> list[Token]:
             token.listed = (
                 previous is not None
                 and previous.kind == token.kind
-                # A subject begins a new clause, not another member of a list.
+                # A pronoun begins a new clause, not another member of a list.
                 and token.key not in SUBJECTS
                 and bool(_JOIN.match(text[previous.span[1] : token.span[0]].strip()))
             )
@@ -160,7 +161,7 @@ def _word(written: str, span: tuple[int, int], *, initial: bool) -> Iterator[Tok
         yield Token(written, folded.removesuffix("n't"), "word", span, soft=False)
         yield Token(written, "not", "negation", span)
         return
-    # Remove the ending of a possessive or a short verb: "Anna's".
+    # Remove the ending of a possessive or of a shortened verb: "Anna's".
     folded, _sign, ending = folded.partition("'") if not folded.startswith("o'") else (folded, "", "")
     capital = written[:1] != written[:1].lower()
     if ending in ("d", "ll"):
@@ -168,7 +169,7 @@ def _word(written: str, span: tuple[int, int], *, initial: bool) -> Iterator[Tok
     folded = folded.replace(".", "")
     single = folded.removesuffix("s")
     if (day := WEEKDAYS.get(folded) or WEEKDAYS.get(single)) and (len(folded) > 4 or capital):
-        # "on Tuesday mornings" equals "on Tuesday morning".
+        # "on Tuesdays" equals "on Tuesday".
         yield Token(written, day, "date", span)
     elif folded in NUMBERS:
         yield Token(written, NUMBERS[folded], "number", span)

@@ -6,7 +6,8 @@ from memory.text.word_lists import wordset as _words
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Parse "short=long short=long"; a long form of several words has underscores."""
+    """Parse "short=long short=long" into a dict from each short form to its long form. A long form of several words is
+    written with underscores."""
     return {short: long for short, _sign, long in (pair.partition("=") for pair in text.split())}
 
 
@@ -16,11 +17,11 @@ FILLERS: Final = _words(
     "here just really very quite actually basically simply also too please well so as already currently indeed "
     "certainly definitely clearly note notes noted fyi btw eg ie etc and but it its 'll"
 )
-# Pronouns in only one text do not count as a difference. Different pronouns in both texts do: "he" and "she".
+# A pronoun counts as a difference only if the other text has another pronoun: "he" and "she".
 SUBJECTS: Final = _words("i you he she we they me him us them")
 # Prepositions of place and time. They are interchangeable, and words after them may move.
 WEAK: Final = _words("in on at for of during within inside")
-# Prepositions that give a role: from where and to where, who gives and who takes.
+# Prepositions that give the next word a role, such as origin, destination, giver or receiver.
 DIRECTED: Final = _words(
     "to from into onto with without before after until till since over under above below by against than between among "
     "via through instead except towards toward off out up down away behind beside versus because if unless while via "
@@ -50,12 +51,11 @@ WEEKDAYS: Final = _pairs(
     "monday=monday tuesday=tuesday wednesday=wednesday thursday=thursday friday=friday saturday=saturday sunday=sunday "
     "mon=monday tue=tuesday tues=tuesday wed=wednesday thu=thursday thur=thursday thurs=thursday fri=friday"
 )
-_YEAR: Final = _pairs(
+MONTHS: Final = _pairs(
     "january=1 february=2 march=3 april=4 may=5 june=6 july=7 august=8 september=9 october=10 november=11 december=12 "
     "jan=1 feb=2 mar=3 apr=4 jun=6 jul=7 aug=8 sep=9 sept=9 oct=10 nov=11 dec=12"
 )
-MONTHS: Final = {name: int(number) for name, number in _YEAR.items()}
-# Relative times. Two different words are a difference, although the dates are unknown.
+# Relative times. Two different words count as a difference, although the dates are unknown.
 RELATIVE: Final = _words(
     "today tomorrow yesterday tonight weekly daily monthly yearly annually hourly morning noon afternoon evening night "
     "midnight weekend spring summer autumn winter am pm january february march april june july august september "
@@ -82,7 +82,7 @@ SAME: Final = _pairs(
     "euro=€ eur=€ pounds=£ gbp=£ til=until till=until toward=towards begins=start begin=start starts=start"
 )
 
-# Contractions; "'d" is ambiguous and not expanded.
+# Contractions. "'d" is not expanded, because it is ambiguous.
 CONTRACTED: Final = _pairs(
     "can't=cannot won't=will_not shan't=shall_not ain't=is_not let's=let_us w/o=without w/=with b/c=because"
 )

@@ -56,7 +56,8 @@ _ANYTHING: Final = re.compile(r"[^\r\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of the text from ``start`` on, in a chat (``spoken``) or in a mail about ``subject``."""
+    """The sender of the text that begins at ``start``. ``spoken`` is true in a chat. ``subject`` is the subject of a
+    mail."""
 
     start: int
     name: str
@@ -65,8 +66,8 @@ class Sender:
 
 
 def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
-    """Return (masked, senders, dropped). In ``masked``, spaces replace the headers, signatures and quotations of mails
-    and the notices of chat programs; all offsets stay. ``dropped`` counts the replaced lines by reason."""
+    """Return (masked, senders, dropped). ``masked`` is the text with spaces in place of headers, signatures, quotations
+    and notices, so that all offsets stay the same. ``dropped`` counts the masked lines by reason."""
     lines = content.splitlines(keepends=True)
     disclaimed = _disclaimed(lines)
     parts: list[str] = []
@@ -75,8 +76,8 @@ def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
     is_mail = any(_SENDER.match(line.strip()) for line in lines)
     names = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
     speakers = set(names) if len(names) > 1 else set()
-    # ``signature`` is set after the first line of a signature. A signature lasts until the next header, quotation or
-    # rule; if it is a "name", it also ends before a long line.
+    # ``signature`` is "dashes" after a line of dashes, and "name" after a closing formula in a mail. A signature ends
+    # before the next header, quotation or rule. After a closing formula, it also ends before a long line.
     at, signature = 0, ""
     for number, line in enumerate(lines):
         plain = line.strip().lstrip("*_")

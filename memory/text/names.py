@@ -1,8 +1,5 @@
-"""Finds names in texts: whole words in any script, never a part of a longer name.
-
-The words of two names are compared without case and accents, then in Latin letters: "Lukasz" matches "Łukasz", and
-"Dmitriy" matches "Дмитрий". "Ann" does not match "Anna", nor "Anna" "Anna-Lena", nor "node-1" "node-1-b".
-"""
+"""Finds names in texts: whole words in any script. Words are compared without case and accents, then in Latin letters:
+"Lukasz" matches "Łukasz", and "Dmitriy" matches "Дмитрий", but "Anna" does not match "Anna-Lena"."""
 
 import re
 from collections.abc import Sequence
@@ -15,20 +12,21 @@ from memory.text.word_lists import wordset
 
 # In scripts without spaces between words, each character is a word.
 _PIECE = re.compile(f"[{UNSPACED_SIGNS}]|[^{UNSPACED_SIGNS}]+")
-# Where a name goes on in a script without spaces. Korean attaches these particles to a name; any other ending makes
-# another word. A name in Katakana goes on with Katakana. A Chinese name of two characters goes on with a character of
-# given names: "王伟" does not match "王伟明".
+# In scripts without spaces, a match is a part of a longer word in three cases. First, a Korean syllable follows that is
+# not the beginning of a particle below. Second, the match ends in Katakana, and another Katakana character follows.
+# Third, the match is two Chinese characters, and a character of given names follows.
 _PARTICLES = "[은는이가을를의에와과도로만께씨님야아랑]"
 _LONG_PARTICLES = "에게|에서|으로|한테|부터|까지|이라|처럼|보다|이는|이가|이의|이랑|하고|조차|마저|군은|양은"
 _GIVEN = "明华强军杰涛英芳娜敏静丽平刚勇艳娟霞磊洋鹏飞辉玲超秀兰林峰龙波斌宇浩凯健俊文博慧雪婷琳怡欣佳萍梅红珍燕云莉琴"
-_LONGER = re.compile(
+_CONTINUES = re.compile(
     rf"(?<=[가-힣])(?!{_PARTICLES}(?![가-힣])|{_LONG_PARTICLES})[가-힣]|(?<=[゠-ヿ])(?!・)[゠-ヿ]|(?<=^[㐀-鿿]{{2}})[{_GIVEN}]"
 )
-_BEGUN = re.compile("[가-힣](?=[가-힣])|[゠-ヿ](?=[゠-ヿ])")
+_WITHIN_WORD = re.compile("[가-힣](?=[가-힣])|[゠-ヿ](?=[゠-ヿ])")
 # Characters before and after a name that make it a part of a longer one.
-_FROM = re.compile(r"(?:[^\W_]['’.:&+-]|[@#/\\_~]|^\.)$")
-_GOES_ON = re.compile(r"[-_./@:&~\\]\w|[+#]")
-# "Berlin-based" contains the name Berlin, and "Anna/Ben" two names. But "Anna-Lena" is one name, "/api/users" one path.
+_JOINED_BEFORE = re.compile(r"(?:[^\W_]['’.:&+-]|[@#/\\_~]|^\.)$")
+_JOINED_AFTER = re.compile(r"[-_./@:&~\\]\w|[+#]")
+# "Berlin-based" contains the name Berlin, and "Anna/Ben" contains two names. But "Anna-Lena" is one name, and
+# "/api/users" is one path.
 _DESCRIBES = re.compile(r"-[^\W\d_]+(?![\w-])")
 _AND_NAME = re.compile(r"/([^\W\d_])")
 # Endings of names in Cyrillic and Greek, by declension; a hyphen is an empty ending.
@@ -59,11 +57,8 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """The place of a name in a text.
-
-    ``how`` is ``whole`` for the same letters except for case and accents, ``inflected`` for another ending, ``tagged``
-    for a handle or a hashtag, ``latin`` for another script.
-    """
+    """The place of a name. ``how`` is ``whole`` for the name as it is, ``inflected`` for another ending, ``tagged`` for
+    a handle or hashtag, and ``latin`` for another script or for umlauts that are written out."""
 
     start: int
     end: int
@@ -79,17 +74,17 @@ class _Word:
 
 
 def words_index(text: str) -> set[str]:
-    """Return the index keys of the words of ``text``, in Latin letters without case and accents. In scripts without
-    spaces, each character is a word."""
+    """Return the index keys of the words of ``text``, in Latin letters. In scripts without spaces, each character has a
+    key."""
     if text.isascii():
-        # The same keys at a third of the cost. Every stored text is indexed.
+        # The same keys at a third of the cost. The cost matters, because every stored text is indexed.
         return {_key(word) for word in _ASCII_WORD.findall(text.lower())} - {""}
     return {key for word in _words(text) for key in _keys(word)}
 
 
 def name_keys(name: str) -> list[frozenset[str]]:
-    """Return for each word of ``name`` its possible index keys: of the word itself, with umlauts written out, and with
-    other endings. A text that ``mentions`` the name has at least one key of each word."""
+    """Return the set of possible index keys of each word of ``name``. The keys include spellings with umlauts written
+    out and with other endings."""
     found = []
     for word in _words(name):
         keys = set(_keys(word))
@@ -101,7 +96,8 @@ def name_keys(name: str) -> list[frozenset[str]]:
 
 @lru_cache(maxsize=4_096)
 def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
-    """Return the mentions of ``name`` in ``text`` as whole words, in order; empty for a name without a letter."""
+    """Return the mentions of ``name`` in ``text`` as whole words, in order. A name that consists of punctuation has no
+    mentions."""
     wanted = _words(name)
     # A cheap test first, because most texts do not mention the name.
     if not wanted or (text.isascii() and name.isascii() and wanted[0].folded not in text.lower()):
@@ -124,11 +120,6 @@ def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
     return tuple(found)
 
 
-def mentions(text: str, name: str) -> bool:
-    """Return whether ``text`` mentions ``name`` as whole words."""
-    return bool(mentions_find(text, name))
-
-
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> tuple[_Word, ...]:
     if text.isascii():
@@ -142,7 +133,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 def _keys(word: _Word) -> frozenset[str]:
     """Return the index keys of a word: as it is, and with its umlauts written out."""
-    return frozenset(map(_key, {word.folded, _written_out(word.text)})) - {""}
+    return frozenset(map(_key, {word.folded, _umlauts_written_out(word.text)})) - {""}
 
 
 @lru_cache(maxsize=65536)
@@ -153,8 +144,7 @@ def _key(folded: str) -> str:
     return re.sub(r"([a-z])\1+", r"\1", key)
 
 
-def _written_out(text: str) -> str:
-    """Return the word with its umlauts written out: "ae" for "ä"."""
+def _umlauts_written_out(text: str) -> str:
     return text.casefold().translate(_UMLAUTS)
 
 
@@ -167,7 +157,7 @@ def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
             if not any(_roots(one.folded, ends) & _roots(other.folded, ends) for ends in _CASES):
                 return ""
             worst = "inflected" if worst == "whole" else worst
-        elif _one_name(one, other):
+        elif _same_name(one, other):
             worst = "latin"
         else:
             return ""
@@ -179,16 +169,17 @@ def _roots(word: str, endings: Sequence[str]) -> set[str]:
     return {root for root in roots if len(root) > 2 and root not in _UNISEX}
 
 
-def _one_name(one: _Word, other: _Word) -> bool:
+def _same_name(one: _Word, other: _Word) -> bool:
     if one.folded.isascii() != other.folded.isascii():
         return _key(one.folded) == _key(other.folded)
     if one.text.isascii() == other.text.isascii():
         return False
-    return _written_out(one.text) == _written_out(other.text)
+    return _umlauts_written_out(one.text) == _umlauts_written_out(other.text)
 
 
 def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
-    """Return whether text and name have the same separators between the words: spaces, or the same punctuation."""
+    """Return whether text and name have the same punctuation between the words. The text may have any white space
+    there, except an empty line."""
     for (one, two), (a, b) in zip(pairwise(piece), pairwise(wanted), strict=True):
         between, asked = text[one.end : two.start], name[a.end : b.start]
         if "\n\n" in between or fold(between).strip() != fold(asked).strip():
@@ -198,15 +189,15 @@ def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence
 
 def _bounded(text: str, start: int, end: int, before: str, name: str, wanted: tuple[int, int]) -> bool:
     """Return whether the text from ``start`` to ``end`` is a whole name, not a part of a longer one. ``wanted`` is the
-    span of the words in ``name``; names such as "@ann" and "C++" have more characters."""
-    if (start and _BEGUN.match(text, start - 1)) or _LONGER.match(text[start : end + 3], end - start):
+    span of the words within ``name``, because a name such as C++ also has other characters."""
+    if (start and _WITHIN_WORD.match(text, start - 1)) or _CONTINUES.match(text[start : end + 3], end - start):
         return False
     own_before, own_after = name[: wanted[0]], name[wanted[1] :]
     capital = name[:1].isupper()
     after_name = capital and before[-1:] == "/" and before[0].isalpha()
-    if before and _FROM.search(before) and not (after_name or own_before.endswith(before[-1])):
+    if before and _JOINED_BEFORE.search(before) and not (after_name or own_before.endswith(before[-1])):
         return False
-    after = _GOES_ON.match(text, end)
+    after = _JOINED_AFTER.match(text, end)
     if after is None or (own_after[:1] in ("+", "#") and text.startswith(own_after[0], end)):
         return True
     described, other = _DESCRIBES.match(text, end), _AND_NAME.match(text, end)

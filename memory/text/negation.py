@@ -10,10 +10,10 @@ _NOT = re.compile(
     r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|ne|non|mai|senza|nao|nem|sem|"
     r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|(?<!\w)\w{1,20}n't\b"
 )
-# Negations in other languages that are other words in English.
+# Negations in other languages that are spelled like English words with another meaning, such as "sin".
 _ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")
 _ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
-# Two words, but one negation.
+# "neither ... nor" has two words, but is one negation.
 _NEITHER = re.compile(r"\bneither\b(.{0,200}?)\bnor\b")
 # "No. 5", "not only", "no problem" are not negations.
 _EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")

@@ -4,12 +4,10 @@ import re
 
 from memory.text.grammar import words_tag
 from memory.text.names import Mention
+from memory.text.word_lists import CALENDAR
 
-_MONTHS = """
-january february march april may june july august september october november december spring summer autumn
-winter
-"""
-_CALENDAR = frozenset(_MONTHS.split())
+# Months and seasons.
+_CALENDAR = frozenset(word for word in CALENDAR if not word.endswith("day"))
 _TIME_BEFORE = re.compile(
     r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|"
     r"from|to|of)|\d)[\s-]*$",
@@ -20,11 +18,8 @@ _SENTENCE = re.compile(r"[.!?:\n]\s+")
 
 
 def name_meant(text: str, mention: Mention) -> bool:
-    """Return whether a mention of a capitalised name is a proper name.
-
-    A proper name is capitalised. It is neither a verb at the beginning of a sentence nor a month or season. Words in
-    other scripts than Latin always count as names.
-    """
+    """Return whether a mention is a proper name: capitalised, and neither a verb at the beginning of a sentence nor a
+    month or season. A word with letters outside ASCII always counts as a proper name."""
     word = text[mention.start : mention.end]
     if not word.isascii():
         return True

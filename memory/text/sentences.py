@@ -1,8 +1,5 @@
-"""Divides a text into sentences, each with its position and speaker. Every character of the text is in a sentence.
-
-Abbreviations, initials, decimals, versions, ordinals, quotations and brackets do not end a sentence; the full stops of
-Chinese, Japanese, Arabic and Hindi do. ``layout`` recognizes lists, headings, tables and transcripts.
-"""
+"""Divides a text into sentences, each with its position and speaker. Abbreviations, decimals, ordinals, quotations and
+brackets do not end a sentence. Every character except white space is in a sentence."""
 
 import re
 from bisect import bisect_right
@@ -27,12 +24,12 @@ _FULL_WIDTH = "。！？｡؟۔।"
 _LAST_WORD = re.compile(r"[^\s(\[\"'“”«»/]+$")
 _FIRST_WORD = re.compile(r"[\w'’]+")
 
-# A full stop after these never ends a sentence.
+# A full stop after these words never ends a sentence.
 _NEVER = wordset(
     "mr mrs ms dr prof mx messrs mme mlle hr fr frau herr e.g i.e eg ie vs cf al fig approx ca resp z.b d.h u.a bzw "
     "gen col sgt capt lt cmdr rev hon sen rep gov pres sra sr srta dipl ing dept est vol pp mt ft bl.a f.eks incl excl"
 )
-# A full stop after these ends a sentence only if the next word is one that often begins sentences.
+# A full stop after these words ends a sentence only if the next word is in ``_STARTERS``.
 _SELDOM = wordset(
     "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv jan feb "
     "mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun tel ext p nr no bros gmbh "
@@ -58,8 +55,8 @@ _CODE = re.compile(r"(`{1,3})([^`]+)\1")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence. ``text`` has no marks of layout; ``start`` and ``end`` are its span in the source, with marks.
-    ``block`` is the number of its block. ``under`` is its heading, or the line with a colon above its list."""
+    """One sentence. ``text`` is without marks of layout; the span from ``start`` to ``end`` includes them. ``block`` is
+    the number of its block. ``under`` is the heading or lead-in above it."""
 
     text: str
     start: int
@@ -71,10 +68,8 @@ class Sentence:
 
 
 def sentences_find(content: str) -> list[Sentence]:
-    """Return the sentences of ``content`` in order. The spans do not overlap, and cover everything except white space.
-
-    A mark without words, such as a ruled line, is a sentence with an empty text. Linear in the length of the text.
-    """
+    """Return the sentences of ``content`` in order. Their spans cover everything except white space. A mark without
+    words has an empty text. Linear time."""
     found: list[Sentence] = []
     for number, block in enumerate(blocks_find(content)):
         if block.kind in ("code", "row", "mark"):
@@ -118,7 +113,7 @@ def sentence_ends(text: str) -> Iterator[int]:
     # Quotations and brackets.
     closed = [found.span() for found in _ENCLOSED.finditer(text)]
     starts = [start for start, _end in closed]
-    # A text that begins in lower case has no capitals after full stops either.
+    # If a text begins in lower case, its other sentences may begin in lower case, too.
     informal = text.lstrip()[:1].islower()
     begin, last = 0, len(text.rstrip())
     for found in _END.finditer(text):
@@ -129,7 +124,7 @@ def sentence_ends(text: str) -> Iterator[int]:
         if within >= 0 and found.start() < closed[within][1]:
             if at < closed[within][1]:
                 continue
-            # 他说「很好。」然后走了。
+            # The sentence continues after the quotation: 他说「很好。」然后走了。
             if not text[at].isspace() and text[begin : closed[within][0]].strip():
                 continue
         if _ends_here(text, begin, found, informal=informal):
@@ -143,23 +138,20 @@ def plain(text: str) -> str:
     """Return ``text`` on one line and without the marks of Markdown; the address of a link is kept in brackets."""
     if len(text) > 2 * MAX_SENTENCE:
         return " ".join(text.split())
-    text = _LINK.sub(_link, _IMAGE.sub(r"\1", text))
+    text = _LINK.sub(
+        lambda found: found[1] if found[1] == found[2] else f"{found[1]} ({found[2]})", _IMAGE.sub(r"\1", text)
+    )
     text = _CODE.sub(r"\2", text)
     for _ in range(2):
         text = _STRONG.sub(r"\2", text)
     return " ".join(_EMPHASIS.sub(r"\2", text).split())
 
 
-def _link(found: re.Match[str]) -> str:
-    label, address = found.groups()
-    return label if label == address else f"{label} ({address})"
-
-
 def _whole(block: Block) -> str:
     if block.kind != "row":
         return plain(block.text) if block.kind == "code" else ""
     names = block.header + ("",) * (len(block.cells) - len(block.header))
-    # "#" numbers the rows.
+    # The column "#" has only the numbers of the rows.
     cells = [
         f"{name}: {cell}" if name else cell
         for name, cell in zip(names, block.cells, strict=False)
@@ -177,7 +169,7 @@ def _ends_here(text: str, begin: int, found: re.Match[str], *, informal: bool) -
         return text[found.end()] > "\u2fff" and sign[0] in "!?"
     following = text[_skip(text, found.end())]
     if sign[0] != "." and "…" not in sign:
-        # "Really?" she said.
+        # The sentence continues after the quotation: "Really?" she said.
         return not (following.islower() and close)
     if sign in ("...", "…") or len(sign) > 2:
         return not following.islower() or informal
@@ -201,7 +193,7 @@ def _stop_ends(text: str, begin: int, found: re.Match[str], following: str, *, i
     if len(plain_word) == 1 and before[:1].isupper() and before != "I":
         return starts
     if before.isdigit():
-        # "1. First", "3. Mai"
+        # "1. First" begins a list, and "3. Mai" is a date.
         only = not text[begin : found.start()].strip().strip("(").removesuffix(before)
         return not only and not (len(before) < 3 and nxt is not None and bool(_MONTHS.fullmatch(nxt.group())))
     return True

@@ -1,9 +1,5 @@
-"""Extracts the facts that a text states, in its own words and without a model.
-
-Sentences, list items, messages of a conversation and rows are kept unchanged. Greetings, headers and signatures of
-mails, quotations, questions, headings and small talk are left out. A fact begins with its heading. In a conversation or
-in the first person, it also begins with its speaker. Facts that follow only from two sentences together are not found.
-"""
+"""Extracts the facts that a text states, in its own words and without a model. Greetings, headers, questions, headings
+and small talk are left out. A fact begins with its heading and, where needed, its speaker."""
 
 import re
 from bisect import bisect_left
@@ -23,14 +19,16 @@ from memory.text.stems import numbers, stems
 # The longest fact in characters. Longer sentences are cut.
 MAX_FACT: Final = 500
 # Neighbouring sentences are joined into one fact up to this length.
-MOST_JOINED: Final = 300
+MAX_JOINED: Final = 300
 # The longest part of a heading that is put before a fact.
-MOST_HEADING: Final = 120
+MAX_HEADING: Final = 120
 # In a conversation, a sentence with fewer words is only an answer.
 LEAST_SPOKEN: Final = 4
+# The maximum number of words of a heading.
 LONGEST_HEADING: Final = 8
-# A fact without a name needs at least this number of content words: in prose; in a conversation; and in a conversation
-# if the speaker states something about himself, such as "I am allergic to nuts.". In prose, a number also suffices.
+# A fact without a name needs at least this number of content words. The first limit is for prose, where a fact with a
+# number has no limit. The second is for conversations. The third is for speakers in a conversation who state something
+# about themselves, such as "I am allergic to nuts."
 LEAST_WORDS: Final = 3
 LEAST_WORDS_SPOKEN: Final = 5
 LEAST_WORDS_OWN: Final = 2
@@ -46,18 +44,18 @@ _COURTESY: Final = re.compile(
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
-_OWN: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
-# Statements of the speaker about himself.
-_STATED: Final = re.compile(
+_FIRST_PERSON: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
+# Statements of speakers about themselves.
+_ABOUT_SPEAKER: Final = re.compile(
     r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
 )
-_OURS: Final = re.compile(r"\b(?:[Ww]e|[Ww]e['’]\w+|[Oo]ur|[Uu]s|[Oo]urs)\b")
-_LEANS: Final = re.compile(
+_FIRST_PERSON_PLURAL: Final = re.compile(r"\b(?:[Ww]e|[Ww]e['’]\w+|[Oo]ur|[Uu]s|[Oo]urs)\b")
+_STARTS_WITH_PRONOUN: Final = re.compile(
     r"(?:(?:and|but|so|then|no,|yes,|ah+|oh) )?(?:he|she|it|they|his|her|its|their|this|that|these|those)\b",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"\s*\(?(?:\d{1,2}|[A-Z])[.)]\s")
-_CUT: Final = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*"), re.compile(r"\s+"))
+_CUT_PLACES: Final = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*"), re.compile(r"\s+"))
 _LETTER: Final = re.compile(r"[^\W\d_]{2}")
 # "Allergies: penicillin".
 _VALUE: Final = re.compile(r"[A-Za-z][\w ]{1,38}[^\W_]: ([^:.!?]+)")
@@ -114,13 +112,16 @@ def facts_read(content: str) -> Reading:
         reasons = [_left_out(piece, spoken=spoken) for piece in pieces]
         for run in _runs(pieces, reasons, reading.dropped, speaker=speaker, spoken=spoken):
             text = " ".join(piece.text.strip() for piece in run)
-            if first.kind == "prose" and _is_thin(text, spoken=spoken):
+            if first.kind == "prose" and _says_too_little(text, spoken=spoken):
                 reading.dropped["filler"] += len(run)
                 continue
-            if speaker and _needs_speaker(text, speaker, spoken=spoken):
+            # The speaker is put before facts of a conversation and facts with "I" or "we", unless the fact contains the
+            # name.
+            is_named = speaker and re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE)
+            if speaker and not is_named and (spoken or _FIRST_PERSON.search(text) or _FIRST_PERSON_PLURAL.search(text)):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             if under:
-                text = f"{under[:MOST_HEADING].rstrip(':： ')}: {text}"
+                text = f"{under[:MAX_HEADING].rstrip(':： ')}: {text}"
             key = fold(text).strip(" .!…。！")
             if key in seen:
                 reading.dropped["repeat"] += 1
@@ -135,11 +136,11 @@ def facts_read(content: str) -> Reading:
 
 
 def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
-    """Return the sentences of a block. An item of a list is one piece. An item is divided if it is long, or if it says
-    "I" and its author is unknown, so that only the sentence with "I" is left out."""
+    """Return the sentences of a block. A list item stays whole, unless it is long or says "I" without a known
+    author."""
     first = block[0]
     whole = " ".join(piece.text.strip() for piece in block)
-    if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _OWN.search(whole)):
+    if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _FIRST_PERSON.search(whole)):
         return [replace(first, text=whole, end=block[-1].end)]
     return list(block)
 
@@ -147,22 +148,24 @@ def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
 def _runs(
     pieces: Sequence[Sentence], reasons: Sequence[str], dropped: Counter[str], *, speaker: str | None, spoken: bool
 ) -> list[list[Sentence]]:
-    """Return the pieces that state something, in groups. In a conversation, neighbours are grouped up to
-    ``MOST_JOINED`` characters. In prose, sentences such as "He starts in May." join the sentence before them.
-
-    ``reasons`` has one entry for each piece: why the piece is left out, or "". ``dropped`` counts these pieces.
-    """
+    """Return groups of the pieces that state something, and count the other pieces in ``dropped``. In a conversation,
+    neighbouring pieces form a group of up to ``MAX_JOINED`` characters. In prose, a sentence joins the previous one
+    only if it begins with a pronoun ("He starts in May.") or has no verb."""
     runs: list[list[Sentence]] = []
     size = 0
     for piece, reason in zip(pieces, reasons, strict=True):
         text = piece.text.strip()
         if not reason and piece.kind != "row":
-            reason = "leaning" if not size and _LEANS.match(text) else ""
-            reason = "speaker" if speaker is None and _OWN.search(text) else reason
+            reason = "leaning" if not size and _STARTS_WITH_PRONOUN.match(text) else ""
+            reason = "speaker" if speaker is None and _FIRST_PERSON.search(text) else reason
         if reason:
             dropped[reason] += bool(text)
             size = 0
-        elif size and size + len(text) < MOST_JOINED and (spoken or _LEANS.match(text) or not has_verb(text[:400])):
+        elif (
+            size
+            and size + len(text) < MAX_JOINED
+            and (spoken or _STARTS_WITH_PRONOUN.match(text) or not has_verb(text[:400]))
+        ):
             runs[-1].append(piece)
             size += len(text)
         else:
@@ -172,10 +175,8 @@ def _runs(
 
 
 def segments_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
-    """Return spans of at most ``at_most`` characters that end where sentences end and cover the whole text.
-
-    A longer sentence is a segment of its own.
-    """
+    """Return spans that cover the text. Each ends with a sentence, and has at most ``at_most`` characters unless a
+    single sentence is longer."""
     ends = [sentence.end for sentence in sentences_find(content)]
     if not ends:
         return []
@@ -189,10 +190,13 @@ def segments_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
 
 
 def cut_to(text: str, most: int) -> Iterator[str]:
-    """Yield ``text`` in parts of at most ``most`` characters, cut at semicolons, else at commas, else between words."""
+    """Yield ``text`` in parts of at most ``most`` characters, cut at semicolons if possible, else at commas or colons,
+    else between words."""
     text = text.strip()
     while len(text) > most:
-        at = next((place for pattern in _CUT if (place := _last(pattern, text, most))), most)
+        # Search only the second half, so that no part is very short.
+        ends = [[found.end() for found in pattern.finditer(text, most // 2, most)] for pattern in _CUT_PLACES]
+        at = next((places[-1] for places in ends if places), most)
         yield text[:at].strip()
         text = text[at:].strip()
     if text:
@@ -207,11 +211,6 @@ def title_of(fact: str, *, most: int = 120) -> str:
     if len(plain) <= most:
         return plain
     return f"{next(cut_to(plain, most - 1)).rstrip(' ,;:–—')}…"
-
-
-def _last(pattern: re.Pattern[str], text: str, most: int) -> int:
-    # Search only the second half, so that no part is very short.
-    return max((found.end() for found in pattern.finditer(text, most // 2, most) if found.end() <= most), default=0)
 
 
 def _left_out(sentence: Sentence, *, spoken: bool) -> str:
@@ -234,13 +233,13 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return ""
     # A short line without a verb is a heading, a name or an address, unless it is a label with a value.
     short = unquoted.isascii() and len(unquoted.split()) <= LONGEST_HEADING
-    states = has_verb(unquoted) or _OWN.search(unquoted) or _gives_value(unquoted)
+    states = has_verb(unquoted) or _FIRST_PERSON.search(unquoted) or _gives_value(unquoted)
     return "heading" if short and not states else ""
 
 
 def _numbered_heading(sentence: Sentence, content: str) -> bool:
-    """Return whether an item is the title of a numbered section, such as "2. Building works". The line before a title
-    is empty, and the line after a title has no number."""
+    """Return whether an item is a section title, such as "2. Building works": an empty line precedes it, and the next
+    line has no number."""
     text = sentence.text.strip()
     begins = _NUMBER.match(content, sentence.start)
     after_gap = re.search(r"(?:\A|\n[ \t]*\r?\n)[ \t]*\Z", content[max(0, sentence.start - 40) : sentence.start])
@@ -265,14 +264,14 @@ def _indent(content: str, at: int) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _is_thin(text: str, *, spoken: bool) -> bool:
+def _says_too_little(text: str, *, spoken: bool) -> bool:
     """Return whether a fact has too few content words to be understood later."""
     if spoken and _small_talk(text):
         return True
     if _NAMED.search(text):
         return False
     if spoken:
-        return len(set(stems(text))) < (LEAST_WORDS_OWN if _STATED.search(text) else LEAST_WORDS_SPOKEN)
+        return len(set(stems(text))) < (LEAST_WORDS_OWN if _ABOUT_SPEAKER.search(text) else LEAST_WORDS_SPOKEN)
     if numbers(text) or _gives_value(text.strip()) or _begins_with_name(text):
         return False
     return len(set(stems(text))) < LEAST_WORDS
@@ -295,12 +294,5 @@ def _small_talk(text: str) -> bool:
         return len(text) < 2 * LEAST_SPOKEN
     if len(words) < LEAST_SPOKEN or text.rstrip(" \"'").endswith("!!"):
         return True
-    verb = has_verb(text[:400]) or bool(_OWN.search(text))
-    return not verb or len(stems(text)) < (1 if _OWN.search(text) else 2)
-
-
-def _needs_speaker(text: str, speaker: str, *, spoken: bool) -> bool:
-    """Return whether the speaker must be added: in a conversation and to "I" or "we", unless the text has his name."""
-    if re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE):
-        return False
-    return spoken or bool(_OWN.search(text) or _OURS.search(text))
+    verb = has_verb(text[:400]) or bool(_FIRST_PERSON.search(text))
+    return not verb or len(stems(text)) < (1 if _FIRST_PERSON.search(text) else 2)

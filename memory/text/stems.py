@@ -1,8 +1,5 @@
-"""The content words of a text as stems, for comparing texts.
-
-Case, accents, inflection and function words are ignored. In scripts without spaces, the stems are pairs of neighbouring
-characters.
-"""
+"""The content words of a text as stems, without case, accents, inflection and function words. In scripts without
+spaces, the stems are pairs of neighbouring characters."""
 
 import math
 import re
@@ -56,7 +53,7 @@ _ARTICLES: Final = wordset("a an the")
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of the content words of ``text`` in order, with repetitions."""
     found: list[str] = []
-    # A single letter is a name only as a capital: plan B. "A" is a name only if no word in lower case follows.
+    # A single letter is a name only as a capital ("plan B"), and "A" only if no word in lower case follows it.
     letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
     plan_a = _PLAN_A.search(text) is not None
     for match in _WORD.finditer(fold(humps_split(text, " "))):
@@ -109,7 +106,8 @@ class Rarity:
             self._texts += 1
 
     def share(self, wanted: Iterable[str], words: Collection[str]) -> float:
-        """Return the share of ``wanted`` in ``words``, with more weight on rare words; 0 if ``wanted`` is empty."""
+        """Return the share of the words ``wanted`` that are in ``words``, from 0 to 1; rare words have more weight.
+        Return 0 if ``wanted`` is empty."""
         weights = {one: math.log(1 + (self._texts + 1) / (0.5 + self._times[one])) for one in set(wanted)}
         total = sum(weights.values())
         return sum(weight for one, weight in weights.items() if one in words) / total if total else 0.0
@@ -117,7 +115,8 @@ class Rarity:
 
 @lru_cache(maxsize=8_192)
 def numbers(text: str) -> frozenset[str]:
-    """Return the numbers of ``text``, in digits or words, without leading zeros; for a time of day also its hour."""
+    """Return the numbers of ``text``, without leading zeros. Number words count, except "one". For a time of day, the
+    hour is also returned."""
     folded = fold(text)
     found = {_number(number) for number in _NUMBER.findall(folded)}
     found |= {number.partition(":")[0] for number in found if ":" in number}
@@ -134,8 +133,8 @@ def _number(digits: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def subject(text: str) -> frozenset[str] | None:
-    """Return the stems of the subject of ``text``: of the words before the first finite verb or a colon, without dates.
-    None if the grammar is unknown: for other languages than English, and without a verb."""
+    """Return the stems of the label if ``text`` begins with a label and a colon, otherwise of the words before the
+    first finite verb. Dates are left out. None if there is neither, or if ``text`` has non-Latin letters."""
     if _FOREIGN.search(text):
         return None
     if label := _LABEL.match(text):
@@ -151,7 +150,7 @@ def subject(text: str) -> frozenset[str] | None:
 
 @lru_cache(maxsize=8_192)
 def verbs(text: str) -> frozenset[str]:
-    """Return the stems of the verbs of ``text``; empty for other languages than English."""
+    """Return the stems of the verbs of ``text``; empty if it has non-Latin letters."""
     if _FOREIGN.search(text):
         return frozenset()
     return frozenset(one for word in words_tag(text[:400]) if word.tag.startswith("V") for one in stems(word.text))
@@ -159,7 +158,8 @@ def verbs(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8_192)
 def things(text: str) -> frozenset[str]:
-    """Return the stems of all words except verbs, dates and numbers; of all words in other languages than English."""
+    """Return the stems of all words except verbs, dates and numbers. Verbs are included if ``text`` has non-Latin
+    letters. Dates and numbers are included if there are no other words."""
     plain = frozenset(stems(text)) - verbs(text)
     return frozenset(one for one in plain if one not in _CALENDAR_STEMS and not one.isdigit()) or plain
 

@@ -8,7 +8,7 @@ def wordset(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Function words, polite words, and words of requests to forget, which do not distinguish facts.
+# Words that do not distinguish facts: function words, polite words, and words of requests to forget.
 FUNCTION: Final = wordset(
     "well a an the this that these those there here some any all both each every either neither such same own other "
     "another i me my mine we us our ours you your yours he him his she her hers it its they them their theirs who "

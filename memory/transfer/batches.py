@@ -1,8 +1,6 @@
-"""Decides for each line of an export whether it is imported, both in the check and in the import.
-
-Existing topics are not changed. A line is imported if it belongs to a topic that this import created. A check
-creates no topics, so it keeps the ids of such topics in a temporary table.
-"""
+"""Decides for each line of an export whether it is imported. An import does not change existing topics: it imports only
+lines that belong to topics that it creates. During a check, a temporary table contains the ids of the topics that the
+import would create."""
 
 import datetime as dt
 import uuid
@@ -25,18 +23,19 @@ from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 
 # A FROM clause with the ids ``e.id`` of topics that were purged from this store.
 ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
-_ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
+ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
 _STORED_SQL = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
 _IMPORTED_SQL = "SELECT topic_id FROM memory_importedtopic WHERE topic_id = ANY(%s) AND job_id = %s"
 _NOTED_SQL = "SELECT id FROM transfer_noted WHERE id = ANY(%s)"
 _NOTE_SQL = "INSERT INTO transfer_noted SELECT unnest(%s::uuid[])"
-_BEGIN = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_noted (id uuid PRIMARY KEY); TRUNCATE transfer_noted"
+_BEGIN = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_noted (id uuid PRIMARY KEY)"
+_EMPTY = "TRUNCATE transfer_noted"
 _END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
 
 
 class _Found(NamedTuple):
-    """Sets of ids. ``stored``: in use in any scope. ``here``: topics that the caller sees or that this import creates.
-    ``imported``: topics that this import creates. ``erased``: topics that were purged."""
+    """Sets of ids. ``stored`` are in use in any scope. ``here`` are topics that the caller sees or that this import
+    creates. ``imported`` are topics that this import creates. ``erased`` are topics that were purged."""
 
     stored: set[uuid.UUID]
     here: set[uuid.UUID]
@@ -45,22 +44,23 @@ class _Found(NamedTuple):
 
 
 class Target:
-    """The store into which lines are imported. Without ``job_id`` it is for a check, which uses it as a context manager
-    on one connection."""
+    """The store into which lines are imported. A check has no ``job_id``, and uses the target as a context manager on
+    one connection."""
 
     def __init__(self, principal: Principal, job_id: uuid.UUID | None = None) -> None:
         self._principal, self._job_id = principal, job_id
 
     def __enter__(self) -> Self:
         self._execute(_BEGIN)
+        self._execute(_EMPTY)
         return self
 
     def __exit__(self, *_problem: object) -> None:
         self._execute(_END)
 
     def reasons(self, lines: Sequence[Any]) -> list[str]:
-        """Return for each line ``BROUGHT`` or the reason why it is not imported. All lines must be of one kind. Four
-        queries."""
+        """Return for each line ``BROUGHT`` or the reason why it is not imported. All lines must be of one kind. One
+        query for policies, four for other kinds, and one more to check topics."""
         if lines and isinstance(lines[0], PolicyLine):
             present = policy_scopes([line.scope for line in lines])
             return [THERE if line.scope in present else BROUGHT for line in lines]
@@ -73,7 +73,7 @@ class Target:
 
     def _ids_find(self, ids: Collection[uuid.UUID]) -> _Found:
         wanted = list(ids)
-        erased = self._execute(_ERASED_SQL, [str(each) for each in wanted])
+        erased = self._execute(ERASED_SQL, [str(each) for each in wanted])
         stored = dict(self._execute(_STORED_SQL, wanted))
         with connection.cursor() as cursor:
             others = ids_of_others(cursor, wanted)
@@ -105,8 +105,9 @@ def _reason(line: Any, found: _Found) -> str:
 
 
 def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> dict[str, int]:
-    """Write lines of one kind, and return counts by outcome. A constant number of statements, except for policies.
-    Needs a transaction in which no purge is running. Raises what the writers raise."""
+    """Write those of ``lines`` that can be imported, and return the number of lines by outcome. All lines must be of
+    one kind. A constant number of statements, except for policies. Needs a transaction that blocks purges
+    (``purges_wait``). Raises the errors of the functions that write."""
     reasons = Target(principal, job.pk).reasons(lines)
     new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
     if new:
@@ -139,8 +140,8 @@ def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Princi
 
 
 def _masked(lines: Sequence[Any]) -> Sequence[Any]:
-    """Return lines whose reasons mask what purges have erased here, because the file may be older than a purge. Texts
-    of topics are not changed. One query, and one more after each purge."""
+    """Return the lines with erased texts masked in the reasons of pins and policies, because the file may be older than
+    a purge. Texts of topics are not changed. One query; the first call after a purge runs two more."""
     last = ErasureReceipt.objects.order_by("-number").values_list("hash", flat=True).first()
     if last is None:
         return lines
@@ -161,5 +162,6 @@ def _masked(lines: Sequence[Any]) -> Sequence[Any]:
 
 @lru_cache(maxsize=1)
 def _eraser(_last: str) -> ReceiptEraser:
-    # The key of the cache: each receipt contains the hash of the previous one, so the last one identifies all of them.
+    # The hash of the last receipt is the key of the cache. It identifies all receipts, because each receipt contains
+    # the hash of the one before it.
     return ReceiptEraser(erased_hashes())

@@ -15,9 +15,10 @@ from memory.ingest.history import OlderRevisions, PastMerge, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
-from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
 from memory.transfer.batches import Target
 from memory.transfer.digest import file_digest, file_is
+from memory.transfer.importers import IMPORTERS
+from memory.transfer.importers.importer import Importer
 from memory.transfer.lines import (
     END,
     FORMAT,
@@ -33,7 +34,6 @@ from memory.transfer.lines import (
     lines_batches,
 )
 from memory.transfer.report import BROUGHT, ImportReport, Progress
-from memory.transfer.sources import SOURCES, Source
 
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
 _ORDER = list(MODELS)
@@ -48,14 +48,12 @@ def import_check(
     scope: str | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Read the whole file and report what an import would write and what it would skip. Changes nothing.
-
-    ``scope`` is the target for files of other systems. In an export, the check ends with the first invalid line, which
-    is in ``problems``. About five statements for each 500 lines. Raises ``NotAllowed`` below operator, ``NotVisible``,
-    ``RequestRefused`` for an unknown source or an unreadable file.
-    """
+    """Read a file and report what an import would write and skip. Changes nothing. ``scope`` is the target for files of
+    other systems. Reading an export stops at the first invalid line. About five statements per 500 lines. Raises
+    ``NotAllowed`` unless the caller is an operator, ``NotVisible``, ``ValueRefused`` for an unknown source, and
+    ``RequestRefused`` for a file that is unreadable or changes while it is read."""
     principal.require("operator")
-    foreign = source_of(source)
+    foreign = importer_of(source)
     try:
         seen = file_digest(path)
         if foreign is None:
@@ -75,21 +73,22 @@ def import_check(
     return report
 
 
-def source_of(name: str) -> Source | None:
-    """Return the source of this name, None for exports of MemState. Raises ``ValueRefused`` for an unknown name."""
+def importer_of(name: str) -> Importer | None:
+    """Return the importer with this name, or None for exports of MemState. Raises ``ValueRefused`` for an unknown
+    name."""
     if name == FORMAT:
         return None
-    if name not in SOURCES:
+    if name not in IMPORTERS:
         raise ValueRefused(
-            f"Unknown source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.", code=ProblemCode.UNKNOWN_CHOICE
+            f"Unknown source {name!r}; sources are {', '.join((FORMAT, *IMPORTERS))}.", code=ProblemCode.UNKNOWN_CHOICE
         )
-    return SOURCES[name]
+    return IMPORTERS[name]
 
 
 def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
     report = ImportReport(FORMAT)
     checker = Checker(principal)
-    # No transaction, because it would delay vacuum.
+    # There is no transaction, because it would delay vacuum.
     with path.open("rb") as file, Target(principal) as target:
         try:
             for batch in lines_batches(file):
@@ -119,7 +118,8 @@ class Checker:
         self._principal = principal
         self._header = self._ended = False
         self._place: tuple[int, tuple[Any, ...]] = (0, ())
-        # Older revisions of the last topic, which must follow, by field: (revisions read, revisions expected).
+        # ``_topic`` is the last topic that was read. Its older revisions must follow. ``_missing`` maps the name of
+        # each field with missing revisions to (revisions read, revisions expected).
         self._topic: uuid.UUID | None = None
         self._missing: dict[str, tuple[int, int]] = {}
         self._policies: list[tuple[int, str]] = []
@@ -131,16 +131,16 @@ class Checker:
         read = []
         for number, line in enumerate(batch.lines, start=batch.first):
             self.lines = number
-            with _numbered(number):
+            with _line_number_added(number):
                 if (parsed := self._line(batch.kind, line)) is not None:
                     read.append(parsed)
         return read
 
     def policies(self, lines: dict[int, PolicyLine]) -> None:
-        """Check the policies to import, by the number of the line. Raises ``LineProblem`` if a save would refuse
-        one."""
+        """Check the policies that an import would write. ``lines`` maps line numbers to these policies. Raises
+        ``LineProblem`` for a policy that could not be saved."""
         for number, line in lines.items():
-            with _numbered(number, f"The policy of {line.scope} is not valid here. "):
+            with _line_number_added(number, f"The policy of {line.scope} is not valid here. "):
                 self._drafted = policy_drafted(self._drafted, line.scope, line.versions)
             self._policies.append((number, line.scope))
 
@@ -148,9 +148,9 @@ class Checker:
         """Raise ``LineProblem`` if the file is incomplete or inconsistent."""
         if not self._ended:
             what = "The file is empty" if not self.lines else f"The file ends after line {self.lines:,}"
-            raise LineProblem(f"{what}, without the last line of an export. Make the export again.")
+            raise LineProblem(f"{what}, so the last line of an export is missing. Make the export again.")
         for number, scope in self._policies:
-            with _numbered(number, f"The policy of {scope} is not valid here. "):
+            with _line_number_added(number, f"The policy of {scope} is not valid here. "):
                 draft_check(self._drafted, scope)
         done: set[uuid.UUID] = set()
         for topic in self._merged:
@@ -160,7 +160,7 @@ class Checker:
                 chain.append(topic)
                 topic = self._merged[topic]
             if topic in chain:
-                raise LineProblem(f"Merges of this file form a cycle, for instance from topic {topic}.")
+                raise LineProblem(f"Merges of this file form a cycle, for instance from memory {topic}.")
 
     def _line(self, kind: str, line: bytes) -> Any:
         if self._ended:
@@ -170,7 +170,7 @@ class Checker:
             self._header = True
             return None
         if kind != "history" and self._missing:
-            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the topic before are missing.")
+            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
         if kind == END:
             stated = line_parse(End, line).lines
             if stated != self.lines:
@@ -193,7 +193,7 @@ class Checker:
         if isinstance(parsed, PolicyLine | TopicHistory):
             self._scope(parsed.scope)
         if isinstance(parsed, TopicHistory):
-            self._topic, self._missing = parsed.id, _older(parsed)
+            self._topic, self._missing = parsed.id, _older_expected(parsed)
         if isinstance(parsed, PastMerge):
             self._merged[parsed.topic] = parsed.into
         return parsed
@@ -202,7 +202,7 @@ class Checker:
         after, last = self._missing.get(line.field, (-1, -1))
         end = line.after + len(line.revisions)
         if line.topic != self._topic or line.after != after or end > last:
-            raise LineProblem("These revisions do not continue those before them, or belong to another topic.")
+            raise LineProblem("These revisions do not continue those before them, or belong to another memory.")
         self._missing[line.field] = (end, last)
         if end == last:
             del self._missing[line.field]
@@ -219,8 +219,8 @@ class Checker:
 
 
 @contextmanager
-def _numbered(number: int, what: str = "") -> Iterator[None]:
-    """Add the number of the line and the prefix ``what`` to a problem."""
+def _line_number_added(number: int, what: str = "") -> Iterator[None]:
+    """Put the number of the line and the prefix ``what`` before the sentence of a problem."""
     try:
         yield
     except MemoryProblem as problem:
@@ -239,11 +239,12 @@ def _header_check(kind: str, line: bytes) -> None:
         raise LineProblem(f"The file has format {version}, which is no longer read. Make the export again.")
 
 
-def _older(topic: TopicHistory) -> dict[str, tuple[int, int]]:
-    """Return the fields whose older revisions must follow in separate lines."""
+def _older_expected(topic: TopicHistory) -> dict[str, tuple[int, int]]:
+    """Return (0, number of older revisions) for each field whose older revisions must follow in separate lines. Raises
+    ``LineProblem`` if the fields are inconsistent."""
     names = [field.name for field in topic.fields]
     if len(set(names)) < len(names):
-        raise LineProblem("Two fields of this topic have the same name.")
+        raise LineProblem("Two fields of this memory have the same name.")
     if short := next((field.name for field in topic.fields if field.before < 0), None):
         raise LineProblem(f"The field {short!r} has more revisions than it states.")
     return {field.name: (0, field.before) for field in topic.fields if field.before}

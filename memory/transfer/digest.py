@@ -6,15 +6,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-_BLOCK = 1024 * 1024
-# The coarsest resolution of times in file systems. If a file was changed within this time before it was read, it may
-# have changed again without a new time.
+# The coarsest resolution of times in file systems, in nanoseconds. A file that changed within this time before it was
+# read may change again and keep its time. Its digest is therefore not cached.
 _SETTLED_NS = 2_000_000_000
-_MOST_KNOWN = 16
+_MAX_KNOWN = 16
 
 
 class Digest(NamedTuple):
-    """The SHA-256 of a file, its size in bytes, and the file system's data that every write changes."""
+    """The SHA-256 of a file, its size in bytes, and file system metadata that every write changes (``stamp``)."""
 
     sha256: str
     size: int
@@ -26,21 +25,18 @@ _known: dict[Path, Digest] = {}
 
 
 def file_digest(path: Path) -> Digest:
-    """Return the digest of a file. Reads the whole file, unless it is unchanged since the last call. Raises
-    ``OSError``."""
+    """Return the digest of a file. Reads the file only if it has changed since the last call. Raises ``OSError``."""
     known = _known.get(path)
     if known is not None and _stamp(os.stat(path)) == known.stamp:
         return known
     began = time.time_ns()
-    digest = hashlib.sha256()
     with path.open("rb") as file:
         before = os.fstat(file.fileno())
-        while block := file.read(_BLOCK):
-            digest.update(block)
+        digest = hashlib.file_digest(file, "sha256")
         after = os.fstat(file.fileno())
     found = Digest(digest.hexdigest(), after.st_size, _stamp(before))
     if _stamp(after) == found.stamp and began - before.st_ctime_ns > _SETTLED_NS:
-        if len(_known) >= _MOST_KNOWN:
+        if len(_known) >= _MAX_KNOWN:
             _known.clear()
         _known[path] = found
     return found

@@ -1,9 +1,5 @@
-"""Export: the topics and policies of a store, or of one of its scopes, as lines of JSON. Nothing is changed.
-
-An export is one snapshot, without later writes. It contains neither the time nor the machine, so two stores with the
-same content give the same file, byte for byte. The database builds the lines; the columns are those of the models that
-an import uses.
-"""
+"""Export: the topics and policies of a store, or of one of its scopes, as lines of JSON from one snapshot. Two stores
+with the same content give the same file, byte for byte. The database builds the lines."""
 
 import datetime as dt
 import itertools
@@ -21,16 +17,16 @@ from memory.access.principal import Principal
 from memory.core.scopes import ROOT
 from memory.ingest.history import PastEdit, PastField, PastRevision, PastSalience, PastSummary
 from memory.models import AuditEvent
-from memory.models.expressions import partition_end_sql, path_within_sql
+from memory.models.formulas_sql import partition_end_sql, path_within_sql
 from memory.policy.restore import PastVersion
 from memory.transfer.lines import END, FORMAT, VERSION
 
-# The number of lines of each kind from which the size of an export is estimated.
+# The size of an export is estimated from this number of lines of each kind.
 SAMPLE = 200
-# Rows are fetched in chunks of about FETCH_BYTES, estimated from the previous rows.
+# Rows are fetched in chunks of at most FETCH rows and about FETCH_BYTES, estimated from the previous chunk.
 FETCH, FETCH_BYTES = 100, 4 * 1024 * 1024
 # The line of a topic has the newest revisions: at most REVISIONS_IN_LINE of each field and LINE_BYTES together. Older
-# revisions have lines of their own.
+# revisions are in separate lines.
 REVISIONS_IN_LINE, LINE_BYTES = 500, 4 * 1024 * 1024
 
 _WITHIN = path_within_sql("{}", path="%(path)s::text", below="%(below)s::text", beyond="%(beyond)s::text")
@@ -38,8 +34,8 @@ _SCOPES = f"IN (SELECT id FROM memory_scope WHERE {_WITHIN.format(*['path'] * 3)
 
 
 class Section(NamedTuple):
-    """Lines of one kind: ``members`` of the rows of ``source``, in the order of ``key``. ``scoped`` is the condition
-    that a row belongs to a scope."""
+    """All lines of one kind, as parts of an SQL statement: ``members`` are the columns, ``source`` are the joined
+    tables, ``key`` is the order, and ``scoped`` is the condition that a row belongs to a scope."""
 
     kind: str
     source: str
@@ -48,25 +44,20 @@ class Section(NamedTuple):
     scoped: str
 
     def rows_sql(self, scope: str) -> str:
-        """Return the SQL source of the lines within ``scope``."""
+        """Return ``source`` with the condition that its rows are within ``scope``."""
         return f"{self.source} WHERE {'true' if scope == ROOT else self.scoped}"
 
 
 def store_export(*, principal: Principal, scope: str | None = None, vectors: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an export of ``scope``, each with its line end; the last line states their number.
-
-    ``vectors`` adds the embeddings; without them, an import embeds the texts again. Runs a statement for
-    each kind of line, one that finds long histories, and two for each line of these. Changes nothing. If there is no
-    transaction, the generator opens a read-only one for all lines.
-
-    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
-    """
+    """Return the lines of an export of ``scope``, each with its line end. The last line states their number.
+    ``vectors`` adds the embeddings. One statement for each kind of line, one that finds long histories, and two for
+    each line of older revisions. Raises ``NotAllowed`` unless the caller is an operator, ``NotVisible``."""
     principal.require("operator")
     return _lines(principal.scope_chosen(scope), vectors=vectors)
 
 
 def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False) -> None:
-    """Journal an export. One statement. Raises like ``store_export``."""
+    """Journal an export. One statement. Raises the errors of ``store_export``."""
     principal.require("operator")
     AuditEvent.objects.create(
         at=now,
@@ -78,23 +69,23 @@ def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = N
     )
 
 
-def export_count(*, principal: Principal, scope: str | None = None) -> int:
-    """Return the number of lines of an export, without the lines of long histories. Runs a statement for each kind,
-    which reads only keys. Raises like ``store_export``."""
-    return export_size(principal=principal, scope=scope, sample=0)[0]
+def export_count(*, principal: Principal) -> int:
+    """Return the number of lines of an export, without the lines of older revisions. One statement for each kind of
+    line. No statement reads texts. Raises the errors of ``store_export``."""
+    return export_size(principal=principal, sample=0)[0]
 
 
 def export_size(
     *, principal: Principal, scope: str | None = None, vectors: bool = False, sample: int = SAMPLE
 ) -> tuple[int, int]:
-    """Return (lines, bytes) of an export. The lines are those of ``export_count``. The bytes are estimated from the
-    first ``sample`` lines of each kind. Two statements for each kind. Raises like ``store_export``."""
+    """Return (lines, bytes) of an export. The lines are counted as in ``export_count``. The bytes are estimated from
+    the first ``sample`` lines of each kind. Two statements for each kind. Raises the errors of ``store_export``."""
     principal.require("operator")
     where = principal.scope_chosen(scope)
     lines, size = 2, 0.0
     with transaction.atomic(), connection.cursor() as cursor:
         for section in _sections(vectors=vectors):
-            cursor.execute(f"SELECT count(*) FROM {section.rows_sql(where)}", _wanted(where))
+            cursor.execute(f"SELECT count(*) FROM {section.rows_sql(where)}", _scope_parameters(where))
             count = int(cursor.fetchone()[0])
             rows = itertools.islice(_rows(section, where, shown={}), sample if count else 0)
             found = [len(line) for _id, line in rows]
@@ -108,7 +99,8 @@ def _lines(scope: str, *, vectors: bool) -> Iterator[bytes]:
     with _snapshot(), connection.cursor() as cursor:
         within = "true" if scope == ROOT else f"t.scope_id {_SCOPES}"
         cursor.execute(
-            _LONG_TOPICS_SQL.format(within=within), {**_wanted(scope), "most": REVISIONS_IN_LINE, "bytes": LINE_BYTES}
+            _LONG_TOPICS_SQL.format(within=within),
+            {**_scope_parameters(scope), "most": REVISIONS_IN_LINE, "bytes": LINE_BYTES},
         )
         long: dict[uuid.UUID, dict[uuid.UUID, int]] = {}
         for topic, field, through in cursor.fetchall():
@@ -118,28 +110,29 @@ def _lines(scope: str, *, vectors: bool) -> Iterator[bytes]:
             for topic_id, line in _rows(section, scope, shown=shown):
                 yield line.encode() + b"\n"
                 count += 1
-                for older in _older(cursor, long.get(topic_id, {}) if section.kind == "topic" else {}):
+                for older in _older_lines(cursor, long.get(topic_id, {}) if section.kind == "topic" else {}):
                     yield older
                     count += 1
     yield _line({"type": END, "lines": count})
 
 
 def _rows(section: Section, scope: str, *, shown: Mapping[str, int]) -> Iterator[tuple[uuid.UUID, str]]:
-    """Yield (line, first key) for each line of a section. Needs a transaction."""
+    """Yield (first column of the key, line) for each line of a section. Needs a transaction."""
     sql = (
         f"SELECT {section.key.split(',')[0]}, (SELECT row_to_json(j)::text FROM "
         f"(SELECT '{section.kind}' AS type, {section.members}) j) FROM {section.rows_sql(scope)} ORDER BY {section.key}"
     )
     limit = FETCH
     with connection.chunked_cursor() as cursor:
-        cursor.execute(sql, _wanted(scope) | {"shown": json.dumps(shown)})
+        cursor.execute(sql, _scope_parameters(scope) | {"shown": json.dumps(shown)})
         while rows := cursor.fetchmany(limit):
             yield from rows
             limit = max(1, min(FETCH, FETCH_BYTES * len(rows) // sum(len(line) for _id, line in rows)))
 
 
-def _older(cursor: CursorWrapper, fields: Mapping[uuid.UUID, int]) -> Iterator[bytes]:
-    """Yield lines with the older revisions of fields, the oldest first. Two statements for each line."""
+def _older_lines(cursor: CursorWrapper, fields: Mapping[uuid.UUID, int]) -> Iterator[bytes]:
+    """Yield lines with the older revisions of fields, the oldest first. ``fields`` maps the id of each field to the
+    number of its last revision to yield. Two statements for each line."""
     for field, last in sorted(fields.items()):
         after = 0
         while after < last:
@@ -161,20 +154,23 @@ def _list(columns: str, source: str) -> str:
 
 
 _BYTES = "octet_length(v.value) + octet_length(v.why_changed) + octet_length(v.impact_expected)"
-# The newest revisions of all fields of a topic come first.
+# For each field that does not fit into the line of its topic: the number of the last revision that must be in a
+# separate line. The newest revisions are in the line of the topic. Without MATERIALIZED, the statistics of a store that
+# was empty until now let the planner group all revisions once for each field.
 _LONG_TOPICS_SQL = f"""
+WITH long AS MATERIALIZED (
+    SELECT f.topic_id FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id
+    JOIN memory_revision v ON v.field_id = f.id WHERE {{within}}
+    GROUP BY 1 HAVING max(f.last_seq) > %(most)s OR sum({_BYTES}) > %(bytes)s
+)
 SELECT topic_id, field_id, through FROM (
     SELECT x.topic_id, x.field_id,
            coalesce(min(x.seq) FILTER (WHERE x.size <= %(bytes)s) - 1, x.last_seq - 1) AS through
     FROM (
         SELECT f.topic_id, f.id AS field_id, f.last_seq, v.seq,
                sum({_BYTES}) OVER (PARTITION BY f.topic_id ORDER BY f.last_seq - v.seq, f.id) AS size
-        FROM memory_field f JOIN memory_revision v ON v.field_id = f.id AND v.seq > f.last_seq - %(most)s
-        WHERE f.topic_id IN (
-            SELECT f.topic_id FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id
-            JOIN memory_revision v ON v.field_id = f.id WHERE {{within}}
-            GROUP BY 1 HAVING max(f.last_seq) > %(most)s OR sum({_BYTES}) > %(bytes)s
-        )
+        FROM long JOIN memory_field f ON f.topic_id = long.topic_id
+        JOIN memory_revision v ON v.field_id = f.id AND v.seq > f.last_seq - %(most)s
     ) x GROUP BY x.topic_id, x.field_id, x.last_seq
 ) y WHERE through > 0
 """
@@ -198,7 +194,7 @@ _NEWEST = (
     "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
     "ORDER BY v.seq"
 )
-# Rounded, so that the export of an import is the same file.
+# The seconds are rounded, so that a store and its import give the same export.
 _COUNTED = (
     f"round(({partition_end_sql('t.scope_id')} - extract(epoch from {{row}}.reinforced_at)::float8 + "
     "{row}.idle_before)::numeric, 3)::float8 AS counted_seconds"
@@ -210,7 +206,6 @@ _VECTOR_SQL = """
 
 
 def _sections(*, vectors: bool) -> tuple[Section, ...]:
-    """Return the sections, in the order of the file."""
     field = ", ".join(
         (
             _columns("f", PastField, "revisions", "summaries", "counted_seconds"),
@@ -220,7 +215,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             + " AS summaries",
         )
     )
-    # A merged topic counts as released where the other topic is missing.
+    # A merged topic is exported as released. This state remains if the topic into which it was merged is not imported.
     topic = ", ".join(
         (
             "t.id, s.path AS scope, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at",
@@ -228,7 +223,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             "coalesce(t.released_at, CASE WHEN t.merged_into_id IS NOT NULL THEN t.updated_at END) AS released_at",
             _columns("v", PastSalience, "counted_seconds"),
             _COUNTED.format(row="v"),
-            # Without empty fields, whose values were moved into another topic.
+            # Empty fields are left out. Their values were moved into another topic.
             _list(field, "memory_field f WHERE f.topic_id = t.id AND f.last_seq > 0 ORDER BY f.created_at, f.id")
             + " AS fields",
             _list(_columns("e", PastEdit), "memory_topicedit e WHERE e.topic_id = t.id ORDER BY e.at, e.id")
@@ -281,7 +276,7 @@ def _line(members: dict[str, Any]) -> bytes:
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _wanted(scope: str) -> dict[str, Any]:
+def _scope_parameters(scope: str) -> dict[str, Any]:
     return {"path": scope, "below": f"{scope}/", "beyond": f"{scope}0"}
 
 
@@ -295,5 +290,6 @@ def _snapshot() -> Iterator[None]:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             # No time-out, because the reader of the lines may be slow.
-            cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         yield

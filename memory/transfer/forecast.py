@@ -14,11 +14,8 @@ _SCOPES = 10
 
 
 class Forecast:
-    """Counts the new topics of an import by scope, and those that a scheduled run would archive or release.
-
-    The forecast uses the policies in force and runs no query. It ignores soft limits and treats conditions on texts as
-    not met.
-    """
+    """Counts the new topics of an import by scope, and those that a scheduled run under the policies in force would
+    archive or release. No query. Soft limits are ignored, and conditions on texts count as not met."""
 
     def __init__(self, policies: Policies, now: dt.datetime) -> None:
         self._policies, self._now = policies.projected(now), now.timestamp()
@@ -53,13 +50,13 @@ class Forecast:
             self._leaving[days] += verdict(subject, policy, now=self._now + days * 86_400).leaves
 
     def sentences(self) -> list[str]:
-        """Return sentences about the scopes of new topics and the number that would be forgotten. Empty without new
-        topics."""
+        """Return sentences about the scopes of new topics and the number of topics that would be forgotten. The list is
+        empty if there are no new topics."""
         total = self._scopes.total()
         if not total:
             return []
         named = self._scopes.most_common(_SCOPES)
-        found = [f"{count:,} of {total:,} new topics go into {scope}." for scope, count in named]
+        found = [f"{count:,} of {total:,} new memories go into {scope}." for scope, count in named]
         if len(self._scopes) > len(named):
             rest = total - sum(count for _scope, count in named)
             found.append(f"{rest:,} go into {len(self._scopes) - len(named):,} other scopes.")

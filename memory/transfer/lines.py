@@ -14,7 +14,7 @@ from memory.policy.restore import PastVersion
 
 FORMAT, VERSION = "memstate", 2
 END = "end"
-# The limits of a batch: it ends with the line that reaches one of them.
+# A batch ends with the line that reaches one of these limits.
 LINES, BATCH_BYTES = 500, 4 * 1024 * 1024
 # More than the longest line of an export.
 MAX_LINE = 128 * 1024 * 1024
@@ -54,7 +54,7 @@ class PolicyLine(Past):
     versions: Annotated[list[PastVersion], Field(min_length=1)]
 
 
-# By kind, in the order of the file.
+# The model of each kind of line, in the order of the file.
 MODELS: dict[str, type[BaseModel]] = {
     "policy": PolicyLine,
     "topic": TopicHistory,
@@ -94,8 +94,8 @@ def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 
 class Lines(NamedTuple):
-    """Consecutive lines of one kind. ``first`` is the number of the first line, ``offset`` the end of the last one in
-    the file."""
+    """Consecutive lines of one kind. ``first`` is the number of the first line. ``offset`` is the position in the file
+    at which the last line ends."""
 
     kind: str
     lines: Sequence[bytes]
@@ -105,9 +105,7 @@ class Lines(NamedTuple):
 
 def lines_batches(file: IO[bytes], *, offset: int = 0, done: int = 0) -> Iterator[Lines]:
     """Yield the lines after ``offset`` in batches of one kind. ``done`` is the number of lines before ``offset``.
-
-    Raises ``LineProblem`` for a line that is too long or does not begin with its type.
-    """
+    Raises ``LineProblem`` for a line that is too long or does not begin with its type."""
     file.seek(offset)
     batch: list[bytes] = []
     kind, size, number = "", 0, done

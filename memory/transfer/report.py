@@ -9,24 +9,21 @@ from typing import Any
 Progress = Callable[[int, int], object]
 
 BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
-# The outcomes as words that follow a number.
+# The outcomes as words that follow a number of lines.
 REASONS = {
     BROUGHT: "imported",
     THERE: "already present, not changed",
-    ERASED: "left out, because their topics were purged here",
-    MISSING: "left out, because they refer to topics that are neither here nor in the file",
+    ERASED: "left out, because their memories were purged here",
+    MISSING: "left out, because they refer to memories that are neither here nor in the file",
 }
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of checking a file. If there are ``problems``, nothing is imported.
-
-    ``sorts`` counts lines by kind and outcome (``REASONS``, or a sentence of the source). ``losses`` are sentences
-    about parts of the file that are not imported. ``forecast`` are sentences about the scopes of new topics and when
-    they would be forgotten.
-    """
+    """The result of checking a file. If there are ``problems``, nothing is imported. ``sorts`` counts lines by kind and
+    outcome. ``losses`` are sentences about parts that are not imported. ``forecast`` are sentences about when new
+    topics would be forgotten."""
 
     source: str
     lines: int = 0
@@ -38,7 +35,7 @@ class ImportReport:
     problems: list[str] = field(default_factory=list)
 
     def count(self, sort: str, why: str, times: int = 1) -> None:
-        """Add ``times`` to the count of a kind and outcome."""
+        """Add ``times`` to the count of the kind ``sort`` and the outcome ``why``."""
         if times:
             counts_add(self.sorts, {sort: {why: times}})
 
@@ -65,8 +62,8 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 
 
 def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
-    """Return a sentence for each kind and outcome, such as "12 links: already present, not changed." For a check
-    (``done`` is false), they say "would be imported"."""
+    """Return a sentence for each kind and outcome, such as "12 links: already present, not changed." If ``done`` is
+    false, the sentences use "would be imported"."""
     words = REASONS if done else REASONS | {BROUGHT: "would be imported"}
     return [
         f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}."
@@ -76,7 +73,7 @@ def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[s
 
 
 def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """Return the counts with kinds in the order of the file, and imported lines before the others."""
+    """Return the counts, with the kinds in the order of the file and the imported lines of each kind first."""
     return [
         (sort, {why: counts[sort][why] for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index)})
         for sort in sorted(counts, key=[*SORTS, *counts].index)
@@ -84,17 +81,17 @@ def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str
 
 
 def noun_of(sort: str, times: int) -> str:
-    """Return the noun for ``number`` lines of a kind."""
+    """Return the noun for ``times`` lines of a kind."""
     return SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
 
 
 # The noun for a kind of line, singular and plural.
 SORTS = {
     "policy": ("scope with a policy", "scopes with policies"),
-    "topic": ("topic", "topics"),
+    "topic": ("memory", "memories"),
     "field": ("field", "fields"),
     "history": ("long history", "parts of long histories"),
     "reference": ("reference", "references"),
-    "merged": ("merged topic", "merged topics"),
+    "merged": ("merged memory", "merged memories"),
     "link": ("link", "links"),
 }

@@ -1,10 +1,8 @@
-"""Files uploaded in the console, stored in the data folder until their import ends.
-
-Only the account of the server can read these files. Files imported by a command stay where they are and are never
-removed.
-"""
+"""Files that were uploaded in the console stay in the data folder until their import ends. Files imported by a command
+stay where they are and are never removed."""
 
 import datetime as dt
+import shutil
 from pathlib import Path
 
 from django.conf import settings
@@ -12,7 +10,8 @@ from django.conf import settings
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
 from memory.models import ImportJob
-from memory.stores.current import MAIN, store_current, store_schema
+from memory.stores.current import MAIN, SCHEMA_PREFIX, store_current, store_schema
+from memory.stores.models import Store
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
@@ -22,7 +21,8 @@ Status = ImportJob.Status
 
 
 def _folder() -> Path:
-    """Return the folder of the current store; each of the others is below that of ``main``."""
+    """Return the folder of the current store. The folders of stores other than ``main`` are in the folder of
+    ``main``."""
     store = store_current()
     folder = Path(settings.MEMSTATE_DATA_DIR) / FOLDER
     return folder if store == MAIN else folder / store_schema(store)
@@ -35,9 +35,25 @@ def uploads_folder() -> Path:
     return folder
 
 
+def uploads_remove() -> None:
+    """Remove the folder of the current store with its files. No query."""
+    shutil.rmtree(_folder(), ignore_errors=True)
+
+
+def uploads_dropped_remove() -> None:
+    """Remove the folders of dropped stores, which remain if a drop was interrupted. One query if any store other than
+    ``main`` has a folder."""
+    folder = Path(settings.MEMSTATE_DATA_DIR) / FOLDER
+    if found := [path for path in folder.glob(f"{SCHEMA_PREFIX}*") if path.is_dir()]:
+        kept = {store_schema(name) for name in Store.objects.values_list("name", flat=True)}
+        for path in found:
+            if path.name not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+
 def upload_discard(file: str) -> None:
-    """Remove a file if it is in the folder and no unfinished import needs it. A missing file is not an error. At most
-    one query."""
+    """Remove a file if it is in the folder of the current store and no unfinished import needs it. A missing file is
+    not an error. At most one query."""
     path = Path(file)
     if not file or path.parent != _folder():
         return
@@ -47,14 +63,15 @@ def upload_discard(file: str) -> None:
 
 
 def import_before(job: ImportJob) -> ImportJob | None:
-    """Return the last finished import of the same file into the same scope. One query."""
+    """Return the last finished import of the file of ``job`` into the same scope, or None. The import ``job`` itself is
+    left out. At most one query."""
     same = ImportJob.objects.filter(digest=job.digest, scope=job.scope, status=Status.DONE).exclude(pk=job.pk)
     return same.order_by("-created_at").first() if job.digest else None
 
 
 def uploads_tidy(*, now: dt.datetime) -> int:
     """Cancel imports that were not confirmed within a day, and remove files that no unfinished import needs. Return the
-    number of files. Two queries, and a few for each cancelled import."""
+    number of removed files. Two queries, and a few for each cancelled import."""
     folder = _folder()
     if not folder.is_dir():
         return 0

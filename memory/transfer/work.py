@@ -1,4 +1,4 @@
-"""The work of an import: one batch after the other. A batch and its progress are one transaction."""
+"""Imports a file batch by batch. A batch and its progress are written in one transaction."""
 
 import datetime as dt
 import time
@@ -21,7 +21,7 @@ from memory.jobs.resumable import JobFailed, Status, job_at_work, job_end, job_h
 from memory.models import ImportedTopic, ImportJob
 from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.batches import lines_import
-from memory.transfer.check import import_check, source_of
+from memory.transfer.check import import_check, importer_of
 from memory.transfer.digest import Digest, file_digest, file_is
 from memory.transfer.importers.known import ids_known, item_id, items_new
 from memory.transfer.importing import import_checked
@@ -36,8 +36,8 @@ _UNCHECKED = (
     "Its check was started twice and did not finish: the worker stops a job after MEMSTATE_JOB_TIMEOUT. Use "
     "manage.py import FILE, which has no time limit."
 )
-# The number of attempts of a check. Each starts from the beginning of the file.
-MOST_CHECKS = 2
+# A check is attempted at most this number of times. Each attempt starts at the beginning of the file.
+MAX_CHECKS = 2
 # A large purge takes longer than the usual wait for a lock.
 _WAIT_SECONDS = 300
 # Seconds between two saves of the progress of a check.
@@ -45,8 +45,8 @@ _SAVE_SECONDS = 1.0
 
 
 class ImportStep(NamedTuple):
-    """A batch: the bytes and lines of the file up to the end of the batch, and the function that imports it and returns
-    counts by outcome."""
+    """One batch. ``offset`` and ``done`` are the bytes and lines of the file up to the end of the batch. ``work``
+    imports the batch and returns counts by kind and outcome."""
 
     offset: int
     done: int
@@ -56,8 +56,9 @@ class ImportStep(NamedTuple):
 def import_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
-    """Import batches of a file until it is done or ``seconds`` have passed, and return the import (see ``job_work``).
-    An offered import is checked instead, without a time limit. ``progress`` is called with bytes."""
+    """Import batches of a file until the file ends or ``seconds`` have passed, and return the import (see
+    ``job_work``). A file that was only offered is checked instead, without a time limit. ``progress`` is called with
+    the processed bytes and the size of the file."""
     job = ImportJob.objects.get(pk=job_id)
     if job.status == Status.CHECKING:
         job_step(ImportJob, job_id, partial(_check, job, clock=clock, progress=progress), clock=clock, cause=_cause)
@@ -83,12 +84,12 @@ def import_work(
 
 
 def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
-    """Check an offered file. There is no next step: an operator confirms the import."""
+    """Check an offered file. Return False, because no step remains: an operator must confirm the import."""
     principal = job_principal(job, now=clock())
     with transaction.atomic():
         held = job_hold(job)
         # Attempts are counted when they start, because the worker kills a check that takes too long.
-        if held.checks >= MOST_CHECKS:
+        if held.checks >= MAX_CHECKS:
             raise JobFailed(held.failure or _UNCHECKED)
         held.checks, held.moved_at = held.checks + 1, clock()
         held.save(update_fields=["checks", "moved_at"])
@@ -118,12 +119,12 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
 
 
 def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None) -> bool:
-    """Do import steps until the time ``until``. Return whether steps remain. The file must have the content of
-    ``seen``."""
+    """Do import steps until the time ``until``. Return whether steps remain. Raises ``JobFailed`` if the file no longer
+    matches ``seen``."""
     steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
     try:
         for step in steps:
-            # This comes after reading, so that only checked content is imported.
+            # The file is compared after reading, so that only checked content is imported.
             if not file_is(path, seen):
                 break
             job = _step_do(job, step, now=clock())
@@ -141,11 +142,11 @@ def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: flo
 
 
 def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob:
-    """Do one step, and return the updated import."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
-        # The same order of locks as in a purge, so that no erased text is imported after the purge.
+        # This is the first lock, as in a purge, so that the two cannot deadlock. It blocks purges until the commit, so
+        # that no erased text is imported after its purge.
         purges_wait()
         job = job_hold(job)
         counts_add(job.counts, step.work(job, job_principal(job, now=now)))
@@ -168,14 +169,14 @@ def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.d
 
 
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
-    source = source_of(job.source)
-    assert source is not None
-    for items, offset, lines in source.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
+    importer = importer_of(job.source)
+    assert importer is not None
+    for items, offset, lines in importer.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
         yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
 
 
 def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
-    """Ingest items of another system's file, except topics that exist or were erased."""
+    """Ingest items of another system's file, except items whose topics exist or were erased."""
     counts: Counts = {}
     named = {item_id(item) for item in given}
     there, erased = ids_known(list(named | {edge.to_topic_id for item in given for edge in item.edges}))
@@ -200,7 +201,7 @@ def _refused(outcome: object) -> str:
 
 
 def _cause(problem: Exception) -> str:
-    """Return the cause of a failure, with the error of the database, because imports belong to operators."""
+    """Return the cause of a failure. Errors of the database are quoted, because only operators can import."""
     if isinstance(problem, DatabaseError) and str(problem):
         return str(problem).splitlines()[0]
     return failure_sentence(problem)

@@ -17,9 +17,9 @@ def program_run(name: str, *arguments: str) -> None:
     """Run ``pg_dump`` or ``psql`` of the package. Raises ``CommandRefused`` with the last line of its error output."""
     program = packaged_binaries().folder / "bin" / name
     # All programs of PostgreSQL accept these arguments. The password is passed in the environment.
-    reach, environment = DatabaseClient.settings_to_cmd_args_env(connection.settings_dict, [])
+    command, environment = DatabaseClient.settings_to_cmd_args_env(connection.settings_dict, [])
     result = subprocess.run(
-        [str(program), *arguments, *reach[1:]],
+        [str(program), *arguments, *command[1:]],
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

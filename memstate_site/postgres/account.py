@@ -1,4 +1,4 @@
-"""The account that the server runs under: PostgreSQL refuses root, so root needs another account."""
+"""The account that the server runs under: PostgreSQL refuses to run as root, so root needs another account."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Account:
     other: bool
 
     def popen_options(self) -> dict[str, Any]:
-        """Return the options of `subprocess` that start a program under this account, without other groups."""
+        """Return the options of `subprocess` that start a program under this account, without supplementary groups."""
         if not self.other:
             return {"umask": 0o077}
         return {"user": self.uid, "group": self.gid, "extra_groups": [], "umask": 0o077}
@@ -39,10 +39,8 @@ class Account:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def can(self, test: str, path: Path) -> bool:
-        """Return whether the account can enter (`-x`) or read (`-r`) a path.
-
-        The test runs under the account, because access lists, security modules and mount options matter too.
-        """
+        """Return whether the account can enter (`-x`) or read (`-r`) a path. The test runs under the account, because
+        access lists, security modules and mount options can also deny access."""
         if not self.other:
             return os.access(path, {"-x": os.X_OK, "-r": os.R_OK}[test])
         result = subprocess.run(
@@ -52,7 +50,8 @@ class Account:
 
 
 def server_account() -> Account:
-    """Return the account for the server: the present one, or for root an unprivileged one, created if it is missing."""
+    """Return the account for the server: that of this process, or an unprivileged one if this process runs as root. The
+    unprivileged account is created if it is missing."""
     if os.geteuid() != 0:
         uid = os.geteuid()
         try:

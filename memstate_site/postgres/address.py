@@ -10,7 +10,7 @@ from memstate_site.folder import private_file_read
 DATABASE = "memstate"
 ROLE = "memstate"
 
-# Files in the data folder. One contains the folder of the socket, because its name is random.
+# Files in the data folder. The first contains the path of the socket's folder, whose name is random.
 SOCKET_FOLDER_FILE = "socket-folder"
 PASSWORD_FILE = "database-password"  # noqa: S105 - the name of a file, not a password
 

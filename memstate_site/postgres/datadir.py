@@ -63,7 +63,7 @@ log_min_error_statement = panic
 include_if_exists = 'local.conf'
 """
 
-# For tests: data that may be lost is written faster.
+# Faster writes for tests, whose data may be lost.
 CARELESS = """\
 fsync = off
 synchronous_commit = off
@@ -72,11 +72,8 @@ full_page_writes = off
 
 
 def configuration() -> str:
-    """Return the server's settings for this machine.
-
-    Shared buffers, which should contain the vector index, get an eighth of the memory, within bounds. Unused buffers
-    need no memory. The planner expects half of the memory as cache.
-    """
+    """Return the server's settings for this machine. Shared buffers should hold the vector index. They get an eighth of
+    the memory, from 128 to 1024 MB. The planner assumes that half of the memory, but at least 512 MB, caches files."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
     return CONFIGURATION.format(shared_buffers=max(128, min(1024, memory // 8)), cache=max(512, memory // 2))
 
@@ -88,11 +85,8 @@ def environment() -> dict[str, str]:
 
 
 def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, careless: bool = False) -> DataPlace:
-    """Return the database folder of a data folder, ready to start, created if it is missing.
-
-    A new database is created in another folder and moved when it is complete. So an interrupted start leaves either no
-    database or a complete one. The caller must have the lock of the data folder.
-    """
+    """Return the database folder of a data folder, ready to start. A new database is created in another folder and
+    moved when it is complete. The caller must have the lock of the data folder."""
     path = folder / "postgres"
     for unfinished in folder.glob("postgres.new-*"):
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -122,8 +116,8 @@ def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, car
         place = data_place(staging, account)
         _initdb(place, binaries, careless=careless)
         _next_object_id_set(place, binaries)
-        # The superuser has no password, so no connection can act as superuser, only the single-user mode, which needs
-        # the server's own account. The application's role only owns its database.
+        # The superuser has no password, so no connection can act as superuser. Only the single-user mode can, and it
+        # needs the server's own account. The application's role only owns its database.
         password = secret_ensure(folder / PASSWORD_FILE)
         _single_user(
             place,
@@ -152,8 +146,8 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
         f"--username={SUPERUSER}",
         "--auth=reject",
         "--encoding=UTF8",
-        # PostgreSQL's own rules for text. They are the same on every system, so an upgrade of the C library, which may
-        # sort differently, invalidates no index.
+        # PostgreSQL's own collation is the same on every system. With the collation of the C library, an upgrade of the
+        # library could sort differently and invalidate indexes.
         "--locale=C",
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
@@ -168,11 +162,8 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
 
 
 def _next_object_id_set(place: DataPlace, binaries: Binaries) -> None:
-    """Set the next object id to the first one that a running server would use.
-
-    In single-user mode, ids continue after those of system objects. pg_dump treats objects with such ids as parts of
-    PostgreSQL, so a dump would not contain `CREATE EXTENSION vector`.
-    """
+    """Set the next object id to the first one that a running server would use. Otherwise, single-user mode would give
+    the vector extension a lower id, and pg_dump would leave it out as a part of PostgreSQL."""
     command = [str(binaries.folder / "bin" / "pg_resetwal"), f"--next-oid={FIRST_NUMBER_FOR_USERS}"]
     result = _run([*command, f"--pgdata={place.name}"], place)
     if result.returncode != 0:
@@ -180,10 +171,10 @@ def _next_object_id_set(place: DataPlace, binaries: Binaries) -> None:
 
 
 def _single_user(place: DataPlace, binaries: Binaries, database: str, statements: list[str]) -> None:
-    """Run statements as the superuser without a server. They are sent over a pipe, so no list of processes shows
+    """Run SQL statements as the superuser without a server. They are sent over a pipe, so no list of processes shows
     them."""
     command = [str(binaries.postgres), "--single", "-j", "-D", str(place.name), "-c", "log_min_messages=warning"]
-    # With -j, an empty line after a semicolon ends a statement. -c exit_on_error makes the first failure the last.
+    # With -j, an empty line after a semicolon ends a statement. With exit_on_error, the first failure ends the script.
     script = "".join(f"{statement};\n\n" for statement in statements)
     result = _run([*command, "-c", "exit_on_error=on", database], place, script)
     if result.returncode != 0 or "ERROR:" in result.stderr or "FATAL:" in result.stderr:
@@ -215,7 +206,8 @@ def _password_statement(password: str) -> str:
 
 
 def _character_locale() -> str:
-    """Return a locale of this system with Unicode letters, for the parser of the text search, or C if there is none."""
+    """Return a locale of this system that knows Unicode letters, or C if there is none. The parser of the text search
+    uses it."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         for name in ("C.UTF-8", "C.utf8", "en_US.UTF-8"):
@@ -234,7 +226,7 @@ def _check_version(path: Path, binaries: Binaries) -> None:
         written_by = int((path / "PG_VERSION").read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         raise PostgresError(
-            f"{path} holds files, but no database that PostgreSQL made. Move them away, "
+            f"{path} contains files, but no PostgreSQL database. Move them away, "
             "or set MEMSTATE_DATA_DIR to another folder."
         ) from None
     if written_by > binaries.major:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class PostgresError(Exception):
-    """The embedded server cannot be used. The message is for people."""
+    """The embedded server cannot be used. The message is shown to the user."""
 
 
 class StillAttachedError(PostgresError):
@@ -32,7 +32,7 @@ def full_disk(folder: Path) -> PostgresError:
 def explain(output: list[str], folder: Path) -> PostgresError:
     """Return the error message for a server (or `initdb`) that ended with these lines of output."""
     text = "\n".join(output)
-    # Shared memory comes first, because the error is the same as that of a full disk.
+    # Shared memory is checked first, because its error contains the text of a full disk.
     if SHARED_MEMORY.search(text):
         return PostgresError(
             "PostgreSQL could not get the shared memory it needs. In a container, give it more with --shm-size=512m; "
@@ -50,5 +50,5 @@ def explain(output: list[str], folder: Path) -> PostgresError:
             "Start it with the version of MemState that wrote it."
         )
     # The last lines contain the reason of a failed start.
-    tail = "\n".join(f"  {line}" for line in output[-8:]) or "  (it said nothing)"
-    return PostgresError(f"PostgreSQL did not start in {folder}. Its last words were:\n{tail}")
+    tail = "\n".join(f"  {line}" for line in output[-8:]) or "  (no output)"
+    return PostgresError(f"PostgreSQL did not start in {folder}. The end of its output:\n{tail}")

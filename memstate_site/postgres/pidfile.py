@@ -24,11 +24,8 @@ class Traces:
 
 
 def traces(path: Path) -> Traces:
-    """Read the pid file and examine the processes whose working folder is the data folder.
-
-    A process number is not sufficient, because numbers are reused, especially in containers, where each start has the
-    same small numbers.
-    """
+    """Read the pid file, and examine the processes whose working folder is the data folder. A process number alone is
+    not sufficient, because numbers are reused, especially in containers."""
     number = _number(path)
     if number is None:
         return Traces(None, unclean=False, reused=False, orphans=())

@@ -18,26 +18,28 @@ from memstate_site.postgres.errors import PostgresError
 
 # By this name, a process can reach its working folder, even if it may not enter the folders above.
 STANDING_HERE = Path("/proc/self/cwd")
-# Short, and the same for every account. $TMPDIR can be too long for a socket, and the folder of a session is removed
-# with the session, while the server may continue.
+# This path is short and the same for every account. $TMPDIR can be too long for a socket, and the temporary folder of a
+# session is removed with the session, although the server may continue.
 SOCKET_BASE = Path("/tmp")  # noqa: S108 - the folder made below has a random name and is closed to others
 
 
 @dataclass(frozen=True)
 class DataPlace:
-    """The data folder of a server, with a path that the server's account can use."""
+    """The data folder of a server (``path``). ``name`` is the path by which the server's account can reach it."""
 
     path: Path
     account: Account
     name: Path
 
     def popen_options(self) -> dict[str, Any]:
-        """Open the path to the folder as root: `subprocess` enters the folder before it changes the account."""
+        """Return the options of `subprocess` for the account. Root enters the folder before it changes to the
+        account."""
         return {"cwd": self.path, **self.account.popen_options()}
 
 
 def data_place(path: Path, account: Account) -> DataPlace:
-    """Return the path by which the account can reach an existing data folder, after a check of its owner."""
+    """Return an existing data folder with a path by which the account can reach it. Raises ``PostgresError`` if the
+    folder belongs to another account or cannot be reached."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise PostgresError(f"{path} should be the database's folder, but it is not a folder.")
@@ -55,13 +57,13 @@ def data_place(path: Path, account: Account) -> DataPlace:
     if sys.platform.startswith("linux") and STANDING_HERE.exists():
         return DataPlace(path, account, STANDING_HERE)
     raise PostgresError(
-        f"The account {account.name}, under which PostgreSQL runs, cannot go through {_blocking(path, account)} to the "
-        f"database in {path}. Set MEMSTATE_DATA_DIR to a folder such as /var/lib/memstate-data, "
+        f"The account {account.name}, under which PostgreSQL runs, cannot go through {_closed_folder(path, account)} "
+        f"to the database in {path}. Set MEMSTATE_DATA_DIR to a folder such as /var/lib/memstate-data, "
         "or start MemState as an ordinary user."
     )
 
 
-def _blocking(path: Path, account: Account) -> Path:
+def _closed_folder(path: Path, account: Account) -> Path:
     for parent in reversed(path.parents):
         if not account.can("-x", parent):
             return parent
@@ -69,7 +71,7 @@ def _blocking(path: Path, account: Account) -> Path:
 
 
 def private_folder_make(path: Path, account: Account) -> None:
-    """Create and return a folder that only the account (and root) can enter."""
+    """Create a folder that only the account (and root) can enter."""
     path.mkdir(mode=0o700)
     # The mask of the process may have removed bits, but PostgreSQL requires 0700.
     path.chmod(0o700)
@@ -77,11 +79,8 @@ def private_folder_make(path: Path, account: Account) -> None:
 
 
 def socket_folder_ensure(folder: Path, account: Account) -> Path:
-    """Return the folder of the server's socket: private, short enough, and noted in a file for all who connect.
-
-    The name is random, so no other account can have created the folder before. A folder of an earlier start is used
-    again only if it is a real folder of the right owner that no other account can enter.
-    """
+    """Return the private folder of the server's socket, and create it if it is missing. Clients read its path from a
+    file. The name is random, so that no other account can create the folder first."""
     remembered = private_file_read(folder / SOCKET_FOLDER_FILE)
     if remembered is not None and _is_private(Path(remembered), account):
         return Path(remembered)

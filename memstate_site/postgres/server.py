@@ -28,7 +28,7 @@ LOCK_FILE = "database.lock"
 LOG_FILE = "postgres.log"
 # The log is truncated at this size, so that it cannot fill the disk.
 LOG_BYTES = 20 * 1024 * 1024
-# Seconds for each way of stopping, before the next, harder one.
+# Seconds for each way of stopping, before the next one is tried.
 FAST_SHUTDOWN_SECONDS = 15.0
 IMMEDIATE_SHUTDOWN_SECONDS = 5.0
 # Seconds for processes of a killed server to end.
@@ -49,11 +49,8 @@ def _silent(_line: str) -> None:
 
 
 class EmbeddedServer:
-    """The server of one data folder, owned by this process.
-
-    All methods work in the calling thread, because the server ends when the thread that started it ends. The server
-    writes its output to a file. `pump` reads new lines and may be called at any time.
-    """
+    """The server of one data folder, owned by this process. No method starts a thread, because the server ends when the
+    thread that started it ends. `pump` reads the output and may be called at any time."""
 
     def __init__(self, folder: Path, *, say: Callable[[str], None] = _silent, careless: bool = False) -> None:
         self.folder = folder
@@ -73,19 +70,29 @@ class EmbeddedServer:
         return self.process is not None and self.process.poll() is None
 
     def address(self) -> str:
-        """The connection address. It is known before the start, and stays the same after a restart."""
+        """Return the connection address. It is known before the start, and stays the same after a restart."""
         self._account = self._account or server_account()
         return socket_address(
             socket_folder_ensure(self.folder, self._account), secret_ensure(self.folder / PASSWORD_FILE)
         )
 
     def start(self) -> str:
-        """Start the server, wait until it answers, and return its address. Raises `PostgresError` with a sentence."""
+        """Start the server, wait until it answers, and return its address. Raises `PostgresError`."""
         if not self.lock.acquire():
             raise PostgresError(
                 f"The database in {self.folder} is in use by {self.lock.holder()}. Stop that first, "
                 "or set MEMSTATE_DATA_DIR to another folder."
             )
+        try:
+            self.restart()
+        except BaseException:
+            self.stop()
+            raise
+        return self.address()
+
+    def restart(self) -> None:
+        """Start the server, or start it again after it died. This process must hold the lock."""
+        self.process = None
         try:
             self._account = self._account or server_account()
             self._binaries = binaries_for(self._account)
@@ -97,27 +104,11 @@ class EmbeddedServer:
             place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
             self._launch_until_attached(place)
         except OSError as problem:
-            self.stop()
-            raise self._sentence(problem) from problem
-        except BaseException:
-            self.stop()
-            raise
-        return self.address()
-
-    def restart(self) -> None:
-        """Start again after the server died. This process still has the lock and the address."""
-        assert self._account is not None
-        assert self._binaries is not None
-        self.process = None
-        try:
-            self._clear_traces(self.folder / "postgres")
-            place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
-            self._launch_until_attached(place)
-        except OSError as problem:
             raise self._sentence(problem) from problem
 
     def stop(self) -> None:
-        """Stop the server by a fast shutdown, then an immediate one, then a kill."""
+        """Stop the server by a fast shutdown. If it does not end in time, request an immediate shutdown, and finally
+        kill it."""
         process = self.process
         if process is not None:
             for number, seconds in (
@@ -155,7 +146,6 @@ class EmbeddedServer:
             os.lseek(self._log, 0, os.SEEK_SET)
 
     def _sentence(self, problem: OSError) -> PostgresError:
-        """Return the error message for a file of the database folder that cannot be written or read."""
         if problem.errno in FULL:
             return full_disk(self.folder)
         return PostgresError(f"The database in {self.folder} cannot be used: {problem}.")
@@ -165,10 +155,10 @@ class EmbeddedServer:
         return process.poll() is not None
 
     def _clear_traces(self, path: Path) -> None:
-        """Clean up after an earlier server and report what was found."""
         found = traces(path)
         if found.running is not None:
-            # This process has the lock, so the process that started the server has ended, and the server may be ended.
+            # This process has the lock, so the process that started the server has ended, and the server may be
+            # stopped.
             self.say(f"A database server (process {found.running}) is still running; stopping it first.")
             self._end_orphan(found.running, path)
             found = traces(path)
@@ -193,7 +183,7 @@ class EmbeddedServer:
         raise PostgresError(f"A database server (process {pid}) still works on {path} and does not stop.")
 
     def _launch_until_attached(self, place: DataPlace) -> None:
-        """Start. Repeat this for a while if processes of a killed server still use its shared memory."""
+        """Start the server. Try again for a while if processes of a killed server still use its shared memory."""
         deadline = time.monotonic() + DETACH_SECONDS
         while True:
             try:
@@ -231,7 +221,7 @@ class EmbeddedServer:
                 stderr=writing,
                 # Ctrl-C at the terminal must reach only the supervisor, which stops the server last.
                 start_new_session=True,
-                preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
+                preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and one system call
                 **place.popen_options(),
             )
         except (OSError, subprocess.SubprocessError) as problem:
@@ -241,7 +231,8 @@ class EmbeddedServer:
         self._wait_until_it_answers()
 
     def _open_log(self) -> int:
-        """Open the log file for the server. Lines are read from the present end of the file."""
+        """Open the log file and return the descriptor to which the server writes. Reading starts at the present end of
+        the file."""
         path = self.folder / LOG_FILE
         writing = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if self._log is None:

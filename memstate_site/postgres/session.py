@@ -21,15 +21,11 @@ USE_FILE = "database.use"
 
 
 @contextlib.contextmanager
-def server_session(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
-    """Yield the address of the data folder's server. If it does not run, start it until the end of the context.
-
-    Several commands may share a server. The command that started it stops it when the others have finished.
-
-    Pass ``start=False`` in long-running commands, because a server that they start would block ``manage.py up`` and its
-    worker. With ``start=False``, raises ``PostgresError`` if no server is running.
-    """
-    folder = folder or data_folder_ensure()
+def server_session(*, start: bool = True) -> Iterator[str]:
+    """Yield the address of the data folder's server. If no server is running, start one, and stop it after this context
+    and all other commands that use it have ended. With ``start=False``, as in long-running commands, raise
+    ``PostgresError`` instead."""
+    folder = data_folder_ensure()
     address = _running_address(folder)
     if address is not None:
         use = SharedUse(folder / USE_FILE)
@@ -41,7 +37,7 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
     if not start:
         raise PostgresError(f"MemState is not running on {folder}; start it with make run (manage.py up).")
 
-    server = EmbeddedServer(folder, say=_tell)
+    server = EmbeddedServer(folder, say=_say)
     with _stops_on_sigterm():
         started = server.start()
         use = SharedUse(folder / USE_FILE)
@@ -50,7 +46,7 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
         finally:
             try:
                 if not wait_until(use.alone, 1):
-                    _tell("Another command still uses the database; waiting for it.")
+                    _say("Another command still uses the database; waiting for it.")
                     wait_until(use.alone, float("inf"), step=0.2)
             finally:
                 server.stop()
@@ -58,7 +54,8 @@ def server_session(folder: Path | None = None, *, start: bool = True) -> Iterato
 
 
 def _running_address(folder: Path) -> str | None:
-    """Return the address of a server of another process when it answers, or None if no process has a server."""
+    """Return the address of a server that another process runs, or None if there is none. Waits up to 30 seconds for an
+    answer of the server, then raises ``PostgresError``."""
     lock = FolderLock(folder / LOCK_FILE)
     deadline = time.monotonic() + 30
     while not lock.acquire():
@@ -89,5 +86,5 @@ def _stops_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(sentence: str) -> None:
+def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr)

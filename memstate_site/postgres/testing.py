@@ -1,9 +1,6 @@
-"""A pytest plugin: each test run has a database server of its own, which is removed afterwards.
-
-The plugin is loaded with `-p` (see pyproject.toml), because it must act before Django's settings are read. The server
-starts with the first test that needs it; tests of texts and formulas run without a server. If DATABASE_URL is set, the
-run uses that server instead.
-"""
+"""A pytest plugin: each test run has a database server of its own, started with the first test that needs it. The
+plugin is loaded with `-p`, because it must act before Django's settings are read. If DATABASE_URL is set, no server is
+started."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ _server: EmbeddedServer | None = None
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Set the address of the server. As a wrapper, this runs before all other plugins, and so before Django's
-    settings."""
+    """Set the address of the server. This hook is a wrapper, so it runs before all other plugins and before Django's
+    settings are read."""
     global _server
     # A test run does not use the data folder of the installation in the same checkout.
     folder = Path(tempfile.mkdtemp(prefix="memstate-test-"))
@@ -41,7 +38,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Start the server for processes that share the tests. They inherit the environment of this process."""
+    """Start the server before the worker processes of pytest-xdist, which inherit the environment of this process."""
     _start()
 
 

@@ -1,7 +1,21 @@
 // Draws what the server has worked out. A chart is <div class="chart" data-chart="ID"> with a place to draw in and a
 // <script type="application/json" id="ID"> that holds {data, layout}. Colours are names of custom properties ("--ink"),
-// put in here, so that a chart follows the colour scheme of the system.
+// put in here, so that a chart follows the colour scheme of the system. plotly.js is large, so it is loaded when the
+// page is complete and idle; until then a chart shows the picture of the server, if it has one.
 "use strict";
+
+const plotlyAddress = document.currentScript.dataset.plotly;
+const pageIdle = new Promise((resolve) => {
+  const wait = () => (window.requestIdleCallback ?? setTimeout)(resolve);
+  if (document.readyState === "complete") wait();
+  else window.addEventListener("load", wait);
+});
+let plotly = null;
+const plotlyLoad = async () => {
+  await pageIdle;
+  const script = Object.assign(document.createElement("script"), { src: plotlyAddress });
+  await new Promise((resolve) => { script.onload = resolve; document.head.append(script); });
+};
 
 const scheme = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -25,10 +39,11 @@ const template = {
   },
 };
 
-const chartDraw = (chart) => {
+const chartDraw = async (chart) => {
+  await (plotly ??= plotlyLoad());
   const source = document.getElementById(chart.dataset.chart);
   const plot = chart.querySelector(".plot");
-  if (!source || !plot || !window.Plotly) return;
+  if (!source || !plot) return;
   const figure = JSON.parse(source.textContent);
   const style = getComputedStyle(document.documentElement);
   const layout = { ...figure.layout, template, autosize: true };

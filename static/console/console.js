@@ -12,13 +12,12 @@ document.addEventListener("click", (event) => {
   if (opener) document.getElementById(opener.dataset.opens)?.showModal();
 });
 
-// Tabs that do not fit scroll in one line; that of this page is in view from the start.
-const tabsShow = () => document.querySelectorAll(".tabs").forEach((tabs) => {
-  const here = tabs.querySelector("[aria-current]");
-  if (here) tabs.scrollLeft = here.offsetLeft + here.offsetWidth / 2 - tabs.clientWidth / 2;
+// Enter in the reason beside a "Save" button saves. Elsewhere in the form, Enter only shows what the draft would do.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches(".save-bar input")) return;
+  event.preventDefault();
+  event.target.closest(".save-bar").querySelector("button").click();
 });
-document.addEventListener("DOMContentLoaded", tabsShow);
-document.addEventListener("htmx:afterSettle", (event) => { if (event.detail.target.id === "content") tabsShow(); });
 
 // Keys: "/" to the search field, "?" for the list, "g" and a letter to a page.
 let going = 0;

@@ -2,9 +2,9 @@
 // and forms.
 "use strict";
 
-const listRows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
-const rowHere = () => document.activeElement?.closest?.("[data-row]") ?? null;
 const rowLink = (row) => row.querySelector("[data-open]") ?? row.querySelector("a");
+const listRows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility() && rowLink(row));
+const rowHere = () => document.activeElement?.closest?.("[data-row]") ?? null;
 const rowGo = (row) => {
   if (!row) return;
   rowLink(row)?.focus();
@@ -15,7 +15,12 @@ const rowGo = (row) => {
 // A live region says only what comes into it later, so a notice that came with the page is put there once more.
 const noticesSay = () => {
   const place = document.getElementById("notices");
-  if (place?.firstElementChild) setTimeout(() => place.replaceChildren(...place.childNodes), 100);
+  if (!place?.firstElementChild) return;
+  setTimeout(() => {
+    const focused = place.contains(document.activeElement) ? document.activeElement : null;
+    place.replaceChildren(...place.childNodes);
+    focused?.focus();
+  }, 100);
 };
 document.addEventListener("DOMContentLoaded", noticesSay);
 

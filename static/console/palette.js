@@ -53,8 +53,33 @@ document.addEventListener("click", (event) => {
   // The dialog itself is hit beside what it holds.
   if (event.target === palette()) palette().close();
 });
+// What the head of this page offers, as far as it has every word of what was typed. Nothing of it is chosen before.
+const paletteHere = () => {
+  const words = paletteInput().value.toLowerCase().split(/\s+/);
+  const acts = [...document.querySelectorAll(".page-actions :is(a, button)")].filter((act) => {
+    const label = act.textContent.trim().toLowerCase();
+    return !act.disabled && act.checkVisibility() && label && words.every((word) => label.includes(word));
+  });
+  if (acts.length === 0) return;
+  const group = Object.assign(document.createElement("div"), { role: "group", ariaLabel: "On this page" });
+  group.append(Object.assign(document.createElement("p"), { className: "palette-group", ariaHidden: "true", textContent: "On this page" }));
+  acts.forEach((act, at) => {
+    const option = Object.assign(document.createElement("a"), { id: `palette-here-${at}`, href: act.href ?? "#", role: "option", tabIndex: -1, ariaSelected: "false" });
+    option.append(Object.assign(document.createElement("span"), { className: "palette-label", textContent: act.textContent.trim() }));
+    option.addEventListener("click", (event) => {
+      event.preventDefault();
+      palette().close();
+      act.click();
+    });
+    group.append(option);
+  });
+  const list = document.getElementById("palette-list");
+  if (words.join("")) list.prepend(group);
+  else list.append(group);
+};
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id !== "palette-list") return;
+  paletteHere();
   const first = paletteOptions()[0];
   paletteChoose(first);
   if (paletteAwaited === "follow") first?.click();

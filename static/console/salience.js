@@ -129,10 +129,12 @@ draftForm.addEventListener("formdata", (event) => {
   for (const [name, value] of [...event.formData.entries()]) if (value === "") event.formData.delete(name);
 });
 // A question about the draft is the draft alone; one that no address can hold is sent as a form.
-const ELSEWHERE = ["csrfmiddlewaretoken", "load", "aside", "swap", "drop", "again", "since", "until", "step"];
+const ELSEWHERE = ["csrfmiddlewaretoken", "save", "backtest", "load", "aside", "swap", "drop", "again", "since", "until", "step"];
 const fits = (members) => members.toString().length <= Number(draftForm.dataset.mostAddress);
 draftForm.addEventListener("htmx:configRequest", (event) => {
   const asked = event.detail.parameters;
+  // While a button is pressed, htmx would send the question to the address of that button.
+  event.detail.path = draftForm.getAttribute("hx-get");
   for (const name of Object.keys(asked)) if (asked[name] === "" || ELSEWHERE.includes(name)) delete asked[name];
   if (!fits(new URLSearchParams(Object.entries(asked)))) {
     event.detail.verb = "post";
@@ -146,6 +148,7 @@ draftForm.addEventListener("htmx:configRequest", (event) => {
 draftForm.addEventListener("submit", (event) => {
   clearTimeout(timer);
   timer = 0;
+  htmx.trigger(draftForm, "htmx:abort");
   const button = event.submitter;
   if (button?.dataset.keeps === undefined) return;
   const members = new URLSearchParams(new FormData(draftForm));

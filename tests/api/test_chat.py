@@ -1,13 +1,9 @@
 """POST /v1/chat as a route: what is refused before anybody is asked, long texts, and the stream of events."""
 
-import contextlib
 import json
 import socket
 import struct
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +12,12 @@ from django_q.models import OrmQ
 
 from memory.agents.chat import background_turn as running
 from memory.models import Conversation, ConversationTurn, StudyJob, Topic
-from memstate_site.folder import CHECKOUT
 from tests.agents.chat.talk import ask, say
-from tests.cast import Answer, Caller, Cast, code_of, over_http, secret_of, store_rows
+from tests.cast import Answer, Caller, Cast, code_of, secret_of, store_rows
 from tests.llm import server
 from tests.llm.server import Model, calling
-from tests.mcp.conftest import environment
-from tests.site.conftest import eventually, free_port
+from tests.site.conftest import eventually
+from tests.web_server import WebServer
 
 STREAM = {"Accept": "text/event-stream"}
 LONG = "The roof of the house was painted grey in May. " * 300
@@ -179,35 +174,6 @@ def say_stream(caller: Caller, text: str, accept: str = "text/event-stream", /, 
     return caller.post("/v1/chat", {"messages": [user(text)], **members}, headers={"Accept": accept})
 
 
-@contextlib.contextmanager
-def web_server(log: Path, model: Model) -> Iterator[int]:
-    """gunicorn as it is in production, on the database of the tests, with the scripted model; its port."""
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:memstate_site.gunicorn_conf", "memstate_site.wsgi"]
-    told = environment(
-        MEMSTATE_API_PORT=str(port),
-        MEMSTATE_LLM_MODEL=server.MODEL,
-        MEMSTATE_LLM_BASE_URL=model.url,
-        MEMSTATE_LLM_API_KEY=server.KEY,
-        MEMSTATE_WEB_THREADS="4",
-    )
-    with log.open("wb") as said:
-        process = subprocess.Popen(command, cwd=CHECKOUT, env=told, stdout=said, stderr=subprocess.STDOUT)
-    try:
-
-        def answers() -> bool:
-            assert process.poll() is None, log.read_text()
-            with contextlib.suppress(OSError):
-                return over_http("127.0.0.1", port)("GET", "/livez", None, {}).status == 200
-            return False
-
-        eventually(answers, 60.0)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 @pytest.mark.django_db(transaction=True)
 def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
     http_cast: Cast, model: Model, tmp_path: Path
@@ -219,10 +185,16 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
         gone.wait(20)
         return calling(("new_topic", {"title": "Second"}))
 
-    with web_server(tmp_path / "web.log", model) as port:
+    scripted = {
+        "MEMSTATE_LLM_MODEL": server.MODEL,
+        "MEMSTATE_LLM_BASE_URL": model.url,
+        "MEMSTATE_LLM_API_KEY": server.KEY,
+        "MEMSTATE_WEB_THREADS": "4",
+    }
+    with WebServer(tmp_path / "web.log", **scripted) as web:
         model.answers(calling(("new_topic", {"title": "First"})), second)
         body = json.dumps({"messages": [user("Remember two things.")], "intent_override": "ingest"}).encode()
-        listener = socket.create_connection(("127.0.0.1", port), timeout=20)
+        listener = socket.create_connection(("127.0.0.1", web.port), timeout=20)
         listener.sendall(
             b"POST /v1/chat HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
             b"Content-Type: application/json\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n"
@@ -248,7 +220,7 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
         assert list(Topic.objects.values_list("title", flat=True)) == ["First"]
         # Its place is free again, and so is everything else that it held.
         model.answers("Still here.")
-        caller = Caller(over_http("127.0.0.1", port), secret_of("agent"))
+        caller = Caller(web.send, secret_of("agent"))
         for _time in range(6):
             assert ask(caller, "x")["reply"] == "Still here."
         assert events_of(say_stream(caller, "x", intent_override="query"))[-1][1]["reply"] == "Still here."

@@ -15,6 +15,7 @@ from memory.models import ApiKey, Conversation, StudyJob
 from tests.agents.chat.shop import Talk
 from tests.agents.study.shop import study_ready
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, secret_of, store_rows
+from tests.site.conftest import free_port
 
 ROLES = ("reader", "agent", "operator")
 
@@ -311,6 +312,14 @@ def test_a_key_has_its_requests_per_minute_and_no_more(cast: Cast, clock: Clock,
     cast.reader.get("/v1/stats").ok()
     clock.forward(seconds=18)
     cast.agent.get("/v1/stats").ok()
+
+
+def test_while_the_shared_cache_is_away_requests_are_answered_and_limited(cast: Cast, clock: Clock, settings: Any):
+    settings.MEMSTATE_REQUESTS_PER_MINUTE = 2
+    away = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}/0"}
+    settings.CACHES = {**settings.CACHES, "requests": away}
+    clock.set(dt.datetime(2026, 1, 1, 10, 0, tzinfo=dt.UTC))
+    assert [cast.agent.get("/v1/stats").status for _ in range(3)] == [200, 200, 429]
 
 
 def test_requests_that_are_refused_count_too(cast: Cast, clock: Clock, settings: Any):

@@ -102,11 +102,11 @@ def store_fill(topics: int, *, model: str, seed: int = 1) -> np.ndarray:
         cursor.execute(_FILL, {"topics": topics, "words": WORDS, "chain": CHAIN})
         cursor.execute("SELECT id FROM memory_scope")
         scope = cursor.fetchone()[0]
-        with cursor.copy(f"COPY memory_topicvector ({', '.join(VECTOR)}) FROM STDIN (FORMAT BINARY)") as copy:
+        with cursor.copy(f"COPY memory_topicvector ({VECTOR.replace(' ', ', ')}) FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(VECTOR_TYPES)
             for n, vector in enumerate(vectors, start=1):
                 copy.write_row((topic_id(n), scope, True, model, "", vector_binary(vector)))
-        cursor.execute("SET maintenance_work_mem = '1GB'")
+        cursor.execute("SET maintenance_work_mem = '4GB'")
         cursor.execute(
             "CREATE INDEX topicvector_hnsw ON memory_topicvector USING hnsw (embedding vector_ip_ops) "
             "WITH (m = 12, ef_construction = 40) WHERE live"

@@ -37,14 +37,14 @@ from memory.forgetting.runs import run_start, run_undo
 from memory.insight.backtest import backtest
 from memory.insight.replies import BacktestReply
 from memory.models import AccessLog, Field, ForgetAction, ForgetRun, Vitality
-from memory.models.expressions import score_sql
+from memory.models.formulas_sql import score_sql
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from memory.recall.access_fold import accesses_fold
-from memory.recall.candidates import candidates_rank
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
+from memory.recall.ranking import candidates_rank
 from tests.benchmarks.report import table
 from tests.benchmarks.synthetic import store_clear
 from tests.benchmarks.test_recall import FOLDER, TURN_ID, _turns

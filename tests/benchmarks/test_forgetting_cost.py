@@ -11,7 +11,7 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_revert
-from memory.insight.whatif import affected_page, whatif
+from memory.insight.whatif import Trial, affected_page, whatif
 from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
@@ -88,14 +88,12 @@ def _whatif(size: int) -> list[object]:
         spent.append(
             p50(
                 milliseconds(
-                    lambda draft=draft: whatif("/", present=present, draft=draft, now=NOW, at=moments),
-                    times=TIMES,
-                    warm_up=2,
+                    lambda draft=draft: whatif(Trial("/", present, draft, NOW), at=moments), times=TIMES, warm_up=2
                 )
             )
         )
     draft = policies_drafted(present, "/", values={"forget_salience_threshold": 0.08})
-    page = milliseconds(lambda: affected_page("/", present=present, draft=draft, now=NOW), times=TIMES, warm_up=2)
+    page = milliseconds(lambda: affected_page(Trial("/", present, draft, NOW)), times=TIMES, warm_up=2)
     scan = milliseconds(statement("SELECT count(*), max(fade) FROM memory_vitality"), times=TIMES, warm_up=2)
     return [f"{size:,}", spent[0], p50(scan), spent[0] / p50(scan), spent[1], spent[2], p50(page)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 from memory.embedding import embedder_get
@@ -76,13 +76,7 @@ def _queries(
         return execute(sql, params, many, context)
 
     with monkeypatch.context() as patch, connection.execute_wrapper(counting_wrapper):
-        for module in (
-            "recall.probe",
-            "recall.candidates",
-            "recall.bundles",
-            "recall.reinforcement",
-            "policy.effective",
-        ):
+        for module in ("recall.probe", "recall.ranking", "recall.bundles", "recall.reinforcement", "policy.effective"):
             patch.setattr(f"memory.{module}.rows_prepared", counting)
         ask()
     shown = ", ".join(f"{stage} {p50(spent[30:]):.2f}" for stage, spent in stages.items() if stage != "total")
@@ -90,8 +84,7 @@ def _queries(
 
 
 def _bare(vectors: np.ndarray, random: np.random.Generator) -> list[float]:
-    connection.ensure_connection()
-    with psycopg.ClientCursor(connection.connection) as cursor:
+    with transaction.atomic(), psycopg.ClientCursor(connection.connection) as cursor:
 
         def ask() -> None:
             cursor.execute(BARE, [vector_text(vectors[random.integers(len(vectors))])])

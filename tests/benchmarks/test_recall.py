@@ -21,9 +21,9 @@ from django.utils import timezone
 from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
-from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
+from memory.recall.ranking import Ranked, candidates_rank
 from tests.benchmarks.report import table
 from tests.benchmarks.synthetic import store_clear
 from tests.cast import cast_make, in_process, worker_turn

@@ -1,5 +1,6 @@
 """What a real installation needs beside the embedder: times, throughput of 16 clients, processor and memory."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from memory.embedding.local import LocalEmbedder
 from memstate_site.folder import CHECKOUT
-from tests.benchmarks.conftest import Client
+from tests.benchmarks.conftest import KEY, Client
 from tests.benchmarks.report import p50, p99, table
 from tests.benchmarks.synthetic import question_make
 
@@ -73,10 +74,11 @@ def test_what_an_idle_installation_holds_and_how_long_commands_take(installed: C
         ["part", "MB"],
         [*rows.items(), ["all, goal 450", sum(rows.values())]],
     )
-    commands = [("policy", "show", "/"), ("key", "list"), ("verify_erasure",), ("mcp", "--help")]
+    commands = [("policy", "show", "/"), ("key", "list"), ("verify_erasure",)]
     taken = [
         [f"manage.py {' '.join(each)}", _milliseconds(lambda e=each: _manage(client, *e)) / 1000] for each in commands
     ]
+    taken.append(["manage.py mcp, until the first reply", _milliseconds(lambda: _mcp_start(client)) / 1000])
     table("Start to end of a command (s), goal 1.5", ["command", "seconds"], taken)
 
 
@@ -122,6 +124,9 @@ def _clients(client: Client, embedder: LocalEmbedder, random: np.random.Generato
             "p99 ms",
             "p99 / p50 of one client",
             "goal",
+            "processor of the web server, ms a query",
+            "of PostgreSQL",
+            "of the embedder alone",
         ],
         [
             [
@@ -166,6 +171,32 @@ def _milliseconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return (time.perf_counter() - began) * 1000
+
+
+def _mcp_start(client: Client) -> None:
+    """Start the MCP server over stdin and stdout, and wait for its first reply."""
+    first = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
+        },
+    }
+    with subprocess.Popen(
+        [sys.executable, CHECKOUT / "manage.py", "mcp"],
+        cwd=CHECKOUT,
+        env={**client.installation.environment, "MEMSTATE_API_KEY": KEY},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(json.dumps(first).encode() + b"\n")
+        server.stdin.flush()
+        assert b'"result"' in server.stdout.readline()
 
 
 def _manage(client: Client, *arguments: str) -> None:

@@ -23,7 +23,7 @@ TOPICS = int(os.environ.get("MEMSTATE_BENCH_TOPICS", "100000"))
 SETTLED = 5_000
 # More topics may add nothing. What varies is what Python keeps of a batch, and on import the cache of folded words: it
 # is bounded, and the number in each title of this store fills it with words that come only once.
-MOST_GROWTH_MB = 32
+MAX_GROWTH_MB = 32
 
 _MORE = """
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
@@ -124,9 +124,9 @@ def test_memory_is_flat_and_speed_is_that_of_a_few_copies(tmp_path: Path) -> Non
             row("import", came["seconds"], copied_in, came["working"], came["end"]),
         ],
     )
-    assert out["end"] - out["settled"] < MOST_GROWTH_MB
-    assert came["checked"] - came["settled"] < MOST_GROWTH_MB
-    assert came["end"] - came["working"] < MOST_GROWTH_MB
+    assert out["end"] - out["settled"] < MAX_GROWTH_MB
+    assert came["checked"] - came["settled"] < MAX_GROWTH_MB
+    assert came["end"] - came["working"] < MAX_GROWTH_MB
     again = tmp_path / "again.jsonl"
     worked("export", again)
     assert again.read_bytes() == path.read_bytes()

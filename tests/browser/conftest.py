@@ -21,7 +21,7 @@ from tests.browser.store import HASHERS, demo_make, tables_are_kept, tables_keep
 from tests.browser.watch import Watch, executable
 from tests.console.people import client_of
 
-WIDE = {"width": 1360, "height": 850}
+WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 800}
 # Milliseconds. A busy machine is slow, not wrong.
 PATIENCE = 30_000

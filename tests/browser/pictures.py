@@ -8,6 +8,7 @@ it looks at a console that runs already, which is quicker while one changes a pa
 
 import argparse
 import contextlib
+import json
 import secrets
 import shutil
 import subprocess
@@ -18,11 +19,14 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from memory.client.memstate import MemState
 from memstate_site.folder import CHECKOUT
 from tests.browser.watch import executable, settled
 from tests.site.conftest import Installation
 
 SIZE = {"width": 1280, "height": 860}
+# What an agent asks, once the demo is loaded: recalls of the demo have no scores.
+QUESTION = "What does Mara eat at lunch?"
 # Each page with its address; after a space, the link or button that is followed from there.
 PICTURES = {
     "home": "/",
@@ -31,6 +35,9 @@ PICTURES = {
     "lookup-agent": "/lookup/agent/?q=What+does+Mara+eat%3F",
     "topic": "/lookup/?q=lanolin+rung:archived .hit h3 a",
     "archived": "/archived/",
+    "recalls": "/recalls/",
+    "recall": f"/recalls/ main table a:has-text('{QUESTION}')",
+    "agent": "/callers/?name=demo",
     "scopes": "/scopes/",
     "scope": "/scope/?scope=/user/mara",
     "policies": "/policies/",
@@ -41,6 +48,7 @@ PICTURES = {
     "duplicate": "/duplicates/?scope=/user/mara/health&verdict=duplicate .pair h2 a:has-text('Migraine tablets')",
     "runs": "/runs/",
     "run": "/runs/?status=done .run-name a",
+    "pause": "/pause/",
     "schedules": "/schedules/",
     "forget": "/forget/?query=Viktor+Sund main form button.primary",
     "extract": "/extract/?scope=/user/mara main form button.primary",
@@ -75,7 +83,11 @@ def console(name: str, password: str) -> Iterator[str]:
         for command in (["demo"], ["createsuperuser", "--noinput", "--username", name]):
             program = [sys.executable, CHECKOUT / "manage.py", *command]
             subprocess.run(program, env={**installation.environment, **account}, check=True)
-        yield f"http://127.0.0.1:{installation.port}"
+        address = f"http://127.0.0.1:{installation.port}"
+        made = json.loads((installation.folder / "credentials.json").read_text())
+        with MemState(address, api_key=made["agent_key"]) as agent:
+            agent.query(QUESTION)
+        yield address
     finally:
         installation.stop()
         shutil.rmtree(parent, ignore_errors=True)
@@ -84,7 +96,7 @@ def console(name: str, password: str) -> Iterator[str]:
 def sign_in(page: Page, name: str, password: str) -> None:
     """Sign in by the form."""
     page.goto("/sign-in/")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_load_state()
@@ -119,24 +131,24 @@ def main() -> None:
     parser.add_argument("--password", default=secrets.token_urlsafe(16))
     parser.add_argument("--to", type=Path, default=CHECKOUT / "docs" / "pictures")
     parser.add_argument("--only", nargs="*", choices=PICTURES, help="these pages and no others")
-    told = parser.parse_args()
-    told.to.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.to.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        address = told.at or stack.enter_context(console(told.name, told.password))
+        address = options.at or stack.enter_context(console(options.name, options.password))
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
         for scheme in ("light", "dark"):
             context = browser.new_context(base_url=address, viewport=SIZE, color_scheme=scheme)
             context.set_default_timeout(60_000)
             page = context.new_page()
-            sign_in(page, told.name, told.password)
+            sign_in(page, options.name, options.password)
             for name, where in PICTURES.items():
-                if told.only and name not in told.only:
+                if options.only and name not in options.only:
                     continue
                 if scheme == "light":
-                    picture(page, where, told.to / f"{name}.png", typed=TYPED.get(name), seen=SEEN.get(name))
+                    picture(page, where, options.to / f"{name}.png", typed=TYPED.get(name), seen=SEEN.get(name))
                 elif name in DARK:
-                    picture(page, where, told.to / f"{name}-dark.png")
+                    picture(page, where, options.to / f"{name}-dark.png")
             context.close()
         browser.close()
 

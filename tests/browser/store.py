@@ -16,7 +16,7 @@ from memory.demo.store import story_load
 from memory.embedding import embedder_reset
 from memory.jobs import tasks
 from memory.stores.current import MAIN, store_schema
-from memory.stores.models import WorkerHeartbeat
+from memory.stores.models import Store, WorkerHeartbeat
 from tests.cast import secret_of
 from tests.console.people import account_make
 
@@ -57,6 +57,7 @@ def tables_are_kept(schema: str) -> bool:
 
 def tables_put_back(schema: str) -> None:
     """Make every row of the store what ``tables_keep`` kept. Sequences go on, so no number is given twice."""
+    Store.objects.exclude(pk=MAIN).delete()
     tables = [name.removeprefix(KEPT) for name in _tables(schema)]
     with transaction.atomic(), connection.cursor() as cursor:
         before = _looks(tables)

@@ -65,7 +65,7 @@ def test_from_a_message_to_its_undo(enter: Enter, model: Model, patient: threadi
         page.reload()
     expect(page.locator(".talk-reply")).to_contain_text("I have remembered the regatta.")
     written = page.locator("#written")
-    expect(written).to_contain_text("1 new topic, 1 value.")
+    expect(written).to_contain_text("1 new memory, 1 value.")
     page.locator(".talk-call summary").nth(1).click()
     expect(page.locator(".talk-arguments").nth(1)).to_contain_text("4 July")
     if script:
@@ -80,7 +80,7 @@ def test_from_a_message_to_its_undo(enter: Enter, model: Model, patient: threadi
     page.get_by_label("Reason").fill("it was the red ferries")
     page.get_by_role("button", name="Undo 1 change").click()
     notice = page.locator("#notices .notice.success")
-    expect(notice).to_contain_text("1 topic is released")
+    expect(notice).to_contain_text("1 memory is released")
     assert Topic.objects.get(title=TITLE).released_at
     expect(written).to_contain_text("Undone")
     notice.get_by_role("button", name="Undo").click()

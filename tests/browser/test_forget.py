@@ -31,7 +31,7 @@ def ask(page: Page, verb: str, query: str, *, reason: str) -> None:
     page.get_by_role("radio", name=verb).check()
     page.get_by_label("Text", exact=True).fill(query)
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="List matching topics").click()
+    page.get_by_role("button", name="List matching memories").click()
 
 
 def released(topic_id: str) -> bool:
@@ -47,11 +47,11 @@ def test_what_fits_two_things_is_chosen_released_and_taken_back(page: Page, agen
     expect(page.locator(".forget-question")).to_contain_text("Which do you mean?")
     row = page.get_by_role("row").filter(has_text="red-kayak")
     row.get_by_role("button", name="Only this one").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Release 1 topic?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Release 1 memory?")
     expect(page.locator(".forget-matches")).to_contain_text("red-kayak")
-    page.get_by_role("button", name="Release 1 topic").click()
+    page.get_by_role("button", name="Release 1 memory").click()
     notice = page.locator("#notices .notice.success")
-    expect(notice).to_contain_text("1 topic is released")
+    expect(notice).to_contain_text("1 memory is released")
     assert (released(office), released(cabin)) == (False, True)
     notice.get_by_role("button", name="Undo").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("Undone")
@@ -62,15 +62,15 @@ def test_a_purge_is_typed_leaves_a_receipt_and_nothing_to_be_found(page: Page, e
     one = agent.remember("Contact of Quirina", summary="Write to quirina@example.org about the lease.")
     other = agent.remember("Contact", summary="Write to a.quirina@example.org about the roof.")
     ask(page, "Purge", "quirina@example.org", reason="asked by the person")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Purge 1 topic?")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Purge 1 memory?")
     typed = page.get_by_label("Type “purge 1” to confirm")
     typed.fill("purge")
     with enter.expects(422):
-        page.get_by_role("button", name="Purge 1 topic").click()
+        page.get_by_role("button", name="Purge 1 memory").click()
         expect(page.locator(".errorlist [data-code=wrong-confirmation]")).to_be_visible()
     assert Topic.objects.filter(pk=one).exists()
     page.get_by_label("Type “purge 1” to confirm").fill("purge 1")
-    page.get_by_role("button", name="Purge 1 topic").click()
+    page.get_by_role("button", name="Purge 1 memory").click()
     expect(page).to_have_url(RECEIPT)
     expect(page.get_by_role("heading", level=1)).to_have_text("Receipt 1")
     settled(page)
@@ -89,8 +89,8 @@ def test_a_topic_is_purged_from_its_page_once_its_id_is_typed(page: Page, agent:
     page.goto(f"/topics/{one}/")
     page.get_by_role("link", name="Purge").click()
     page.get_by_label("Reason").fill("it was a mistake")
-    page.get_by_label("Type the topic title").fill(one[:8])
-    page.get_by_role("button", name="Purge 1 topic").click()
+    page.get_by_label("Type the memory title").fill(one[:8])
+    page.get_by_role("button", name="Purge 1 memory").click()
     expect(page).to_have_url(RECEIPT)
     assert not Topic.objects.filter(pk=one).exists()
 
@@ -102,7 +102,7 @@ def test_a_fact_is_replaced_on_the_page_of_its_topic(page: Page, agent: Caller) 
     page.get_by_label("Zenobia lives in Bergen").check()
     page.get_by_label("What is true now").fill("Zenobia lives in Oslo.")
     page.get_by_role("button", name="Replace fact").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("Replaced in 1 topic")
+    expect(page.locator("#notices .notice.success")).to_contain_text("Replaced in 1 memory")
     assert "likes tea" in Topic.objects.get(pk=one).summary
     assert "Bergen" not in Topic.objects.get(pk=one).summary
 
@@ -130,4 +130,4 @@ def test_keys_lead_to_the_page(enter: Enter) -> None:
     page.keyboard.press("g")
     page.keyboard.press("f")
     expect(page.get_by_role("heading", level=1)).to_have_text("Forget")
-    expect(page.get_by_role("button", name="List matching topics")).to_have_count(0)
+    expect(page.get_by_role("button", name="List matching memories")).to_have_count(0)

@@ -63,6 +63,7 @@ def test_a_question_mark_lists_the_keys_and_escape_closes_the_list(enter: Enter)
         ("o", "/"),
         ("l", "/lookup/"),
         ("q", "/recalls/"),
+        ("c", "/scopes/"),
         ("t", "/salience/"),
         ("r", "/runs/"),
         ("f", "/forget/"),

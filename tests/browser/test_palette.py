@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from memory.models import Topic
+from memory.models import Topic, Vitality
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
@@ -26,7 +26,7 @@ def test_it_is_opened_typed_in_walked_and_followed_by_keys(enter: Enter) -> None
     expect(field).to_have_attribute("aria-activedescendant", str(chosen.get_attribute("id")))
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
-    expect(chosen).to_have_text("Import a file")
+    expect(dialog.get_by_role("option").last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("link", name="Recalls").first).to_be_focused()
@@ -59,3 +59,19 @@ def test_its_button_opens_it_and_it_has_no_flaw(enter: Enter) -> None:
         expect(page.locator("#palette")).to_be_hidden()
         page.keyboard.press("?")
         expect(page.locator("#shortcuts")).to_contain_text("Jump to a place")
+
+
+def test_it_offers_what_the_page_offers(enter: Enter) -> None:
+    topic = Topic.objects.filter(rung=0, released_at=None, merged_into=None, vitality__pinned=False).order_by("pk")[0]
+    page = enter("operator")
+    page.goto(f"/topics/{topic.pk}/")
+    settled(page)
+    here = page.get_by_role("group", name="On this page")
+    page.keyboard.press("Control+k")
+    expect(here.get_by_role("option", name="Pin")).to_be_visible()
+    page.keyboard.type("pin")
+    expect(page.locator("#palette [aria-selected=true]")).to_have_text("Pin")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notices .notice.success").first).to_be_visible()
+    assert Vitality.objects.get(pk=topic.pk).pinned
+    settled(page)

@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
+from memory.models import Topic
 from tests.browser.conftest import Enter
+from tests.cast import Caller, in_process, secret_of
 
 
 def test_a_chosen_range_and_filter_stay_together(enter: Enter) -> None:
@@ -15,3 +18,17 @@ def test_a_chosen_range_and_filter_stay_together(enter: Enter) -> None:
     page.get_by_role("button", name="Filter").click()
     expect(page).to_have_url(re.compile(r"actor=assistant.*range=30d"))
     expect(page.get_by_role("link", name="30 d", exact=True)).to_have_attribute("aria-current", "true")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_the_archive_is_searched_when_a_recall_is_opened(enter: Enter, script: bool) -> None:
+    agent = Caller(in_process, secret_of("agent"))
+    topic = Topic.objects.filter(rung=3, released_at=None, merged_into=None).order_by("pk").first()
+    assert topic is not None
+    agent.query(topic.title)
+    page = enter("reader", java_script_enabled=script)
+    page.goto("/recalls/")
+    page.get_by_role("link", name=topic.title, exact=True).first.click()
+    if not script:
+        page.get_by_role("link", name="Search the archive for this recall").click()
+    expect(page.locator(f"main a[href='/topics/{topic.pk}/']")).to_be_visible()

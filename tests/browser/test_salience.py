@@ -50,6 +50,22 @@ def test_what_was_typed_a_moment_ago_is_what_is_saved(enter: Enter) -> None:
     settled(page)
 
 
+def test_the_effect_is_still_shown_while_save_is_pressed(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    save = page.get_by_role("button", name="Save as new version")
+    page.locator("#save").get_by_label("Reason").fill("slowly")
+    page.locator(THRESHOLD).fill("0.11")
+    save.hover()
+    page.mouse.down()
+    expect(page.locator("#salience-said")).to_contain_text("archives 14 more")
+    assert "save=yes" not in page.url
+    page.mouse.up()
+    expect(page.locator("#notices .notice.success").first).to_be_visible()
+    assert (newest().values["forget_salience_threshold"], newest().reason) == (0.11, "slowly")
+
+
 def test_saves_follow_each_other_without_a_conflict(enter: Enter) -> None:
     page = enter("operator")
     page.goto("/salience/")

@@ -39,10 +39,12 @@ def test_why_a_memory_was_archived_and_its_restore(enter: Enter) -> None:
     page.goto("/")
     clicks = Clicks(page)
     clicks.click(page.get_by_role("link", name="Memories", exact=False).first)
-    page.get_by_role("combobox", name="Search").fill(f'"{wanted.title}"')
+    page.get_by_role("combobox", name="Search").fill(" ".join(re.findall(r"\w+", wanted.title.lower())))
     page.get_by_role("combobox", name="Search").press("Enter")
     settled(page)
-    clicks.click(page.locator(f"[data-row] a[href='/topics/{wanted.pk}/']").first)
+    first = page.locator("[data-row] h3 a").locator("visible=true").first
+    expect(first).to_have_attribute("href", f"/topics/{wanted.pk}/")
+    clicks.click(first)
     assert clicks.count == 2
     expect(page.locator("#why h2")).to_have_text("Why it is archived")
     clicks.click(page.get_by_role("button", name="Restore"))
@@ -112,7 +114,7 @@ def test_a_file_is_imported_in_two_clicks_and_its_target_is_shown_before(
     form = page.get_by_role("region", name="A file")
     form.get_by_label("Into scope").fill("/brought")
     form.get_by_label("File", exact=True).set_input_files(file)
-    confirm = page.get_by_role("button", name="Import 2 topics")
+    confirm = page.get_by_role("button", name="Import 2 memories")
     expect(confirm).to_be_visible()
     expect(page.get_by_role("main")).to_contain_text("/brought/user/ana")
     assert not Topic.objects.filter(scope__path__startswith="/brought").exists()
@@ -120,7 +122,7 @@ def test_a_file_is_imported_in_two_clicks_and_its_target_is_shown_before(
     for job in ImportJob.objects.filter(status="working"):
         tasks.import_continue(str(job.pk))
     page.reload()
-    expect(page.get_by_role("main")).to_contain_text("2 topics imported")
+    expect(page.get_by_role("main")).to_contain_text("2 memories imported")
     brought = Topic.objects.filter(scope__path__startswith="/brought").values_list("title", "scope__path")
     assert set(brought) == {("Ana plays the viola", "/brought/user/ana"), ("The lake is cold", "/brought")}
     assert clicks.count == 2
@@ -194,6 +196,71 @@ def test_a_list_is_walked_selected_peeked_at_and_restored_by_keys(enter: Enter) 
     expect(page).to_have_url(re.compile("/topics/"))
 
 
+@pytest.mark.parametrize(
+    ("address", "opens", "peek"),
+    [
+        ("/recalls/", r"/recalls/\d+/", "relevance"),
+        ("/runs/", r"/runs/[\w-]{36}/", "over /"),
+        ("/overview/regretted/", r"/topics/[\w-]{36}/", ""),
+        ("/scopes/", r"/scope/\?scope=", None),
+        ("/agents/", r"/callers/\?name=", None),
+        ("/keys/", r"/callers/\?name=", None),
+    ],
+)
+def test_every_list_is_walked_by_keys(enter: Enter, address: str, opens: str, peek: str | None) -> None:
+    page = enter("reader")
+    page.goto(address)
+    settled(page)
+    rows = page.locator("[data-row]")
+    assert rows.count() >= 2
+    page.keyboard.press("j")
+    expect(rows.first.locator(":focus")).to_have_count(1)
+    page.keyboard.press("j")
+    expect(rows.nth(1).locator(":focus")).to_have_count(1)
+    link = page.evaluate("document.activeElement.getAttribute('href')")
+    page.keyboard.press("p")
+    if peek is None:
+        expect(page.locator("#peek")).to_have_count(0)
+    else:
+        expect(page.locator("#peek")).to_contain_text(peek)
+        expect(page.locator("#peek h2 a")).to_have_attribute("href", link)
+        assert overflow(page) == []
+        page.keyboard.press("Escape")
+        expect(page.locator("#peek")).to_have_count(0)
+    page.keyboard.press("k")
+    expect(rows.first.locator(":focus")).to_have_count(1)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(opens))
+
+
+def test_an_entry_of_activity_about_no_memory_is_opened_in_place(enter: Enter) -> None:
+    page = enter("reader")
+    page.goto("/audit/?range=all&action=Policy+saved")
+    settled(page)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-row]").first.locator("details")).to_have_attribute("open", "")
+
+
+def test_the_place_in_a_live_list_is_kept(enter: Enter) -> None:
+    """A list that renews itself replaces the row in which somebody has looked with the mouse."""
+    page = enter("reader")
+    page.goto("/runs/")
+    settled(page)
+    row = page.locator("[data-row]").nth(1)
+    row.locator("[data-peek]").click()
+    expect(page.locator("#peek")).to_contain_text("over /")
+    page.evaluate("document.querySelector('#run-rows').dataset.old = 'yes'")
+    with page.expect_response("**/runs/"):
+        page.evaluate(
+            "htmx.ajax('GET', '/runs/', {source: '#run-rows', target: '#run-rows', select: '#run-rows', "
+            "swap: 'outerHTML'})"
+        )
+    expect(page.locator("#run-rows[data-old]")).to_have_count(0)
+    expect(row.locator("[data-open]")).to_be_focused()
+
+
 def test_a_toast_is_announced_closed_and_reached_by_tab(enter: Enter) -> None:
     page = enter("operator", viewport=NARROW)
     page.goto("/archived/")
@@ -201,9 +268,15 @@ def test_a_toast_is_announced_closed_and_reached_by_tab(enter: Enter) -> None:
     page.locator("[data-row] [data-key=e]").first.click()
     toast = page.locator("#notices[aria-live=polite] [data-toast]")
     expect(toast).to_be_in_viewport()
+    # The script has moved the focus to the next row by then.
+    settled(page)
     assert overflow(page) == []
     page.evaluate("document.activeElement.blur(); document.getElementById('content').focus()")
     page.keyboard.press("Tab")
+    expect(toast.get_by_role("button", name="Undo")).to_be_focused()
+    # It stays there when the notice is put in its place once more, to be announced.
+    page.evaluate("noticesSay()")
+    page.wait_for_timeout(200)
     expect(toast.get_by_role("button", name="Undo")).to_be_focused()
     toast.get_by_role("button", name="Close").click()
     expect(toast).to_have_count(0)

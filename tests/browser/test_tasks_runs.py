@@ -7,14 +7,19 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from memory.access.principal import SYSTEM
+from memory.erasure.purge import topics_purge
 from memory.forgetting.pause import pauses_active
-from memory.models import AccessLog, AuditEvent, ForgetRun, Topic
+from memory.forgetting.runs import run_start
+from memory.models import AccessLog, AuditEvent, ForgetAction, ForgetRun, PolicyVersion, Topic, Vitality
 from memory.policy.save import policy_save
 from tests.browser.clicks import Clicks
 from tests.browser.conftest import Enter
 from tests.browser.watch import settled
 
 RUN = re.compile(r"/runs/[0-9a-f-]{36}/$")
+# Under these values topics are due at once.
+DUE = {"forget_salience_threshold": 0.11, "topic_count_soft_limit": 0, "max_archive_share": 1.0}
 
 
 def menu(page: Page, name: str) -> Clicks:
@@ -29,14 +34,7 @@ def menu(page: Page, name: str) -> Clicks:
 @pytest.fixture
 def due(enter: Enter) -> None:
     """A policy under which topics are due."""
-    policy_save(
-        "/",
-        preset=None,
-        values={"forget_salience_threshold": 0.11},
-        author="test",
-        reason="so that something is due",
-        now=timezone.now(),
-    )
+    policy_save("/", preset=None, values=DUE, author="test", reason="so that something is due", now=timezone.now())
 
 
 @pytest.mark.usefixtures("due")
@@ -50,7 +48,7 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
     assert (run.status, run.dry_run) == ("planned", True)
     page.get_by_label("Reason").fill("as planned")
-    clicks.click(page.get_by_role("button", name=re.compile(rf"^Apply: {run.planned:,} topic")))
+    clicks.click(page.get_by_role("button", name=re.compile(rf"^Apply: {run.planned:,} memor")))
     expect(page.locator("[data-toast]")).to_be_visible()
     assert Topic.objects.filter(rung=3).count() > before
     clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
@@ -82,6 +80,28 @@ def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None
     assert clicks.count == 2
     expect(other.locator("[data-toast]")).to_be_visible()
     assert ForgetRun.objects.filter(approved_by="user:olga", status="done").count() == 1
+
+
+def test_home_a_run_and_a_card_count_the_same_memories_against_the_soft_limit(enter: Enter) -> None:
+    now = timezone.now()
+    values = {"topic_count_soft_limit": 10_000, "exempt_kinds": []}
+    policy_save("/", preset=None, values=values, author="test", reason="so that nothing is forgotten", now=now)
+    run = run_start("/", event="cron", dry_run=False, principal=SYSTEM, now=now)
+    live = Vitality.objects.filter(live=True)
+    # Those on lower rungs count too.
+    assert live.exclude(rung=0).exists()
+    # These scopes of the demo have policies of their own.
+    own = live.exclude(scope__path__regex=r"^/(session|user/mara/health)(/|$)")
+    active = own.filter(rung=0, pinned=False).first()
+    assert active
+    page = enter("reader")
+    page.goto("/")
+    settled(page)
+    shown = page.get_by_role("region", name="Limits").locator(".limit-head strong").first.inner_text()
+    assert shown == f"{live.count():,}"
+    for address in (f"/runs/{run.pk}/", f"/topics/{active.pk}/"):
+        page.goto(address)
+        expect(page.get_by_role("main")).to_contain_text(f"/ has {shown} live memories")
 
 
 def test_forgetting_is_paused_from_home_in_two_clicks(enter: Enter) -> None:
@@ -119,10 +139,58 @@ def test_the_list_is_live_and_names_the_query_that_set_off_a_run(enter: Enter) -
         planned=10,
         applied=4,
     )
-    row = page.locator("#run-rows tr", has_text="Run after a query")
-    expect(row).to_contain_text("4 of 10 topics done")
+    row = page.locator("#run-rows tr", has_text="Run after a recall")
+    expect(row).to_contain_text("4 of 10 memories done")
     expect(row.locator("progress")).to_have_js_property("value", 4)
     ForgetRun.objects.filter(pk=uuid.UUID(int=5)).update(status="done", applied=10, counts={"archived": 10})
     expect(row).to_contain_text("Archived 10")
-    row.get_by_title("The query that set off this run").click()
+    row.get_by_title("The recall that set off this run").click()
     expect(page).to_have_url(re.compile(rf"/recalls/{asked.pk}/$"))
+
+
+def test_the_undo_names_the_version_that_is_new_to_the_run_and_the_way_back(enter: Enter) -> None:
+    """Not the version of the whole store, which runs over it have used for weeks."""
+    now = timezone.now()
+    before = PolicyVersion.objects.filter(scope="/session").latest("number").number
+    policy_save("/session", preset=None, values=DUE, author="test", reason="mistyped", now=now)
+    run = run_start("/session", event="cron", dry_run=False, principal=SYSTEM, now=now)
+    assert run.applied
+    page = enter("operator")
+    menu(page, "Runs")
+    page.locator("#run-rows tr", has_text="/session").first.get_by_role("link", name="Scheduled run").click()
+    page.get_by_role("link", name="Undo", exact=True).click()
+    culprit = page.locator(".culprit")
+    expect(culprit).to_have_count(1)
+    expect(culprit).to_contain_text("mistyped")
+    culprit.get_by_role("link", name=f"Roll back to version {before}").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("/session")
+    page.get_by_label("Reason").fill("mistyped")
+    page.get_by_role("button", name=f"Roll back to version {before}").click()
+    settled(page)
+    page.goto(f"/runs/{run.pk}/undo/")
+    expect(culprit).to_have_count(0)
+    page.get_by_label("Reason").fill("mistyped")
+    page.get_by_role("button", name=re.compile("^Undo: ")).click()
+    expect(page.locator("#notices")).to_contain_text("restored")
+    run.refresh_from_db()
+    assert run.status == "undone"
+
+
+@pytest.mark.usefixtures("due")
+def test_a_run_counts_alike_in_its_sentence_and_its_card_after_a_purge(enter: Enter) -> None:
+    now = timezone.now()
+    run = run_start("/", event="cron", dry_run=False, principal=SYSTEM, now=now)
+    archived = ForgetAction.objects.filter(run=run, action="archived").values_list("topic_id", flat=True)
+    number = len(archived)
+    assert number > 1
+    topics_purge(list(archived[:1]), reason="for the test", principal=SYSTEM, now=now)
+    page = enter("reader")
+    menu(page, "Runs")
+    page.locator("#run-rows").get_by_role("link", name="Scheduled run").first.click()
+    expect(page).to_have_url(re.compile(str(run.pk)))
+    sentence = page.locator(".page-head p").last.inner_text()
+    card = page.get_by_role("region", name="What it did")
+    assert f"Archived {number:,}" in sentence
+    shown = int(card.locator(".run-counts > div", has_text="archived").locator("dd.num").inner_text())
+    purged = int(card.get_by_text("purged since").inner_text().split()[0])
+    assert (shown, purged) == (number - 1, 1)

@@ -87,6 +87,41 @@ def test_a_draft_is_saved_with_a_reason_by_one_click_and_what_is_saved_is_shown(
         expect(page.locator("#salience-diff")).to_contain_text("equals the current policy")
 
 
+def test_enter_in_the_reason_saves_without_a_click(enter: Enter) -> None:
+    page = enter("operator")
+    begin(page)
+    value = archive_line_drag(page, by=-30)
+    number = newest("/").number + 1
+    reason = page.locator("#save").get_by_label("Reason")
+    reason.fill("by Enter")
+    reason.press("Enter")
+    expect(page.locator(".tuning-facts")).to_contain_text(f"Version {number}")
+    version = newest("/")
+    assert (version.reason, version.values["forget_salience_threshold"]) == ("by Enter", float(value))
+
+
+def test_a_rule_completes_the_kind_or_the_scope_that_its_row_asks_for(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/policies/rules/?scope=/")
+    page.get_by_role("button", name="Add a rule").click()
+    what, op = page.get_by_label("What of row 1"), page.get_by_label("Comparison of row 1")
+    value, options = page.get_by_label("Value of row 1"), page.locator(".rule-row datalist option")
+    what.select_option("kind")
+    value.fill("sess")
+    expect(options.first).to_have_attribute("value", "session_state")
+    op.select_option("in")
+    value.fill("event, sess")
+    expect(options.first).to_have_attribute("value", "event, session_state")
+    what.select_option("scope")
+    expect(options).to_have_count(0)
+    value.fill("/user/m")
+    expect(options.first).to_have_attribute("value", "/user/mara")
+    what.select_option("title")
+    value.fill("/user")
+    page.wait_for_timeout(500)
+    expect(options).to_have_count(0)
+
+
 def test_a_policy_is_rolled_back_by_three_clicks_with_its_effect_shown_before(enter: Enter) -> None:
     page = enter("operator")
     before = newest("/")

@@ -15,7 +15,7 @@ RUN = re.compile(r"/runs/[0-9a-f-]{36}/$")
 
 def sign_in(page: Page, name: str, to: str = "/") -> None:
     page.goto(to)
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(re.compile(re.escape(to) + "$"))
@@ -100,7 +100,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     assert (run.status, run.dry_run) == ("planned", True)
     assert run.counts["archived"] == draft
     button = page.get_by_role("form", name="Apply this plan").get_by_role("button")
-    assert f"{run.planned:,} topic" in button.inner_text()
+    assert f"{run.planned:,} memor" in button.inner_text()
     page.get_by_label("Reason").fill("as drafted")
     button.click()
     expect(page).to_have_url(RUN)

@@ -91,8 +91,8 @@ def test_memories_of_mem0_are_checked_brought_and_found(page: Page, tmp_path: Pa
     expect(page.get_by_role("listitem").filter(has_text="2 of 3: hash: not kept")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="1 of 3: relations: not kept")).to_be_visible()
     assert not findings_of(page)
-    page.get_by_role("button", name="Import 2 topics").click()
-    work(page, "2 topics imported")
+    page.get_by_role("button", name="Import 2 memories").click()
+    work(page, "2 memories imported")
     assert set(Topic.objects.filter(kind="memory").values_list("scope__path", flat=True)) == {"/brought/user/ida"}
     page.goto("/lookup/?q=hurdy-gurdy")
     expect(page.get_by_role("main")).to_contain_text("Ida plays the hurdy-gurdy on Sundays")

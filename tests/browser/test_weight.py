@@ -10,7 +10,7 @@ from memstate_site.staticfiles import release_make
 from tests.browser.conftest import Enter
 from tests.browser.watch import settled
 
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ def test_the_first_home_is_light_and_draws_its_sparklines_on_the_server(enter: E
     found = transferred(page, "/")
     print("\n".join(f"{size:8,} {url}" for url, size in found.items()))
     assert len(found) > 5
-    assert 20_000 < sum(found.values()) <= MOST_BYTES
+    assert 20_000 < sum(found.values()) <= MAX_BYTES
     assert not any("plotly" in url for url in found)
     assert page.locator("svg.spark").count() >= 4
     expect(page.locator("svg.spark path.spark-line").first).to_be_visible()

@@ -110,7 +110,7 @@ def test_all_that_match_are_restored_after_a_confirmation_and_put_back(page: Pag
     page.goto("/archived/")
     page.get_by_role("checkbox", name="on every page").check()
     page.get_by_role("button", name="Restore", exact=True).last.click()
-    words = f"Restore {len(archived):,} topics"
+    words = f"Restore {len(archived):,} memories"
     expect(page.get_by_role("heading", level=1)).to_have_text(words)
     page.get_by_label("Reason").fill("all of them")
     page.get_by_role("button", name=words).click()

@@ -77,18 +77,19 @@ class Watch:
         assert not troubles, "\n".join(["The browser complains:", *troubles])
 
 
-_SETTLED = """() => !document.querySelector('.htmx-request, .htmx-settling, .htmx-swapping') &&
+_SETTLED = """(drawn) => !document.querySelector('.htmx-request, .htmx-settling, .htmx-swapping') &&
   [...document.querySelectorAll('[data-chart]')].every(
-    (chart) => chart.querySelector('.main-svg') || !chart.checkVisibility())"""
+    (chart) => chart.querySelector(drawn) || !chart.checkVisibility())"""
 
 
-def settled(page: Page) -> None:
-    """Wait until parts that load by themselves have loaded and charts are drawn, also if another page is on its way."""
+def settled(page: Page, *, drawn: str = ".main-svg") -> None:
+    """Wait until parts that load by themselves have loaded and charts are drawn, also if another page is on its way.
+    With ``drawn="svg"`` the picture of a chart suffices."""
     for is_last in (False, False, True):
         page.wait_for_load_state("load")
         try:
             if page.evaluate("document.documentElement.classList.contains('script')"):
-                page.wait_for_function(_SETTLED)
+                page.wait_for_function(_SETTLED, arg=drawn)
         except Error as problem:
             if is_last or "context was destroyed" not in problem.message:
                 raise
@@ -115,6 +116,20 @@ def overflow(page: Page) -> list[str]:
           }).map((each) => each.outerHTML.slice(0, 120));
           return [`${document.documentElement.scrollWidth} > ${width}`, ...out.slice(0, 5)];
         }"""
+    )
+    return list(found)
+
+
+def cut_off(page: Page) -> list[str]:
+    """Return the last cells of rows that are not in sight without scrolling their table sideways."""
+    found: Any = page.evaluate(
+        """() => [...document.querySelectorAll('table tr > :last-child')].filter((cell) => {
+          if (!cell.checkVisibility()) return false;
+          for (let above = cell.parentElement; above !== document.body; above = above.parentElement)
+            if (getComputedStyle(above).overflowX !== 'visible')
+              return cell.getBoundingClientRect().right > above.getBoundingClientRect().right + 1;
+          return false;
+        }).map((cell) => cell.parentElement.outerHTML.slice(0, 160)).slice(0, 5)"""
     )
     return list(found)
 

@@ -60,7 +60,7 @@ def test_a_reply_may_take_longer_than_the_timeout(
     with pytest.raises(TimedOut):
         make_client(live_server.url, secret_of("agent"), timeout=0.6, retries=0).chat(STATEMENT)
     # The server is still at it, and would be in the midst of the next test.
-    eventually(lambda: running._at_work == 0)
+    eventually(lambda: running._slots_taken == 0)
 
 
 def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker, waits: list[float]):

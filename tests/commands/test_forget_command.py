@@ -45,12 +45,12 @@ def test_it_is_a_dry_run_that_says_how_to_do_it(operator: Caller, faded: list[st
     assert said.splitlines() == [
         f"Run {run_id} over / is planned: would be 3 archived.",
         *[f"  archived    0.0400  topic {place}  (forget_salience_threshold 0.05)" for place in range(3)],
-        f"Nothing was changed. To do exactly this: manage.py forget --apply-plan {run_id}",
+        f"Nothing was changed. To apply this plan: manage.py forget --apply-plan {run_id}",
     ]
     assert dump(*JOURNALS) == before
     said = forget("--apply-plan", run_id, "--reason", "looked at it")
     assert said.splitlines()[0] == f"Run {run_id} over / is done: 3 archived."
-    assert said.splitlines()[-1] == f"To take it back: manage.py forget --undo {run_id}"
+    assert said.splitlines()[-1] == f"To undo it: manage.py forget --undo {run_id}"
     assert rungs(operator, *faded) == ["archived"] * 3
     event = AuditEvent.objects.get(action="run_applied")
     assert (event.actor, event.reason) == ("terminal", "looked at it")
@@ -64,8 +64,8 @@ def test_with_apply_it_acts_and_undo_takes_it_back(operator: Caller, faded: list
     operator.post(f"/v1/topics/{faded[0]}/restore").ok()
     said = forget("--undo", run_id)
     assert said.splitlines() == [
-        f"2 topics are as they were before run {run_id}.",
-        f"  {faded[0]} was left as it is. It was moved since: it is active now.",
+        f"2 topics were restored to their state before run {run_id}.",
+        f"  {faded[0]} was not restored. It has since been moved: it is active now.",
     ]
     assert rungs(operator, *faded) == ["active"] * 3
     assert len(dump(*JOURNALS, "memory_topicdocument")["memory_vitality"]) == len(before["memory_vitality"])
@@ -77,12 +77,12 @@ def test_a_held_run_says_why_and_how_to_let_it_go_ahead(operator: Caller, faded:
     run_id = named(said)
     assert said.splitlines()[0] == f"Run {run_id} over / is held: would be 3 archived."
     assert said.splitlines()[-1] == (
-        f"The policy of / requires a review of every run. To let it go ahead: manage.py forget --approve {run_id}"
+        f"The policy of / requires a review of every run. To approve it: manage.py forget --approve {run_id}"
     )
     assert rungs(operator, *faded) == ["active"] * 3
     operator.post(f"/v1/topics/{faded[0]}/pin").ok()
     said = forget("--approve", run_id)
-    assert "1 were left alone, because they changed after the plan." in said
+    assert "1 were skipped, because they changed after the plan." in said
     assert sorted(rungs(operator, *faded)) == ["active", "archived", "archived"]
 
 
@@ -92,7 +92,7 @@ def test_a_scope_an_event_and_what_is_left(operator: Caller):
     assert "nothing is due" in forget("/b")
     said = forget("/a", "--show", "1")
     assert "  and 1 more; --show lists more of them" in said
-    assert "1 more are due, beyond max_topics_for_forget_scan." in said
+    assert "1 more are due, but a run plans at most max_topics_for_forget_scan." in said
     said = forget("/a", "--event", "cron")
     assert "soft limit of 100" in said
 

@@ -98,7 +98,7 @@ def ingest(path: Path, **options: Any) -> str:
 def test_a_file_of_many_batches_is_ingested_and_later_lines_lean_on_earlier_ones(write: Write):
     path = write(*many_items())
     assert LINES > (BATCHES - 1) * command.LINES_PER_BATCH
-    assert ingest(path) == f"{LINES} items are in the store.\n"
+    assert ingest(path) == f"{LINES} items were stored.\n"
     assert_each_line_is_in_the_store_once()
     assert not TopicVector.objects.filter(embedding__isnull=True).exists()
     assert set(AuditEvent.objects.values_list("actor", flat=True)) == {"terminal"}
@@ -117,7 +117,7 @@ def test_running_it_again_changes_nothing(write: Write):
 @pytest.mark.django_db
 def test_the_same_line_twice_in_a_file_is_two_items(write: Write):
     item = {"placement": "new_topic", "title": "Tea"}
-    assert ingest(write(*[item] * (2 * command.LINES_PER_BATCH))) == "400 items are in the store.\n"
+    assert ingest(write(*[item] * (2 * command.LINES_PER_BATCH))) == "400 items were stored.\n"
     assert Topic.objects.count() == 2 * command.LINES_PER_BATCH
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_was_stopped_at_its_second_batch_goes_on(write: Write, monkey
             ingest(path)
     batches = 2 if when == "after it was committed" else 1
     assert Topic.objects.count() == min(TOPICS, batches * command.LINES_PER_BATCH)
-    assert ingest(path) == f"{LINES} items are in the store.\n"
+    assert ingest(path) == f"{LINES} items were stored.\n"
     assert_each_line_is_in_the_store_once()
 
 
@@ -194,7 +194,7 @@ def test_a_process_that_was_killed_in_the_middle_goes_on(write: Write):
     there = Topic.objects.count()
     assert 0 < there < len(titles)
     assert there % command.LINES_PER_BATCH == 0
-    assert ingest(path) == f"{len(titles)} items are in the store.\n"
+    assert ingest(path) == f"{len(titles)} items were stored.\n"
     assert Counter(Topic.objects.values_list("title", flat=True)) == Counter(titles)
 
 
@@ -230,7 +230,7 @@ def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_writte
     with raises_code(CommandError, "items-refused") as refused:
         call_command("ingest", str(path), stdout=out)
     assert refused.value.returncode == 1
-    assert out.getvalue() == "2 items are in the store.\n"
+    assert out.getvalue() == "2 items were stored.\n"
     (told,) = [said for said in capsys.readouterr().out.splitlines() if said.startswith("Line ")]
     assert told.startswith("Line 2: ")
     assert told.endswith(f"[{code}]")
@@ -328,7 +328,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
 def test_a_file_without_items_is_no_error(tmp_path: Path, content: bytes):
     path = tmp_path / "items.jsonl"
     path.write_bytes(content)
-    assert ingest(path) == "0 items are in the store.\n"
+    assert ingest(path) == "0 items were stored.\n"
     assert not Topic.objects.exists()
 
 
@@ -336,7 +336,7 @@ def test_a_file_without_items_is_no_error(tmp_path: Path, content: bytes):
 def test_lines_may_end_as_on_windows_and_the_last_need_not_end(tmp_path: Path):
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"placement": "new_topic", "title": "a"}\r\n{"placement": "new_topic", "title": "b"}')
-    assert ingest(path) == "2 items are in the store.\n"
+    assert ingest(path) == "2 items were stored.\n"
     assert sorted(Topic.objects.values_list("title", flat=True)) == ["a", "b"]
 
 

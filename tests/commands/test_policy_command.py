@@ -32,10 +32,10 @@ def _noon(clock: Clock) -> None:
 
 def test_what_is_set_is_told_and_in_force():
     assert changed("half_life_days=20", "cron=30 4 * * *") == (
-        "/ is at version 1.\n"
+        "/ now has version 1.\n"
         "  cron from inherited to 30 4 * * *\n"
         "  half_life_days from inherited to 20\n"
-        "The worker gives the topics their new half-life in the background.\n"
+        "The worker applies the new half-life to the topics in the background.\n"
         "Next scheduled run: 2026-03-02 04:30 UTC.\n"
     )
     assert knobs_effective("/user").half_life_days == 20
@@ -47,14 +47,14 @@ def test_other_values_stay_until_they_are_unset():
     changed("half_life_days=20", "mode=review", "theta_archive=0.01")
     changed("query_salience_bump=0.2", "--unset", "mode", "--unset", "theta_archive")
     assert PolicyVersion.objects.get(number=2).values == {"half_life_days": 20, "query_salience_bump": 0.2}
-    assert changed("half_life_days=20") == "This is what is set at / already; nothing has changed.\n"
+    assert changed("half_life_days=20") == "Nothing was changed: / already has these values.\n"
     assert PolicyVersion.objects.count() == 2
 
 
 def test_a_scope_and_a_preset():
     said = changed("/user/alice", "mode=off", "--preset", "memstate")
     assert "preset from inherited to memstate" in said
-    assert "No scheduled run: mode is off." in said
+    assert "No run is scheduled, because mode is off." in said
     knobs = knobs_effective("/user/alice/notes")
     assert (knobs.strategy, knobs.mode) == ("static", "off")
     changed("/user/alice", "--preset", "none")
@@ -74,7 +74,7 @@ def test_shipped_rules_are_added_and_dropped():
 def test_show_tells_each_value_and_where_it_comes_from(operator: Caller):
     changed("/user", "half_life_days=20", "--preset", "relevance")
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in policy("show", "/user/alice").splitlines()}
-    assert lines["/user/alice:"] == "nothing set"
+    assert lines["/user/alice:"] == "no policy"
     assert lines["half_life_days"] == "20 /user"
     assert lines["strategy"] == "relevance /user by preset relevance"
     assert lines["mode"] == "auto default"
@@ -86,11 +86,11 @@ def test_show_tells_each_value_and_where_it_comes_from(operator: Caller):
 
 
 def test_the_history_and_the_way_back():
-    assert policy("versions") == "Nobody has set a policy here.\n"
+    assert policy("versions") == "This scope has no policy of its own.\n"
     changed("half_life_days=20")
     changed("half_life_days=10")
     assert policy("rollback", "--to", "1", "--reason", "was better").startswith(
-        "/ is at version 3.\n  half_life_days from 10 to 20\n"
+        "/ now has version 3.\n  half_life_days from 10 to 20\n"
     )
     assert policy("versions") == (
         "version 3, back to version 1, 2026-03-01 12:00 UTC, terminal: was better\n"
@@ -100,7 +100,7 @@ def test_the_history_and_the_way_back():
         "version 1, 2026-03-01 12:00 UTC, terminal: too much noise\n"
         "  half_life_days from inherited to 20\n"
     )
-    assert policy("versions", "--limit", "1").endswith("2 older; --limit shows more.\n")
+    assert policy("versions", "--limit", "1").endswith("2 older versions; use --limit to list more.\n")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,22 @@ def test_a_writer_that_comes_during_a_purge_finds_no_topic(http_cast: Cast, monk
     assert erasure_verify().ok
 
 
+def test_statistics_that_are_renewed_during_a_purge_hold_nothing_of_it(
+    http_cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic_id = http_cast.agent.remember("The safe in the cellar of the house", values={"code": "1"})
+    halt = Halt(monkeypatch)
+
+    def analyze() -> None:
+        halt.there.wait(20)
+        threading.Timer(0.5, halt.go_on.set).start()
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE memory_topic, memory_auditevent, memory_revision")
+
+    at_once([lambda: purge(topic_id), analyze])
+    assert erasure_verify().ok
+
+
 def test_a_link_to_a_topic_that_is_being_purged_is_not_written(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +143,7 @@ def test_a_query_during_a_purge_leaves_nothing_once_the_worker_has_passed(
 
     def ask() -> tuple[list[str], int]:
         halt.there.wait(20)
-        found = http_cast.agent.found("cellar")
+        found = http_cast.agent.found("cellar", topic_ids=[topic_id])
         looked = http_cast.reader.get(f"/v1/topics/{topic_id}").status
         halt.go_on.set()
         return found, looked
@@ -135,7 +151,9 @@ def test_a_query_during_a_purge_leaves_nothing_once_the_worker_has_passed(
     # Until it is committed, others see it.
     assert at_once([lambda: purge(topic_id), ask])[1] == ([topic_id], 200)
     worker_turn()
-    assert [(row.query, row.topic_ids, row.field_ids) for row in AccessLog.objects.all()] == [("", [], [])]
+    assert [(row.query, row.topic_ids, row.field_ids, row.request) for row in AccessLog.objects.all()] == [
+        ("", [None], [], None)
+    ]
     assert erasure_verify().ok
 
 

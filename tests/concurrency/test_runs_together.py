@@ -20,7 +20,7 @@ from memory.forgetting.triggers import event_raise, wake_ups_answer
 from memory.ingest.embed_pending import vectors_fill
 from memory.jobs import tasks
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, PolicyVersion, Vitality, WakeUp
-from memory.models.expressions import counted_sql, fade_key_sql
+from memory.models.formulas_sql import counted_sql, fade_key_sql
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
 from memory.recall.access_fold import accesses_fold

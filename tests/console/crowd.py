@@ -38,6 +38,7 @@ from memory.models import (
 )
 from memory.notifications.outbox import test_write
 from memory.notifications.targets import target_add
+from memory.stores.models import Store
 from tests.cast import Caller, worker_turn
 from tests.console.people import account_make
 from tests.forgetting.shop import policy_put, run, topics_make
@@ -61,6 +62,7 @@ class Crowd:
     access_id: int
     target_id: uuid.UUID
     person_id: int
+    store_name: str
     place: int = 1
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -138,6 +140,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         access_id=_recall_make(forgotten, now),
         target_id=_targets_make(n, now),
         person_id=somebody.pk,
+        store_name=_stores_make(n, now),
         extraction_id=_extractions_make(operator, n, now),
         import_id=_imports_make(n, now),
         **_conversations_make(forgotten, n, now),
@@ -186,6 +189,12 @@ def _targets_make(n: int, now: dt.datetime) -> uuid.UUID:
     for target in targets:
         test_write(target, now=now)
     return targets[0].pk
+
+
+def _stores_make(n: int, now: dt.datetime) -> str:
+    """So many stores without tables; return the first."""
+    made = Store.objects.bulk_create(Store(name=f"customer_{place}", created_at=now) for place in range(n))
+    return made[0].name
 
 
 def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:

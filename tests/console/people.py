@@ -12,28 +12,30 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from memory.access.accounts import OPERATORS
+from memory.stores.current import MAIN
+from memory.stores.models import StoreRole
 
 BACKEND = "memory.console.people.AccountBackend"
-# Who may do what, from the least to the most. A visitor has an account that is not staff.
+# Who may do what, from the least to the most. A visitor has an account without a role.
 PEOPLE = ("anonymous", "visitor", "reader", "operator", "administrator")
 
 
-def account_make(role: str, *, name: str = "", password: str | None = None) -> User:
+def account_make(role: str, *, name: str = "", password: str | None = None, store: str = MAIN) -> User:
     """Store an account of ``role``, one of ``PEOPLE`` but the anonymous. Without a password, nobody can sign in with
     one, and none is hashed."""
-    user = User(username=name or role, is_staff=role != "visitor", is_superuser=role == "administrator")
+    everywhere = role == "administrator" and store == MAIN
+    user = User(username=name or role, is_staff=everywhere, is_superuser=everywhere)
     if password is None:
         user.set_unusable_password()
     else:
         user.set_password(password)
     user.save()
-    if role == "operator":
-        user.groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
+    if role != "visitor":
+        StoreRole.objects.create(user=user, store_id=store, role=role)
     return user
 
 

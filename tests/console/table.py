@@ -35,6 +35,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "target_id": uuid.UUID(int=7),
     "what": "scope",
     "person_id": 7_000_000,
+    "store_name": "no_such_store",
     "uidb64": "Nw",
     "token": "no-such-token",
 }

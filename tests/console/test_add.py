@@ -90,7 +90,7 @@ def test_the_sample_of_a_file_is_accepted_and_goes_where_the_page_says(op: Clien
     assert not Topic.objects.exists()
     job = ImportJob.objects.get()
     page = body_of(op.get(reply.headers["Location"]))
-    assert "Import 2 topics" in page
+    assert "Import 2 memories" in page
     assert "/brought" in page
     op.post(f"/transfer/{job.pk}/bring/")
     tasks.import_continue(str(job.pk))

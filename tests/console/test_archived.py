@@ -107,6 +107,17 @@ def test_what_was_missed_is_marked_and_can_be_asked_for(looker: Client, operator
     assert "restored 1× before" in page
 
 
+def test_a_purge_of_what_was_looked_up_leaves_the_filters_by_use_whole(looker: Client, operator: Caller) -> None:
+    gone, needed = archive_by_hand(operator, "gone"), archive_by_hand(operator, "needed")
+    archive_by_hand(operator, "quiet")
+    for topic in (gone, needed):
+        operator.get(f"/v1/topics/{topic}").ok()
+    operator.delete(f"/v1/topics/{gone}").ok()
+    assert shown(looker, regret="missed") == ["needed"]
+    assert shown(looker, regret="unseen") == ["quiet"]
+    assert shown(looker) == ["quiet", "needed"]
+
+
 def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(
     looker: Client, operator: Caller
 ) -> None:

@@ -89,7 +89,7 @@ def test_a_message_is_answered_with_every_call_in_sight(
     page = op.get(f"/assistant/{conversation.pk}/")
     told, source = text_of(page), page.content.decode()
     for part in (
-        "Added to a topic",
+        "Added to a memory",
         "extend_topic",
         "field phone 12",
         "Remembered something new",
@@ -97,7 +97,7 @@ def test_a_message_is_answered_with_every_call_in_sight(
         "I have remembered both.",
         "remembers, as the model understood it",
         "1 round of tools",
-        "1 new topic, 2 values, 1 link.",
+        "1 new memory, 2 values, 1 link.",
     ):
         assert part in told, part
     assert f'href="/topic/{anna}/"' in source or f"/{anna}/" in source
@@ -142,7 +142,10 @@ def test_what_the_assistant_writes_is_counted_whoever_asked(op: Client, agent: C
 def items_of(caller: Caller) -> tuple[float, ...]:
     """How many items were accepted and refused so far, as monitoring is told."""
     told = caller.get("/metrics").text
-    found = {name: float(count) for name, count in re.findall(r'ingested_items_total\{outcome="(\w+)"\} (\S+)', told)}
+    found = {
+        name: float(count)
+        for name, count in re.findall(r'ingested_items_total\{outcome="(\w+)",store="main"\} (\S+)', told)
+    }
     return tuple(found.get(name, 0.0) for name in ("accepted", "refused"))
 
 
@@ -252,7 +255,7 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     assert Topic.objects.get(pk=made).released_at is None
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)}, follow=True)
     told = text_of(reply)
-    assert "Undone: 1 topic is released, 1 value is restored. 2 changes are kept." in told
+    assert "Undone: 1 memory is released, 1 value is restored. 2 changes are kept." in told
     assert "Undone now by operator, except for later changes" in told
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("user:operator", "wrong Anna")
@@ -290,7 +293,7 @@ def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, look
     ConversationTurn.objects.filter(pk=turn.pk).update(study=job, ended="done", reply="I study it.")
     page, study = f"/assistant/{talk.row.pk}/", f"/assistant/studies/{job.pk}/"
     told, source = text_of(op.get(page)), op.get(page).content.decode()
-    assert "2 of 8 parts read, 3 topics created" in told
+    assert "2 of 8 parts read, 3 memories created" in told
     assert "It continues in 5 minutes" in told
     assert f'hx-get="{study}" hx-trigger="every 2s"' in source
     assert f"/lookup/?q=kind:study%3A{job.pk}" in source

@@ -15,6 +15,7 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.console.listing import cell_text, csv_lines
 from memory.forgetting.runs import run_start
+from memory.insight.agents import agents_list
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.models import AuditEvent, PolicyVersion
 from tests.cast import Caller, principal_like
@@ -24,7 +25,7 @@ from tests.console.people import codes_of
 def rows_of(page: str) -> int:
     """Return how many changes a page of the list shows."""
     body = page.partition("<tbody>")[2].partition("</tbody>")[0]
-    return body.count("<tr>")
+    return body.count("<tr data-row>")
 
 
 def test_the_page_tells_who_changed_what_and_why(looker: Client, operator: Caller) -> None:
@@ -144,13 +145,25 @@ def test_changes_are_counted_by_kind_and_person_with_links(looker: Client, agent
 
 
 def test_people_agents_and_automatic_runs_are_told_apart(looker: Client, db: None) -> None:
-    for actor in ("user:admin", "key:tour agent", "key:other", "system"):
+    # The last is an agent of the demo, which has no key.
+    for actor in ("user:admin", "terminal", "system", "rule keep decisions", "key:tour agent", "key:other", "planner"):
         AuditEvent.objects.create(at=timezone.now(), actor=actor, action="noted", scope="/t")
 
     def found(by: str) -> int:
         return rows_of(looker.get("/audit/", {"scope": "/t", "by": by}).content.decode())
 
-    assert [found(by) for by in ("", "people", "agents", "automatic", "odd")] == [4, 1, 2, 1, 4]
+    assert [found(by) for by in ("", "people", "agents", "automatic", "odd")] == [7, 2, 3, 2, 7]
+    agents, _more = agents_list(sort="name", principal=SYSTEM, now=timezone.now(), cursor=None, limit=50)
+    assert {each.name for each in agents} == {"key:tour agent", "key:other", "planner"}
+
+
+def test_a_name_without_its_kind_finds_what_the_page_shows_under_it(looker: Client, db: None) -> None:
+    for actor in ("user:admin", "key:tour agent", "key:admin 2", "user:administrator"):
+        AuditEvent.objects.create(at=timezone.now(), actor=actor, action="noted", scope="/t", reason=f"by {actor}.")
+    for name, actor in (("admin", "user:admin"), ("tour agent", "key:tour agent")):
+        page = looker.get("/audit/", {"scope": "/t", "actor": name}).content.decode()
+        assert rows_of(page) == 1
+        assert f"by {actor}." in page
 
 
 def test_a_filter_that_makes_no_sense_is_explained_in_place(looker: Client, db: None) -> None:

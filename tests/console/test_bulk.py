@@ -46,18 +46,18 @@ def test_all_that_match_are_restored_across_pages_and_the_undo_is_whole(op: Clie
     before = dump(*JOURNALS, "django_session")
 
     page = op.get("/bulk/restore/?all=archived&scope=/team&next=/archived/%3Fscope=/team").content.decode()
-    assert "Restore 70 topics" in page
+    assert "Restore 70 memories" in page
     assert "the first 50 of them" in page
     done = confirm(op, "restore", page)
 
     assert done.redirect_chain == [("/archived/?scope=/team", 302)]
     told = done.content.decode()
-    assert "70 topics are restored." in told
+    assert "70 memories are restored." in told
     assert set(Vitality.objects.filter(live=True).values_list("topic_id", flat=True)) == set(map(uuid.UUID, made))
     assert AuditEvent.objects.filter(action="restored", reason="by the test", actor="user:operator").count() == 70
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     again = op.post(undo, {"next": "/archived/?scope=/team"}, follow=True)
-    assert "Undone: 70 topics were restored." in again.content.decode()
+    assert "Undone: 70 memories were restored." in again.content.decode()
     counted()
     assert dump(*JOURNALS, "django_session") == before
 
@@ -67,12 +67,12 @@ def test_the_page_says_what_will_not_be_touched_and_why(op: Client, operator: Ca
     archive(operator, [archived])
     unknown = uuid.UUID(int=5)
     page = op.get(f"/bulk/restore/?topic={archived}&topic={active}&topic={unknown}&topic={archived}").content.decode()
-    assert "Restore 1 topic<" in page
+    assert "Restore 1 memory<" in page
     assert "Unchanged: 1. It is neither archived nor released." in page
-    assert "Unchanged: 1. This topic does not exist." in page
+    assert "Unchanged: 1. This memory does not exist." in page
     assert f"/topics/{active}/" in page
     done = confirm(op, "restore", page).content.decode()
-    assert "1 topic is restored." in done
+    assert "1 memory is restored." in done
     assert Vitality.objects.filter(live=True).count() == 2
 
 
@@ -83,8 +83,8 @@ def test_what_changed_after_the_page_was_shown_is_left_out_and_told(op: Client, 
     operator.post(f"/v1/topics/{restored}/restore", {}).ok()
     operator.patch(f"/v1/topics/{edited}", {"title": "another"}).ok()
     done = html.unescape(confirm(op, "restore", page).content.decode())
-    assert "1 topic is restored." in done
-    assert "2 topics are skipped." in done
+    assert "1 memory is restored." in done
+    assert "2 memories are skipped." in done
     assert "It is neither archived nor released: 1." in done
     assert "It was changed while you looked: 1." in done
     assert Topic.objects.get(id=edited).rung == 3
@@ -109,7 +109,7 @@ def test_every_verb_has_its_page_and_its_undo(op: Client, operator: Caller, verb
     query = "&".join(f"topic={topic_id}" for topic_id in made)
     reply = confirm(op, verb, op.get(f"/bulk/{verb}/?{query}").content.decode())
     told = reply.content.decode()
-    assert f"3 topics are {done}." in told
+    assert f"3 memories are {done}." in told
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     op.post(undo)
     counted()
@@ -123,7 +123,7 @@ def test_an_undo_leaves_alone_what_was_changed_since_and_says_why(op: Client, op
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', confirm(op, "restore", page).content.decode())
     operator.post(f"/v1/topics/{other}/pin", {}).ok()
     told = op.post(undo, follow=True).content.decode()
-    assert "1 topic was restored. 1 topic has changed since and was skipped: It was pinned since." in told
+    assert "1 memory was restored. 1 memory has changed since and was skipped: It was pinned since." in told
 
 
 def test_an_undo_leads_to_no_other_site(op: Client, operator: Caller) -> None:
@@ -159,10 +159,10 @@ def test_more_than_can_be_changed_at_once_is_refused_with_a_sentence(
     op: Client, operator: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive(operator, topics_make(operator, 3))
-    monkeypatch.setattr("memory.console.pages.bulk.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("memory.console.pages.bulk.MAX_AT_ONCE", 2)
     reply = op.get("/bulk/restore/?all=archived")
     assert reply.status_code == 400
-    assert "More than 2 topics match" in reply.content.decode()
+    assert "More than 2 memories match" in reply.content.decode()
 
 
 def test_a_change_costs_the_same_for_10_and_for_200_topics(op: Client, operator: Caller) -> None:
@@ -185,13 +185,13 @@ def test_what_was_pinned_or_unpinned_after_the_page_was_shown_is_left_out_of_an_
     for topic in (unpinned, kept):
         operator.post(f"/v1/topics/{topic}/pin", {}).ok()
     page = op.get(f"/bulk/archive/?topic={one}&topic={pinned}&topic={unpinned}&topic={kept}").content.decode()
-    assert "Archive 4 topics" in page
+    assert "Archive 4 memories" in page
     operator.post(f"/v1/topics/{pinned}/pin", {}).ok()
     operator.post(f"/v1/topics/{unpinned}/unpin", {}).ok()
 
     done = html.unescape(confirm(op, "archive", page).content.decode())
 
-    assert "2 topics are archived." in done
+    assert "2 memories are archived." in done
     assert "It was pinned while you looked: 1. It was unpinned while you looked: 1." in done
     assert {str(topic) for topic in Topic.objects.filter(rung=3).values_list("id", flat=True)} == {one, kept}
 
@@ -234,7 +234,7 @@ def test_the_rest_is_asked_first_and_no_token_is_in_the_address(
     assert "csrf" not in address
     assert ("topic=" in address) == ("all" not in more)
     assert AuditEvent.objects.count() == events
-    assert "2 topics" in op.get(address).content.decode()
+    assert "2 memories" in op.get(address).content.decode()
 
 
 def test_what_was_changed_after_the_list_was_shown_is_skipped(op: Client, operator: Caller) -> None:

@@ -112,13 +112,13 @@ def test_a_merge_leads_to_the_next_pair_and_its_undo_is_whole(op: Client, operat
 
     assert reply.redirect_chain == [(f"/duplicates/{second.pk}/", 302)]
     told = reply.content.decode()
-    assert "the newer topic has the content of both." in told
+    assert "the newer memory has the content of both." in told
     first.refresh_from_db()
     assert (first.state, first.reason, first.decided_by) == ("merged", "the same soup", "user:operator")
     assert sorted(live(first.one_id, first.other_id)) == [False, True]
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     again = op.post(undo, {"next": "/duplicates/"}, follow=True)
-    assert "topics were restored" in again.content.decode()
+    assert "memories were restored" in again.content.decode()
     counted()
     assert dump(*APART) == before
 
@@ -132,7 +132,7 @@ def test_a_merge_is_taken_back_on_its_own_page(op: Client, operator: Caller) -> 
     assert f'aria-label="Undo the decision" action="/duplicates/{pair.pk}/undo/"' in page
     done = op.post(f"/duplicates/{pair.pk}/undo/", {"reason": "they are two"}, follow=True)
     assert done.redirect_chain == [(f"/duplicates/{pair.pk}/", 302)]
-    assert "Undone: both topics were restored." in text_of(done)
+    assert "Undone: both memories were restored." in text_of(done)
     counted()
     assert dump(*APART) == before
 
@@ -159,11 +159,11 @@ def test_the_run_of_a_merge_previews_what_its_undo_does(op: Client, operator: Ca
     # A retrieval is no obstacle, and the preview changes nothing.
     before = dump("django_session")
     told = op.get(page)
-    assert ("2 topics restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, True)
+    assert ("2 memories restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, True)
     assert dump("django_session") == before
     operator.patch(f"/v1/topics/{pair.survivor_id}", {"title": "Orange soup"}).ok()
     told = op.get(page)
-    assert ("0 topics restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, False)
+    assert ("0 memories restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, False)
     operator.post(f"/v1/runs/{pair.run_id}/undo").ok()
     assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
 
@@ -252,7 +252,7 @@ def test_many_are_merged_after_a_page_that_says_which_and_which_not(op: Client, 
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     done = op.post("/duplicates/merge/", {**said, "next": "/duplicates/", "reason": "twice"}, follow=True)
 
-    assert "the newer topic has the content of both." in text_of(done)
+    assert "the newer memory has the content of both." in text_of(done)
     states = dict(DuplicatePair.objects.values_list("pk", "state"))
     assert states == {soup.pk: "merged", pills.pk: "open"}
 
@@ -298,7 +298,7 @@ def test_a_long_look_is_left_to_the_worker(op: Client, operator: Caller, monkeyp
     for title, summary in (SOUP, AGAIN):
         operator.remember(title, summary=summary, scope=KITCHEN)
     told = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
-    assert "2 topics are not compared yet. The worker compares them" in told
+    assert "2 memories are not compared yet. The worker compares them" in told
     assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.tasks.duplicates_search") == 1
 
 
@@ -321,7 +321,7 @@ def test_a_topic_says_what_was_merged_into_it_and_where_it_went(op: Client, oper
     page = op.get(f"/topics/{pair.survivor_id}/").content.decode()
     assert "Also from" in page
     assert f"/topics/{gone}/" in page
-    assert f'href="/topics/{pair.survivor_id}/">another topic</a>' in op.get(f"/topics/{gone}/").content.decode()
+    assert f'href="/topics/{pair.survivor_id}/">another memory</a>' in op.get(f"/topics/{gone}/").content.decode()
 
 
 def test_a_list_costs_the_same_for_one_pair_and_for_many(op: Client, operator: Caller) -> None:

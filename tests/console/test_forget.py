@@ -48,7 +48,7 @@ def test_a_list_says_what_would_go_and_why_and_changes_nothing(op: Client, opera
     kept = operator.remember("A decision", topic_kind="decision", scope="/work")
     page = listed(op, kinds="draft", scope="/work", reason="cleaning up")
     said = text_of(op.get(page))
-    assert "Release 1 topic?" in said
+    assert "Release 1 memory?" in said
     assert "Old draft" in said
     assert "of kind draft" in said
     assert "A decision" not in said
@@ -122,11 +122,11 @@ def test_a_release_does_exactly_its_list_and_can_be_undone(op: Client, operator:
     one, two = (operator.remember(title, topic_kind="draft") for title in ("one", "two"))
     page = listed(op, kinds="draft", reason="cleaning up")
     late = operator.remember("late", topic_kind="draft")
-    assert "Release 2 topics" in text_of(op.get(page))
+    assert "Release 2 memories" in text_of(op.get(page))
     reply = op.post(page, {}, follow=True)
     said = text_of(reply)
-    assert "2 topics are released and no longer returned by queries." in said
-    assert "2 topics were released" in said
+    assert "2 memories are released and no longer returned by recalls." in said
+    assert "2 memories were released" in said
     assert [released(each) for each in (one, two, late)] == [True, True, False]
     run = ForgetRun.objects.get()
     assert f"/runs/{run.pk}/" in body_of(reply)
@@ -226,7 +226,7 @@ def test_what_is_pinned_is_called_out(op: Client, operator: Caller) -> None:
     one = operator.remember("one", topic_kind="draft")
     operator.remember("two", topic_kind="draft")
     operator.post(f"/v1/topics/{one}/pin", {}).ok()
-    assert "1 of 2 is pinned: runs skip pinned topics, this does not." in text_of(op.get(listed(op, kinds="draft")))
+    assert "1 of 2 is pinned: runs skip pinned memories, this does not." in text_of(op.get(listed(op, kinds="draft")))
 
 
 # --- Choosing --------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_some_of_a_list_become_a_list_of_their_own(op: Client, operator: Caller)
     reply = op.post(f"{page}pick/", {"topic": [one, three]})
     picked = listing_of(reply.headers["Location"])
     assert (picked.verb, picked.reason, picked.count) == ("release", "why", 2)
-    assert "2 topics selected" in text_of(op.get(reply.headers["Location"]))
+    assert "2 memories selected" in text_of(op.get(reply.headers["Location"]))
     op.post(reply.headers["Location"], {})
     assert [released(each) for each in (one, two, three)] == [True, False, True]
 
@@ -265,7 +265,7 @@ def test_a_request_that_fits_two_things_is_answered_with_both_and_does_nothing(o
     assert "red-kayak" in said
     assert op.post(page, {}).status_code == 409
     chosen = op.post(f"{page}pick/", {"topic": one}).headers["Location"]
-    assert "Release 1 topic?" in text_of(op.get(chosen))
+    assert "Release 1 memory?" in text_of(op.get(chosen))
     op.post(chosen, {})
     assert (released(one), released(two)) == (True, False)
 
@@ -278,10 +278,10 @@ def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_s
     page = listed(op, query="forget the garage code")
     said = text_of(op.get(page))
     assert (
-        "Of 1 only a part is removed: the remainder becomes a separate topic, which stays if the release is undone."
+        "Of 1 only a part is removed: the remainder becomes a separate memory, which stays if the release is undone."
         in said
     )
-    assert "stays , kept as a separate topic: Home · The gardener comes on Mondays." in said
+    assert "stays , kept as a separate memory: Home · The gardener comes on Mondays." in said
     op.post(page, {})
     assert released(one)
     assert Topic.objects.exclude(pk=one).get().summary == "The gardener comes on Mondays."
@@ -374,7 +374,7 @@ def test_a_fact_of_a_topic_is_replaced_and_what_else_it_says_stays(op: Client, o
         follow=True,
     )
     said = text_of(reply)
-    assert "Replaced in 1 topic" in said
+    assert "Replaced in 1 memory" in said
     assert reply.redirect_chain[-1][0].startswith("/topics/")
     summary = Topic.objects.get(pk=one).summary
     assert "Ben lives in Bergen." in summary
@@ -404,9 +404,9 @@ def test_topics_picked_in_a_list_become_a_list_to_purge(op: Client, operator: Ca
     operator.post(f"/v1/topics/{two}/pin", {}).ok()
     reply = op.get(f"/bulk/purge/?topic={one}&topic={two}&topic={uuid.uuid4()}&next=/lookup/")
     said = text_of(reply)
-    assert "Purge 2 topics?" in said
+    assert "Purge 2 memories?" in said
     assert "1 of them is pinned" in said
-    assert "1 of the selected topics no longer exists." in said
+    assert "1 of the selected memories no longer exists." in said
     packed = re.search(r'name="topics" value="([^"]+)"', body_of(reply))
     assert packed
     assert op.post("/bulk/purge/", {"topics": packed[1], "reason": ""}).status_code == 422

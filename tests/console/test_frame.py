@@ -1,11 +1,11 @@
 """What all pages have in common: refusals that look like pages, ways back, and answers that are told apart."""
 
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from memory.forgetting.runs import run_start
 from memory.models import ForgetRun
+from memory.stores.models import StoreRole
 from tests.cast import Caller, principal_like
 from tests.console.people import account_make, client_of, codes_of
 from tests.forgetting.shop import topics_make
@@ -71,9 +71,8 @@ def test_the_undo_of_changes_by_hand_takes_back_no_run_of_forgetting(op: Client,
     assert ForgetRun.objects.get(pk=made.pk).status == "done"
 
 
-def test_somebody_who_lost_the_staff_mark_sees_a_refusal_and_not_a_circle(db: None) -> None:
-    user = account_make("reader")
-    client = client_of(user)
-    User.objects.filter(pk=user.pk).update(is_staff=False)
+def test_somebody_who_lost_the_role_sees_a_refusal_and_not_a_circle(db: None) -> None:
+    client = client_of(account_make("reader"))
+    StoreRole.objects.all().delete()
 
     assert client.get("/").status_code == 403

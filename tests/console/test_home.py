@@ -19,6 +19,7 @@ from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.forgetting.runs import run_start
 from memory.forgetting.soft_limit import SoftLimit
 from memory.insight.activity import activity_days, live_days
+from memory.insight.first_steps import first_steps
 from memory.insight.regret import regretted_list
 from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
@@ -28,6 +29,7 @@ from memory.stores.models import WorkerHeartbeat
 from memstate_site.staticfiles import release_make
 from tests.cast import Caller, Clock
 from tests.console.people import statements_of
+from tests.forgetting.shop import policy_put, topics_make
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}
@@ -38,6 +40,11 @@ def text_of(client: Client, address: str, **options: Any) -> str:
     reply = client.get(address, **options)
     assert reply.status_code == 200, (address, reply.status_code)
     return reply.content.decode()
+
+
+def words_of(page: str) -> str:
+    """Return a page as text, without markup."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 def story(operator: Caller) -> list[str]:
@@ -166,7 +173,7 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
     assert "<details" in page
     assert " open" in page.partition("<details")[2].partition(">")[0]
     assert page.index("The worker last reported 2 hours ago") < page.index("All migrations are applied.")
-    assert "start `python manage.py up`" in html.unescape(page)
+    assert "start <code>python manage.py up</code>" in page
     assert "1 job failed in the last 24 hours" in page
     assert f"{len(health.ALL_CHECKS) - 2} checks passed" in page
     assert "All migrations are applied." in page
@@ -196,13 +203,13 @@ def test_a_held_run_is_a_call_to_look_at_it(looker: Client) -> None:
         created_at=now,
         planned=3,
         counts={"archived": 3},
-        held_because="It would archive 3 of 4 active topics.",
+        held_because="It would archive 3 of 4 active memories.",
     )
 
     page = text_of(looker, "/")
 
     assert "waits for approval" in page
-    assert "It would archive 3 of 4 active topics." in page
+    assert "It would archive 3 of 4 active memories." in page
     assert f"/runs/{run.pk}/" in page
 
 
@@ -232,6 +239,17 @@ def test_first_steps_stay_until_the_first_recall_and_the_first_dry_run(
     assert "First steps" not in text_of(looker, "/")
 
 
+def test_the_recalls_of_the_demo_take_no_step(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "DEMO_TOPICS", 30)
+    tasks.demo_load()
+    assert AccessLog.objects.filter(kind="query").exists()
+    steps = first_steps()
+    assert (steps.topics, steps.key, steps.recall, steps.done) == (True, False, False, False)
+    agent.query("What is there?")
+    steps = first_steps()
+    assert (steps.key, steps.recall) == (True, True)
+
+
 def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     op: Client, looker: Client, agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +261,7 @@ def test_the_demo_is_loaded_by_the_worker_into_an_empty_store_only(
     assert 30 == tasks.demo_load() <= Topic.objects.count()
     assert tasks.demo_load() == 0
     OrmQ.objects.all().delete()
-    assert "topics already" in op.post("/demo/", follow=True).content.decode()
+    assert "memories already" in op.post("/demo/", follow=True).content.decode()
     assert not OrmQ.objects.exists()
 
 
@@ -354,6 +372,33 @@ def test_a_gauge_never_leaves_its_scale() -> None:
         assert 0 <= gauge["mark"] <= 1000
 
 
+def test_the_gauge_the_gate_and_the_card_count_alike_over_nested_limits(looker: Client, operator: Caller) -> None:
+    values = {"strategy": "static", "prune_after_days": 0, "max_archive_share": 1.0}
+    for scope, limit in (("/", 3), ("/a", 3), ("/a/b", 4)):
+        policy_put(operator, scope, **values, topic_count_soft_limit=limit)
+    # One that counts although it is no longer active, and in each scope one that is due.
+    (faded,) = topics_make(operator, 1, scope="/a", salience=0.2)
+    run_start("/a", event="manual", dry_run=False, principal=SYSTEM, now=timezone.now())
+    assert operator.topic(faded)["rung"] == "summarized"
+    topics_make(operator, 1, scope="/a")
+    due = {scope: topics_make(operator, 1, scope=scope, salience=0.01)[0] for scope in ("/c", "/a", "/a/b")}
+
+    gauges = words_of(text_of(looker, "/")) + words_of(text_of(looker, "/overview/gauges/", headers=PART))
+    found = re.findall(r"(\d+) live(?: in (\S+))? · soft limit (\d+) (Above|Below)", gauges)
+    assert found == [("1", "", "3", "Below"), ("3", "/a", "3", "Above"), ("1", "/a/b", "4", "Below")]
+    gates = {scope: operator.get(f"/v1/topics/{topic}/why").ok()["next"]["gate"] for scope, topic in due.items()}
+    assert gates["/a"] == ""
+    assert gates["/c"].startswith("/ has 1 live memory, fewer than its soft limit of 3")
+    assert gates["/a/b"].startswith("/a/b has 1 live memory, fewer than its soft limit of 4")
+    assert all(gates[scope] in words_of(text_of(looker, f"/topics/{topic}/")) for scope, topic in due.items())
+    run_start("/", event="cron", dry_run=False, principal=SYSTEM, now=timezone.now())
+    assert {scope: operator.topic(topic)["rung"] for scope, topic in due.items()} == {
+        "/c": "active",
+        "/a": "archived",
+        "/a/b": "active",
+    }
+
+
 def test_sparklines_stay_in_their_picture() -> None:
     days = [dt.date(2026, 3, 1) + dt.timedelta(days=place) for place in range(30)]
     for counts in ([0] * 30, [5] * 30, list(range(30)), [10_000, *[1] * 29]):
@@ -384,7 +429,9 @@ def test_the_share_of_regret_is_of_runs_and_leads_to_a_list_of_as_many(looker: C
     assert "2 of 5 by runs" in part
     assert counted(looker, url) == 2
     assert text_of(looker, url).count('<td class="title">') == 2
-    assert counted(looker, "/overview/regretted/") == 3
+    assert counted(looker, "/overview/regretted/") == 2
+    assert counted(looker, "/overview/regretted/?by=anyone") == 3
+    assert counted(looker, "/overview/regretted/?by=hand") == 1
 
 
 def test_regretted_archivings_follow_each_other_without_a_gap_or_a_repeat(operator: Caller) -> None:

@@ -16,9 +16,10 @@ from django.db import transaction
 from django.http import QueryDict
 from django.test import Client
 
+from memory.access.accounts import accounts_with_stores
 from memory.console.pages.lookup import AgentForm
 from memory.console.policy_form import MEMBERS
-from memory.core.cursors import MOST_CURSOR
+from memory.core.cursors import MAX_CURSOR
 from memory.core.policy_values import KNOBS
 from tests.cast import cast_make, in_process
 from tests.console.crowd import Crowd, crowd_make
@@ -68,7 +69,7 @@ def packed(text: str) -> str:
 
 def cursors() -> Iterator[str]:
     """Return cursors that look like those of the lists."""
-    yield from ("!!!!", "YWJj", "====", packed("[" * (MOST_CURSOR // 2)), packed("{}"), packed("7"), packed("null"))
+    yield from ("!!!!", "YWJj", "====", packed("[" * (MAX_CURSOR // 2)), packed("{}"), packed("7"), packed("null"))
     yield packed("[" * 200_000)
     moments = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-01")
     texts = ("\\u0000", "\\ud800", "", "x", "9" * 30, "-9" * 9, "nan", "-inf", *moments, str(uuid.UUID(int=7)))
@@ -122,7 +123,7 @@ def test_what_a_page_reads_of_its_address_is_found(looker: Client, monkeypatch: 
 
 
 def test_no_address_breaks_a_page(address: Address, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    somebody = account_make("administrator")
+    somebody = accounts_with_stores().get(pk=account_make("administrator").pk)
     client = client_of(somebody, raise_request_exception=False)
     # Who asks is the same for all of them, and reading it each time was a fifth of what they cost.
     monkeypatch.setattr("django.contrib.auth.middleware.get_user", lambda _request: somebody)

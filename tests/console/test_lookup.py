@@ -73,7 +73,7 @@ def test_live_and_archived_hits_stand_apart_and_say_so(looker: Client, agent: Ca
         page = look(looker, "kettle", **members)
         assert ids_in(part_of(page, "live")) == [live]
         assert ids_in(part_of(page, "archived")) == [gone]
-    assert "only if they include archived topics" in part_of(page, "archived")
+    assert "only if they include archived memories" in part_of(page, "archived")
     assert 'rung-archived">archived' in part_of(page, "archived")
 
 
@@ -110,6 +110,17 @@ def test_words_rank_as_a_query_ranks_with_the_same_parts_of_the_score(looker: Cl
         assert hit.score.meaning == pytest.approx(candidate["score_parts"]["meaning"])
         assert hit.score.own_words == pytest.approx(candidate["score_parts"]["own_words"])
     assert "neighbours’ words" in body_of(reply)
+
+
+def test_the_best_of_a_bad_lot_is_shown_with_its_relevance_first(looker: Client, agent: Caller):
+    for text in ("A cream for dry hands", "The radiator drips", "A walk in the park"):
+        agent.remember(text)
+    reply = looker.get("/lookup/", {"q": "lanolin"})
+    hits = reply.context["found"].sections[0].hits
+    assert hits[0].score.score == pytest.approx(1)
+    shown = re.findall(r'class="score-sum">.*?<dd class="num">([\d.]+)<', body_of(reply))
+    assert shown == [f"{hit.score.relevance:.2f}" for hit in hits]
+    assert max(map(float, shown)) <= 0.5
 
 
 def test_words_need_not_occur_where_rank_decides_and_have_to_in_a_list(looker: Client, agent: Caller):
@@ -163,11 +174,11 @@ def test_words_that_text_search_passes_over_are_left_out_and_named(looker: Clien
 
 def test_the_page_says_in_words_which_topics_it_looks_for(looker: Client, agent: Caller):
     agent.remember("Kettle", topic_kind="note")
-    assert "Topics whose kind is note." in look(looker, "kettle kind:note")
-    assert "Topics that mention kettle and whose kind is note." in look(looker, "kettle kind:note", sort="created")
+    assert "Memories whose kind is note." in look(looker, "kettle kind:note")
+    assert "Memories that mention kettle and whose kind is note." in look(looker, "kettle kind:note", sort="created")
     live = part_of(look(looker, ""), "live")
     assert "Kettle" in live
-    assert "Topics " not in live
+    assert "Memories whose" not in live
     assert "lookup-note" not in look(looker, "kettle")
 
 
@@ -791,14 +802,11 @@ def test_the_walk_along_the_index_is_one(agent: Caller):
     parameters = {**wanted.parameters(), "q": str(list(map(float, vector))), "model": model, "center": 1.0}
     plans = []
     with connection.cursor() as cursor:
-        for before, order in (
-            (exactness._ALL_PLANS_SQL, exactness._EXACT),
-            (exactness._INDEX_ONLY_SQL, exactness._INDEX),
-        ):
-            cursor.execute(before)
+        for other_plans, order in (("on", exactness._EXACT), ("off", exactness._INDEX)):
+            exactness.settings_set(dict.fromkeys(exactness._OTHER_PLANS, other_plans))
             cursor.execute("EXPLAIN " + exactness.nearest_sql(wanted, order), parameters)
             plans.append("\n".join(line for (line,) in cursor.fetchall()))
-        cursor.execute(exactness._ALL_PLANS_SQL)
+        exactness.settings_set(dict.fromkeys(exactness._OTHER_PLANS, "on"))
     assert "topicvector_hnsw" not in plans[0]
     assert "topicvector_hnsw" in plans[1]
 
@@ -882,5 +890,5 @@ def test_hits_can_be_picked_for_one_change_of_all(op: Client, looker: Client, ag
     page = op.get("/lookup/", {"q": "skis"}).content.decode()
     assert all(f'name="topic" value="{topic}"' in page for topic in topics)
     asked = op.get("/bulk/archive/", {"topic": topics, "next": "/lookup/?q=skis"}).content.decode()
-    assert "Archive 2 topics" in asked
+    assert "Archive 2 memories" in asked
     assert 'name="topic"' not in looker.get("/lookup/", {"q": "skis"}).content.decode()

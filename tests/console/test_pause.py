@@ -45,5 +45,14 @@ def test_a_second_pause_of_a_scope_is_refused_at_its_field(op: Client, operator:
     assert 'data-code="scope-not-found"' in reply.content.decode()
 
 
+def test_a_page_with_many_pauses_has_at_most_one_loud_button(op: Client, operator: Caller) -> None:
+    for scope in ("/shop", "/home"):
+        operator.remember("Tea", scope=scope)
+        operator.post("/v1/pause", {"scope": scope, "reason": "first"}).ok()
+    page = op.get("/pause/").content.decode()
+    assert page.count('name="lift"') == 2
+    assert page.count('class="primary"') <= 1
+
+
 def test_readers_cannot_pause(looker: Client) -> None:
     assert looker.post("/pause/", {"reason": "x"}).status_code == 403

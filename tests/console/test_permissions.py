@@ -1,6 +1,8 @@
-"""Who may do what in the console: every address, every method, everybody, generated from the table of addresses."""
+"""Who may do what in the console, generated from the table of addresses: at each address the last person refused and
+the first admitted, and every person and method once for each way in which pages are declared."""
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -44,38 +46,65 @@ def test_every_address_has_a_name_and_says_who_may_use_it(address: Address) -> N
     assert not address.unknown, f"tests/console/table.py has no example for {address.unknown}"
 
 
+def requests_at_the_limit(address: Address) -> Iterator[tuple[str, str]]:
+    """Yield a person and a method for each request worth sending to this address: for each of its methods the last
+    person refused and the first admitted, then a method that it does not have, and a request without a session."""
+    roles = address.roles or {}
+    for method, least in roles.items():
+        first = 0 if least == "anybody" else PEOPLE.index(least)
+        yield from ((who, method) for who in PEOPLE[max(0, first - 1) : first + 1])
+    yield from (("administrator", method) for method in [each for each in METHODS if each not in roles][:1])
+    yield "anonymous", next(iter(roles))
+
+
+def each_declaration() -> list[Address]:
+    """Return one address for each set of methods and roles with which pages are declared."""
+    return list({tuple(sorted(each.roles.items())): each for each in addresses() if each.roles}.values())
+
+
 def test_nobody_without_the_role_changes_anything(address: Address, sessions: dict[str, str]) -> None:
-    """Who may, is answered; who may not, is refused in the way that fits; nothing is written for the latter."""
+    for who, method in dict.fromkeys(requests_at_the_limit(address)):
+        answered(address, who, method, sessions)
+
+
+@pytest.mark.parametrize("one", each_declaration(), ids=str)
+def test_every_person_and_method_is_answered_as_declared(one: Address, sessions: dict[str, str]) -> None:
+    for who, method in itertools.product(PEOPLE, METHODS):
+        answered(one, who, method, sessions)
+
+
+def answered(address: Address, who: str, method: str, sessions: dict[str, str]) -> None:
+    """Send one request. A person with the role gets an answer. Others are refused, and nothing is written."""
     assert address.roles
-    for who in PEOPLE:
+    if address.name == "sign_out" and who != "anonymous":
+        # It ends the session, which the next request of this person needs.
+        client = client_of(User.objects.get(username=who), raise_request_exception=False)
+    else:
         client = entered(sessions, who, raise_request_exception=False)
-        for method in METHODS:
-            with statements_told() as told:
-                reply = client.generic(method, address.url())
-                # A file is closed when all of it was read.
-                b"".join(reply.streaming_content if reply.streaming else ())
-            where = f"{method} {address.url()} by {who}: {reply.status_code}"
-            least = address.roles.get(method)
-            assert reply.status_code < 500, where
-            if least == "anybody":
-                assert reply.status_code not in (403, 405), where
-            elif who == "anonymous":
-                # Signing in comes first, whatever was asked.
-                assert reply.status_code == (405 if "anybody" in address.roles.values() else 302), where
-                assert reply.status_code == 405 or reply.headers["Location"].startswith("/sign-in/"), where
-                assert not told.written, where
-            elif least is None:
-                assert reply.status_code in ((403, 405) if who == "visitor" else (405,)), where
-                assert not told.written, where
-            elif who == "visitor" or ROLES.index(who) < ROLES.index(least):
-                assert reply.status_code == 403, where
-                assert not told.written, where
-            else:
-                assert reply.status_code not in (403, 405), where
-                assert not reply.headers.get("Location", "").startswith("/sign-in/"), where
-                assert method not in SAFE or not told.written, f"{where}: writes {told.written}"
-            if address.name == "sign_out" and who != "anonymous":
-                client = client_of(User.objects.get(username=who), raise_request_exception=False)
+    with statements_told() as told:
+        reply = client.generic(method, address.url())
+        # A file is closed when all of it was read.
+        b"".join(reply.streaming_content if reply.streaming else ())
+    where = f"{method} {address.url()} by {who}: {reply.status_code}"
+    least = address.roles.get(method)
+    assert reply.status_code < 500, where
+    if least == "anybody":
+        assert reply.status_code not in (403, 405), where
+    elif who == "anonymous":
+        # Signing in comes first, whatever was asked.
+        assert reply.status_code == (405 if "anybody" in address.roles.values() else 302), where
+        assert reply.status_code == 405 or reply.headers["Location"].startswith("/sign-in/"), where
+        assert not told.written, where
+    elif least is None:
+        assert reply.status_code in ((403, 405) if who == "visitor" else (405,)), where
+        assert not told.written, where
+    elif who == "visitor" or ROLES.index(who) < ROLES.index(least):
+        assert reply.status_code == 403, where
+        assert not told.written, where
+    else:
+        assert reply.status_code not in (403, 405), where
+        assert not reply.headers.get("Location", "").startswith("/sign-in/"), where
+        assert method not in SAFE or not told.written, f"{where}: writes {told.written}"
 
 
 def test_a_form_without_its_token_is_refused(address: Address, sessions: dict[str, str]) -> None:

@@ -115,7 +115,7 @@ def test_every_value_in_force_is_shown_with_its_source(looker: Client, settings:
     saved(preset="memstate", cron="30 4 * * *")
     saved("/user", half_life_days=7)
     html = body_of(looker.get("/policies/at/?scope=/user"))
-    assert re.search(r"Half-life in days</label> <span class=\"badge accent\">set here", html)
+    assert re.search(r"Half-life in days</label> <span class=\"badge strong\">set here", html)
     assert 'name="half_life_days" value="7"' in html
     for name, held, source in (
         ("strategy", ">static (inherited)<", "preset memstate, /"),
@@ -149,7 +149,7 @@ def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looke
     names = ["mine off", "from 90 days only identity and decision preset graduated", "keep decisions from /"]
     places = [said.index(name) for name in names]
     assert places == sorted(places)
-    assert "After an ingest: pin topics whose kind is decision." in said
+    assert "After an ingest: pin memories whose kind is decision." in said
 
 
 def test_a_scope_without_a_policy_says_which_one_governs_it(looker: Client):
@@ -174,8 +174,8 @@ def test_the_next_run_is_told_and_none_while_the_mode_is_off(looker: Client):
 def test_a_half_life_on_its_way_shows_how_far_it_is(looker: Client):
     saved("/user", half_life_days=3)
     Rekeying.objects.update(total=2000, done=500, after="01890000-0000-7000-8000-000000000000")
-    assert "500 of 2,000 topics" in page(looker, "/policies/at/?scope=/user")
-    assert "New half-life: 500 of 2,000 topics" in page(looker, "/policies/")
+    assert "500 of 2,000 memories" in page(looker, "/policies/at/?scope=/user")
+    assert "New half-life: 500 of 2,000 memories" in page(looker, "/policies/")
 
 
 def test_versions_are_paged_and_each_has_a_page_of_its_own(looker: Client):
@@ -199,7 +199,7 @@ def test_presets_tell_what_they_would_change_here(looker: Client):
         assert name in said
     assert re.search(r"half_life_days 7 → becomes 30", said)
     assert "ttl_by_kind" in said
-    assert "archive topics whose kind is tool_output and whose age is at least 7 days" in said
+    assert "archive memories whose kind is tool_output and whose age is at least 7 days" in said
 
 
 def test_each_preset_has_a_curve_of_its_own_formula(looker: Client):
@@ -239,7 +239,7 @@ def test_regret_is_drawn_over_time_with_the_versions_that_governed(looker: Clien
     shown = "/policies/versions/?scope=/user"
     assert 'hx-get="?scope=%2Fuser&amp;regret=1"' in body_of(looker.get(shown))
     html = body_of(looker.get(f"{shown}&regret=1"))
-    assert "4 topics that runs archived in the last 7 days, 1 was needed afterwards (25.0%)" in words(html)
+    assert "4 memories that runs archived in the last 7 days, 1 was needed afterwards (25.0%)" in words(html)
     picture = html.partition('class="regret-chart"')[2].partition("</p>")[0]
     assert picture.count("4 archived, 1 regretted") == picture.count("<rect ") == 1
     # The scale ends at 50 %: from the day of the run on, the line is at a half of it.
@@ -418,12 +418,12 @@ def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(agent: Caller, clock
     html = body_of(reply)
     said = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     assert "<main" not in html
-    assert "A run today would archive 3 more topics than under the policy in force." in said
+    assert "A run today would archive 3 more memories than under the policy in force." in said
     assert "Today summarized 0 0 ±0 detached 0 0 ±0 archived 0 3 +3" in said
     assert re.search(r"half_life_days 3,650 → becomes 10", said)
     # Without script the same button gives the whole page, with what was typed.
     whole = op.post(f"{EFFECT}/", {**draft, "reason": "so far"})
-    assert "A run today would archive 3 more topics than under the policy in force." in words(body_of(whole))
+    assert "A run today would archive 3 more memories than under the policy in force." in words(body_of(whole))
     assert sent(body_of(whole)) | {"reason": "so far", "half_life_days": "10"} == sent(body_of(whole))
     assert policies_current().numbers["/"] == 1
 

@@ -4,6 +4,7 @@ import datetime as dt
 import html
 import re
 import uuid
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,15 +13,16 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.erasure.purge import topics_purge
+from memory.erasure.verify import erasure_verify
 from memory.forgetting.manual_actions import topics_release
 from memory.insight.shadow import shadow_search
-from memory.models import AccessLog, ForgetRun, TopicEdit, Vitality, WakeUp
+from memory.models import AccessLog, ForgetRun, ShadowHit, TopicEdit, Vitality, WakeUp
 from tests.cast import Caller, Clock, store_rows, worker_turn
 from tests.console.people import codes_of
 from tests.forgetting.shop import policy_put, topics_make
 
 pytestmark = pytest.mark.django_db
-ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
+ROW = re.compile(r"<tr(?: data-row)?>(.*?)</tr>", re.DOTALL)
 
 
 def read(client: Client, address: str, **query: str) -> str:
@@ -56,7 +58,7 @@ def test_the_list_says_who_asked_what_and_what_came_back(looker: Client, agent: 
     assert "Where is the sledge?" in said[0]
     assert "/user/alice nothing" in said[0]
     assert "agent agent key" in said[1]
-    assert re.search(r"/home 1 .*0\.\d\d \d+ \d+\.\d ms$", said[1])
+    assert re.search(r"/home 1 .*0\.\d\d \d+ \d+\.\d ms ◨$", said[1])
 
 
 @pytest.mark.parametrize(
@@ -98,18 +100,21 @@ def test_recalls_without_an_answer_are_found_by_their_result(looker: Client, age
             actor=row.actor,
             scope="/",
             query=f"{question} {n}",
-            topic_ids=ids,
+            topic_ids=returned,
             relevances=relevances,
+            cut_ids=ids,
             min_relevance=0.5,
             bump=0,
             field_bump=0,
         )
         for n in range(60)
-        for question, relevances in (
-            ("weak", [0.2, None]),
-            ("unknown", [None, None]),
-            ("good", [0.5, 0.1]),
-            ("old", []),
+        for question, returned, relevances in (
+            # The two last are those of the topics that a limit cut.
+            ("weak", ids, [0.2, None, 0.9, 0.9]),
+            ("unknown", ids, [None, None, 0.1, 0.1]),
+            ("good", ids, [0.5, 0.1, 0.1, 0.1]),
+            ("old", ids, []),
+            ("purged", [ids[0], None], [0.2, None, 0.9, 0.9]),
         )
     )
 
@@ -119,13 +124,15 @@ def test_recalls_without_an_answer_are_found_by_their_result(looker: Client, age
     assert "result=irrelevant" in following[1]
     weak += read(looker, f"/recalls/{following[1]}")
     assert {f"weak {n}" for n in range(60)} <= set(re.findall(r"weak \d+", weak))
-    assert not re.search(r"(unknown|good|old) \d|the sledge", weak)
+    assert not re.search(r"(unknown|good|old|purged) \d|the sledge", weak)
+    assert not any("nothing relevant" in row for row in rows(read(looker, "/recalls/", q="purged 7")))
+    assert any("nothing relevant" in row for row in rows(read(looker, "/recalls/", q="weak 7")))
     assert "60 recalls" in read(looker, "/recalls/count/", result="irrelevant")
     (nothing,) = rows(read(looker, "/recalls/", result="nothing"))
     assert "Where is the sledge?" in nothing
     assert "1 recall" in read(looker, "/recalls/count/", result="nothing")
     # Neither size nor time of these rows is on record.
-    assert rows(read(looker, "/recalls/", q="old 7"))[0].endswith("– – –")
+    assert rows(read(looker, "/recalls/", q="old 7"))[0].endswith("– – – ◨")
 
 
 def test_pages_follow_each_other_without_gap_or_repeat(looker: Client, agent: Caller) -> None:
@@ -139,7 +146,7 @@ def test_pages_follow_each_other_without_gap_or_repeat(looker: Client, agent: Ca
     address = "/recalls/"
     while address:
         page = read(looker, address)
-        seen += re.findall(r'href="/recalls/(\d+)/"', page)
+        seen += re.findall(r'href="/recalls/(\d+)/" id="recall-', page)
         following = re.search(r'rel="next" href="([^"]+)"', page)
         address = f"/recalls/{following[1]}" if following else ""
     assert len(seen) == len(set(seen)) == 120
@@ -220,21 +227,182 @@ def test_what_a_limit_cut_is_listed_below(looker: Client, agent: Caller) -> None
     (best,) = agent.found("Which key?", top_k=1)
     page = read(looker, f"/recalls/{recall_last()}/")
     assert best in section(page, "then")
-    assert all(topic in section(page, "cut") for topic in ids if topic != best)
+    cut = section(page, "cut")
+    row = AccessLog.objects.get()
+    assert [str(each) for each in row.cut_ids] == re.findall(r"/topics/([^/]+)/", cut)
+    assert set(map(str, row.cut_ids)) == set(ids) - {best}
+    assert re.findall(r"score (\S+), relevance (\d\.\d\d)", cut) == [
+        (f"{score:.2f}", f"{relevance:.2f}")
+        for score, relevance in zip(row.scores[1:], row.relevances[1:], strict=True)
+    ]
 
 
-def test_what_was_missed_in_the_archive_is_listed(
+def test_a_recall_from_before_scores_were_kept_lists_what_was_cut(looker: Client, agent: Caller) -> None:
+    agent.remember("Key number 1")
+    agent.remember("Key number 2")
+    agent.query("Which key?", top_k=1)
+    AccessLog.objects.update(scores=[], relevances=[])
+    assert "Key number" in section(read(looker, f"/recalls/{recall_last()}/"), "cut")
+
+
+def archive(operator: Caller, *topics: str) -> None:
+    for topic in topics:
+        operator.post(f"/v1/topics/{topic}/archive", {"reason": "old"}).ok()
+
+
+def missed(client: Client, number: int) -> list[str]:
+    """Return the archived topics that the page of a recall lists as missed, best first."""
+    leads = re.search(r'href="(/recalls/\d+/archive/)"', section(read(client, f"/recalls/{number}/"), "missed"))
+    assert leads
+    whole = re.findall(r'href="/topics/([^/]+)/"', read(client, leads[1]))
+    reply = client.get(leads[1], headers={"HX-Request": "true"})
+    part = reply.content.decode()
+    assert "<html" not in part
+    assert re.findall(r'href="/topics/([^/]+)/"', part) == whole
+    return whole
+
+
+def test_what_a_recall_missed_in_the_archive_is_found_for_every_recall(
+    looker: Client, agent: Caller, operator: Caller, clock: Clock
+) -> None:
+    policy_put(operator, shadow_share=0)
+    first, second, later, restored, live = (agent.remember(f"Green tea from Uji, tin {n}") for n in range(5))
+    archive(operator, first, second, restored)
+    clock.forward(minutes=5)
+    agent.query("Green tea from Uji, tin 0")
+    number = recall_last()
+    clock.forward(minutes=5)
+    archive(operator, later)
+    operator.post(f"/v1/topics/{restored}/restore", {}).ok()
+    # Newer memories neither are missed nor take a place.
+    for n in range(9):
+        agent.remember(f"Green tea from Uji, tin 0, cup {n}")
+    worker_turn()
+    before, salience = store_rows(), list(Vitality.objects.order_by("pk").values())
+
+    found = missed(looker, number)
+
+    assert found[0] == first
+    assert set(found) == {first, second}
+    assert "rank 1," in read(looker, f"/recalls/{number}/archive/")
+    assert (store_rows(), list(Vitality.objects.order_by("pk").values())) == (before, salience)
+    assert operator.get("/v1/regret").ok()["signals"]["shadow"] == 0
+    assert live not in found
+
+
+@pytest.mark.parametrize(
+    ("asked", "finds"),
+    [
+        ({}, {"tin", "pot", "home"}),
+        ({"kinds": ["tin"]}, {"tin"}),
+        ({"categories": ["clay"]}, {"pot"}),
+        ({"scope": "/home"}, {"home"}),
+        ({"topic_ids": ["tin", "live"]}, {"tin"}),
+        ({"topic_ids": []}, set()),
+        ({"min_relevance": 1}, set()),
+        ({"include_archived": True}, set()),
+        ({"stages": ["structural"]}, set()),
+    ],
+)
+def test_the_archive_is_searched_with_the_limits_of_the_recall(
+    looker: Client, agent: Caller, operator: Caller, clock: Clock, asked: dict[str, Any], finds: set[str]
+) -> None:
+    policy_put(operator, shadow_share=1)
+    made = {
+        "tin": agent.remember("Green tea in a tin", topic_kind="tin"),
+        "pot": agent.remember("Green tea in a pot", categories=["clay"]),
+        "home": agent.remember("Green tea at home", scope="/home"),
+        "live": agent.remember("Green tea in a cup"),
+    }
+    archive(operator, made["tin"], made["pot"], made["home"])
+    clock.forward(minutes=5)
+    if "topic_ids" in asked:
+        asked = {"topic_ids": [made[each] for each in asked["topic_ids"]]}
+    agent.query("green tea", **asked)
+    number = recall_last()
+    assert set(missed(looker, number)) == {made[each] for each in finds}
+    # The shadow search repeats the same request.
+    shadow_search(now=clock.now)
+    assert {str(hit.topic_id) for hit in ShadowHit.objects.all()} == {made[each] for each in finds}
+
+
+def test_a_recall_about_the_past_misses_what_was_archived_then(
+    looker: Client, agent: Caller, operator: Caller, clock: Clock
+) -> None:
+    early, late = agent.remember("Green tea"), agent.remember("Green tea too")
+    clock.forward(minutes=5)
+    archive(operator, early)
+    clock.forward(minutes=5)
+    then = clock.now.isoformat()
+    clock.forward(minutes=5)
+    archive(operator, late)
+    newer = agent.remember("Green tea again")
+    archive(operator, newer)
+    clock.forward(minutes=5)
+    assert agent.found("green tea", as_of=then) == [late]
+    assert missed(looker, recall_last()) == [early]
+
+
+def test_what_the_shadow_search_found_is_marked_as_regret(
     looker: Client, agent: Caller, operator: Caller, clock: Clock
 ) -> None:
     policy_put(operator, shadow_share=1)
-    topic = agent.remember("Green tea from Uji")
-    operator.post(f"/v1/topics/{topic}/archive", {"reason": "old"}).ok()
+    kept, restored, other = (agent.remember(f"Green tea from {place}") for place in ("Uji", "Kyoto", "Nara"))
+    archive(operator, kept, restored, other)
     clock.forward(minutes=5)
     agent.query("green tea")
     number = recall_last()
-    assert topic not in section(read(looker, f"/recalls/{number}/"), "missed")
     shadow_search(now=clock.now)
-    assert topic in section(read(looker, f"/recalls/{number}/"), "missed")
+    ShadowHit.objects.filter(topic_id=other).delete()
+    operator.post(f"/v1/topics/{restored}/restore", {}).ok()
+    assert set(missed(looker, number)) == {kept, restored, other}
+    page = read(looker, f"/recalls/{number}/archive/")
+    marked = {
+        topic for topic in (kept, restored, other) for item in page.split("<li>") if topic in item and "regret" in item
+    }
+    assert marked == {kept, restored}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"kinds": ["tin"]},
+        {"categories": ["clay", "glass"]},
+        {"topic_ids": ["pot", "archived", "tin"]},
+        {"include_archived": True},
+        {"as_of": "then"},
+        {"top_k": 1},
+        {"min_relevance": 0.99},
+        {"token_budget": 12},
+        {"scope": "/home", "kinds": [""], "top_k": 2},
+        {"stages": ["structural"], "topic_ids": ["pot", "tin"]},
+    ],
+)
+def test_asking_again_repeats_every_limit_of_the_recall(
+    looker: Client, agent: Caller, operator: Caller, clock: Clock, asked: dict[str, Any]
+) -> None:
+    made = {
+        "tin": agent.remember("Green tea in a tin", topic_kind="tin"),
+        "pot": agent.remember("Green tea in a pot", categories=["clay"]),
+        "home": agent.remember("Green tea at home, the last of it", scope="/home"),
+        "archived": agent.remember("Green tea"),
+    }
+    clock.forward(minutes=5)
+    then = clock.now
+    clock.forward(minutes=5)
+    archive(operator, made["archived"])
+    agent.remember("Green tea in a cup")
+    if "topic_ids" in asked:
+        asked = asked | {"topic_ids": [made[each] for each in asked["topic_ids"]]}
+    if "as_of" in asked:
+        asked = {"as_of": then.isoformat()}
+    returned = agent.found("green tea", **asked)
+    assert returned != agent.found("green tea")
+    number = AccessLog.objects.filter(kind="query").earliest("id").pk
+    page = read(looker, f"/recalls/{number}/", again="1")
+    assert re.findall(r'href="/topics/([^/]+)/"', section(page, "now")) == returned
+    details = section(page, "details")
+    assert all(name in details for name in asked if name != "scope")
 
 
 def test_asking_again_shows_both_side_by_side_and_leaves_no_trace(
@@ -270,14 +438,59 @@ def test_a_query_without_an_answer_can_be_asked_again(looker: Client, agent: Cal
     assert topic in section(read(looker, f"/recalls/{number}/", again="1"), "now")
 
 
-def test_a_purge_takes_a_topic_out_of_the_record(looker: Client, agent: Caller, operator: Caller) -> None:
-    kept, gone = agent.remember("The red key hangs by the door"), agent.remember("The blue key hangs by the door")
-    agent.query("Which key hangs by the door?")
+def test_a_purge_takes_topics_out_of_the_record_and_the_others_keep_their_rank(
+    looker: Client, agent: Caller, operator: Caller
+) -> None:
+    made = [agent.remember(f"The key of door {n} hangs in the hall") for n in range(4)]
+    order = agent.found("Which key hangs in the hall?", top_k=3)
+    number = recall_last()
+    (cut,) = set(made) - set(order)
+    scores = [f"{score:.2f}" for score in AccessLog.objects.get().scores]
+    topics_purge([uuid.UUID(order[0]), uuid.UUID(cut)], principal=SYSTEM, reason="asked", now=timezone.now())
+
+    page = read(looker, f"/recalls/{number}/", again="1")
+
+    assert order[0] not in page
+    assert cut not in page
+    then = section(page, "then")
+    assert [row.split()[0] for row in rows(then)] == ["1", "2", "3"]
+    assert re.findall(r'href="/topics/([^/]+)/"', then) == order[1:]
+    assert [score in row for score, row in zip(scores[1:], rows(then)[1:], strict=False)] == [True, True]
+    # Of those returned now, each has the rank of then beside its own.
+    now = rows(section(page, "now"))
+    assert {row.split()[-1] for row in now} == {"2", "3"}
+    (listed,) = rows(read(looker, "/recalls/"))
+    assert re.search(r"/ 3 ", listed)
+    uses = rows(read(looker, f"/topics/{order[1]}/uses/"))
+    assert any("2 of 3" in row for row in uses)
+    assert erasure_verify().ok
+
+
+def test_a_recall_of_which_all_is_purged_is_not_one_without_an_answer(looker: Client, agent: Caller) -> None:
+    gone = agent.remember("The red key hangs by the door")
+    agent.query("Which key hangs by the door?", kinds=[""])
+    number = recall_last()
     topics_purge([uuid.UUID(gone)], principal=SYSTEM, reason="asked", now=timezone.now())
-    page = read(looker, f"/recalls/{recall_last()}/")
-    assert gone not in page
-    assert "no longer listed" in page
-    assert kept in page
+    assert rows(read(looker, "/recalls/", result="nothing")) == []
+    page = read(looker, f"/recalls/{number}/")
+    assert [row.split()[0] for row in rows(section(page, "then"))] == ["1"]
+    assert "?again=1" not in page
+    assert missed(looker, number) == []
+    # An address that was kept opens all the same.
+    assert "Returned now" not in read(looker, f"/recalls/{number}/", again="1")
+
+
+def test_a_purge_takes_ids_and_words_out_of_what_a_recall_was_asked_with(
+    looker: Client, agent: Caller, operator: Caller
+) -> None:
+    kept, gone = agent.remember("The red key hangs by the door"), agent.remember("The blue key hangs by the door")
+    agent.query("Which key is red?", topic_ids=[kept, gone], min_relevance=0)
+    number = recall_last()
+    topics_purge([uuid.UUID(gone)], principal=SYSTEM, reason="asked", now=timezone.now())
+    page = read(looker, f"/recalls/{number}/", again="1")
+    assert "1 in all" in section(page, "details")
+    assert re.findall(r'href="/topics/([^/]+)/"', section(page, "now")) == [kept]
+    assert erasure_verify().ok
 
 
 def test_a_run_after_a_query_and_its_recalls_lead_to_each_other(

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.erasure.check import MOST_BEGUN, erasure_check_start, erasure_check_work
+from memory.erasure.check import MAX_BEGUN, erasure_check_start, erasure_check_work
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import ErasureSearch, SearchedTable, erasure_verify
 from memory.jobs import tasks
@@ -55,7 +55,7 @@ def receipt(agent: Caller) -> ErasureReceipt:
 def test_a_receipt_says_first_what_was_erased(looker: Client, receipt: ErasureReceipt) -> None:
     page = read(looker, f"/forget/receipts/{receipt.pk}/")
     assert re.search(r"2 memories.* erased", page)
-    assert "1 query record" in page
+    assert "1 recall record" in page
     assert "2 memories" in read(looker, "/forget/receipts/")
 
 
@@ -158,7 +158,7 @@ def test_a_killed_worker_repeats_one_table_and_the_result_is_the_same(
 
 def test_a_table_that_is_never_read_to_its_end_ends_the_verification(receipt: ErasureReceipt) -> None:
     check = erasure_check_start(principal=SYSTEM, now=timezone.now(), enqueue=None)
-    ErasureCheck.objects.filter(pk=check.pk).update(begun=MOST_BEGUN)
+    ErasureCheck.objects.filter(pk=check.pk).update(begun=MAX_BEGUN)
     assert worked(check).status == "failed"
     assert "verify_erasure" in ErasureCheck.objects.get().failure
 

@@ -135,7 +135,7 @@ def test_all_that_match_are_restored(op: Client, looker: Client, operator: Calle
         release(op, operator, f"topic {number}", scope="/team")
     release(op, operator, "elsewhere", scope="/other")
     page = body_of(op.get("/bulk/restore/", {"all": "released", "scope": "/team"}))
-    assert "Restore 3 topics" in page
+    assert "Restore 3 memories" in page
     confirm(op, "restore", page)
     assert shown(looker) == ["elsewhere"]
 

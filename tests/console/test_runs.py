@@ -59,14 +59,14 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
     assert "Below the threshold for archiving, 0.05." in page
     assert rungs(operator, *topics) == ["active"] * 3
 
-    assert "3 topics changed" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "3 memories changed" in text_of(op, f"/runs/{run.pk}/apply/")
     page = words(body_of(step(op, run, "apply")))
     assert "Archived 3." in page
     assert rungs(operator, *topics, kept) == ["archived"] * 3 + ["active"]
 
-    assert "3 topics restored" in text_of(op, f"/runs/{run.pk}/undo/")
+    assert "3 memories restored" in text_of(op, f"/runs/{run.pk}/undo/")
     page = words(body_of(step(op, run, "undo", reason="was better before")))
-    assert "Undone: 3 topics were restored." in page
+    assert "Undone: 3 memories were restored." in page
     assert rungs(operator, *topics) == ["active"] * 3
     told = AuditEvent.objects.get(action="run_undone")
     assert (told.actor, told.reason) == ("user:operator", "was better before")
@@ -77,15 +77,15 @@ def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) 
     topics = topics_make(operator, 4, days=400, title="Rain radar")
     run = planned(op)
     assert "It would archive 4, compact groups 1." in text_of(op, f"/runs/{run.pk}/")
-    assert "4 topics changed" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "4 memories changed" in text_of(op, f"/runs/{run.pk}/apply/")
     page = words(body_of(step(op, run, "apply")))
     assert "Archived 4, compacted groups 1." in page
     assert "Rain radar (and 3 more)" in page
     made = ForgetAction.objects.get(run=run, action="compacted").topic_id
-    assert "made of 4 topics" in text_of(op, f"/topics/{made}/")
+    assert "made of 4 memories" in text_of(op, f"/topics/{made}/")
     assert f"/topics/{made}/" in body_of(op.get(f"/topics/{topics[0]}/"))
-    assert "4 topics restored" in text_of(op, f"/runs/{run.pk}/undo/")
-    assert "Undone: 4 topics were restored." in words(body_of(step(op, run, "undo")))
+    assert "4 memories restored" in text_of(op, f"/runs/{run.pk}/undo/")
+    assert "Undone: 4 memories were restored." in words(body_of(step(op, run, "undo")))
 
 
 def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operator: Caller) -> None:
@@ -163,7 +163,7 @@ def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, opera
     operator.remember("Kept")
     run = planned(op)
     page = body_of(op.get(f"/runs/{run.pk}/"))
-    assert "Nothing to do. No topic is due." in words(page)
+    assert "Nothing to do. No memory is due." in words(page)
     assert f"/runs/{run.pk}/apply/" not in page
 
 
@@ -197,7 +197,7 @@ def test_a_plan_of_which_a_topic_has_changed_is_not_applied(op: Client, operator
     operator.post(f"/v1/topics/{first}/pin", {}).ok()
 
     page = text_of(op, f"/runs/{run.pk}/apply/")
-    assert "1 topic of this plan has changed" in page
+    assert "1 memory of this plan has changed" in page
     assert "It was pinned since." in page
     assert step(op, run, "apply").status_code == 409
 
@@ -211,12 +211,12 @@ def test_a_held_run_waits_on_top_of_the_list_until_it_is_approved(op: Client, op
     assert "waits for approval. The policy of / requires a review" in text_of(op, "/runs/")
     operator.post(f"/v1/topics/{first}/pin", {}).ok()
     page = text_of(op, f"/runs/{run.pk}/approve/")
-    assert "1 topic changed" in page
+    assert "1 memory changed" in page
     assert "It was pinned since. 1" in page
 
     page = words(body_of(step(op, run, "approve", reason="looks right")))
 
-    assert "Archived 1. 1 topic had changed after the plan and was skipped." in page
+    assert "Archived 1. 1 memory had changed after the plan and was skipped." in page
     assert rungs(operator, first, second) == ["active", "archived"]
     assert AuditEvent.objects.get(action="run_approved").reason == "looks right"
 
@@ -280,7 +280,7 @@ def test_a_run_that_took_much_names_the_policy_that_was_new_to_it_and_the_way_ba
 
     undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
     assert "/policies/rollback/" not in undo
-    assert "3 topics restored" in words(undo)
+    assert "3 memories restored" in words(undo)
 
 
 def test_an_undo_without_a_reason_asks_for_one_and_changes_nothing(op: Client, operator: Caller) -> None:
@@ -305,7 +305,7 @@ def test_progress_refreshes_itself_until_the_run_is_done(op: Client, operator: C
     assert '<progress max="2" value="1"' in page
     assert '<noscript><meta http-equiv="refresh"' in page
     part = op.get(f"/runs/{run.pk}/progress/", headers={"HX-Request": "true"})
-    assert "1 of 2 topics done" in words(body_of(part))
+    assert "1 of 2 memories done" in words(body_of(part))
     assert "HX-Refresh" not in part.headers
     assert op.get(f"/runs/{run.pk}/progress/").status_code == 302
 
@@ -325,7 +325,7 @@ def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkey
     page = words(body_of(step(op, run, "apply")))
 
     assert handed == [run.pk]
-    assert "Applying: 0 of 2 topics done." in page
+    assert "Applying: 0 of 2 memories done." in page
 
 
 def test_a_reader_sees_runs_and_is_refused_every_change(looker: Client, op: Client, operator: Caller) -> None:
@@ -375,7 +375,7 @@ def test_regret_of_a_run_counts_what_was_brought_back(op: Client, operator: Call
 def test_a_plan_by_hand_that_takes_much_says_so(op: Client, operator: Caller) -> None:
     topics_make(operator, 60, salience=0.01)
     run = planned(op)
-    assert "removes 60 of 60 live topics (100%) from retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "removes 60 of 60 live memories (100%) from recalls" in text_of(op, f"/runs/{run.pk}/apply/")
 
 
 def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller) -> None:

@@ -78,8 +78,8 @@ def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
         "archive": [3, 6, 3, 3, 0],
         "climb": [0] * 5,
     }
-    assert "The draft archives 3 more topics, detaches 3 fewer and summarizes 3 fewer than now." in page
-    assert "12 topics in retrieval" in page
+    assert "The draft archives 3 more memories, detaches 3 fewer and summarizes 3 fewer than now." in page
+    assert "12 live memories" in page
 
 
 def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: dict[float, list[str]]) -> None:
@@ -141,7 +141,7 @@ def test_a_draft_that_makes_no_sense_is_explained_and_nothing_is_counted_under_i
 ) -> None:
     page = page_of(looker, 422, theta_summary="a lot")
 
-    assert "theta_summary must be a number; &#x27;a lot&#x27; is not." in page
+    assert "Summarize below must be a number; &#x27;a lot&#x27; is not." in page
     assert 'value="a lot"' in page
     assert counts_of(page)["archive"] == [3, 3, 0, 0, 0]
     assert looker.get("/salience/affected/", {"theta_summary": "a lot"}).status_code == 400
@@ -159,7 +159,7 @@ def test_topics_are_filtered_by_scope_kind_and_rung(looker: Client, operator: Ca
     assert counts_of(page_of(looker))["archive"][0] == 1
     assert counts_of(page_of(looker, scope="/team", kind="finding"))["archive"][0] == 1
     assert counts_of(page_of(looker, kind="decision"))["archive"][0] == 0
-    assert "5 topics in retrieval" in page_of(looker, rung="summarized")
+    assert "5 live memories" in page_of(looker, rung="summarized")
     raised = {"theta_summary": 0.4, "theta_detach": 0.3, "forget_salience_threshold": 0.25, "rung": "summarized"}
     page = page_of(looker, **raised)
     assert counts_of(page)["archive"] == [0, 5, 5, 5, 0]
@@ -207,7 +207,7 @@ def test_the_exports_of_the_affected_hold_exactly_the_list(
     assert sorted(seen) == sorted(twelve[0.1])
     assert {(line["from_rung"], line["to_rung"]) for line in lines} == {("active", "archived")}
     counted = looker.get("/salience/affected/count/", DRAFT, headers={"HX-Request": "true"})
-    assert counted.content.decode() == "3 topics"
+    assert counted.content.decode() == "3 memories"
 
 
 def test_a_preset_is_loaded_as_a_draft_and_keeps_what_is_no_part_of_the_design(
@@ -373,9 +373,9 @@ def test_a_backtest_tells_draft_and_present_beside_each_other(looker: Client, op
     page = looker.get("/salience/backtest/", query).content.decode()
     part = looker.get("/salience/backtest/", query, headers={"HX-Request": "true"}).content.decode()
 
-    assert "Of 4 topics it would have archived 4 (100%)" in page
+    assert "Of 4 memories it would have archived 4 (100%)" in page
     assert "<html" not in part
-    assert "Of 4 topics" in part
+    assert "Of 4 memories" in part
     wrong = looker.get("/salience/backtest/", {**query, "since": "2020-01-01"})
     assert wrong.status_code == 422
     assert codes_of(wrong) == ["invalid-period"]
@@ -386,8 +386,8 @@ def test_a_backtest_tells_draft_and_present_beside_each_other(looker: Client, op
 def test_an_empty_store_says_what_the_page_will_show(looker: Client, db: None) -> None:
     page = page_of(looker)
 
-    assert "A run now would do nothing: no topic is due." in page
-    assert "There are no topics here." in page
+    assert "A run now would do nothing: no memory is due." in page
+    assert "There are no memories here." in page
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM memory_policyversion")
         assert cursor.fetchone() == (0,)
@@ -428,12 +428,12 @@ def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Clien
     # Five active again, two from detached to summarized.
     assert counts_of(page)["climb"] == [0, 7, 7, 7, 0]
     assert "Newly affected: 7" in page
-    assert "The draft moves 7 more topics up than now." in page
+    assert "The draft moves 7 more memories up than now." in page
     projected = page.partition('aria-label="Projections"')[2].partition("</table>")[0]
     assert re.findall(r">(\d+)<", projected.partition("moved up")[2]) == ["0", "7", "0", "7"]
 
     assert op.post("/salience/save/", fields_of(page, reason="kinder")).status_code == 302
-    assert "A run now would move 7 topics up." in page_of(op)
+    assert "A run now would move 7 memories up." in page_of(op)
     planned = op.post("/salience/dry-run/", {"scope": "/"})
     assert planned.status_code == 302, planned.content.decode()
     run_id = planned.headers["Location"].rstrip("/").rpartition("/")[2]
@@ -463,8 +463,8 @@ def test_a_single_topic_is_one_topic(looker: Client, operator: Caller) -> None:
     policy_put(operator, **PLAIN)
     topics_make(operator, 1, salience=0.1)
 
-    assert "A run now would detach 1 topic." in page_of(looker)
-    assert "The draft archives 1 more topic and detaches 1 fewer than now." in page_of(
+    assert "A run now would detach 1 memory." in page_of(looker)
+    assert "The draft archives 1 more memory and detaches 1 fewer than now." in page_of(
         looker, forget_salience_threshold="0.11"
     )
 
@@ -510,7 +510,7 @@ def test_a_backtest_is_of_what_the_fields_say(looker: Client, operator: Caller) 
 
     assert "forget_salience_threshold%3D0.11" in led.headers["Location"]
     assert looker.get(led.headers["Location"]).status_code == 200
-    assert "Of 4 topics it would have archived 4 (100%)" in part
+    assert "Of 4 memories it would have archived 4 (100%)" in part
 
 
 # --- Drafts too long for an address ---

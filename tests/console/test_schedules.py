@@ -8,9 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule
 
 from memory.forgetting.triggers import event_raise
+from memory.health import failure_check
+from memory.insight.waiting import waiting_counts
 from memory.jobs import tasks
 from memory.models import AuditEvent
 from memory.policy.cron_words import cron_words, minutes_words
@@ -173,7 +176,7 @@ def test_run_now_queues_the_job_and_leaves_a_row_in_the_journal(op: Client, oper
         ("/shop", "user:operator", "for the test"),
     ]
     assert tasks.forget_scheduled("/shop") is not None
-    assert "Nothing was done. The live topics" in text_of(op.get("/runs/"))
+    assert "Nothing was done. The live memories" in text_of(op.get("/runs/"))
 
 
 def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: Caller) -> None:
@@ -196,10 +199,14 @@ def test_a_failed_job_is_told_with_its_error_and_tried_again(op: Client, db: Non
     OrmQ.objects.all().delete()
 
     assert "Tidying ValueError: no luck 3" in text_of(op.get("/schedules/"))
+    assert not failure_check(timezone.now()).ok
     assert "Tidying is queued again." in text_of(op.post(f"/schedules/failed/{failed.pk}/again/", follow=True))
 
     assert queued() == [("memory.jobs.tasks.tidy", ())]
     assert AuditEvent.objects.get(action="job_retried").before["error"] == "ValueError: no luck"
+    assert "no luck" not in text_of(op.get("/schedules/"))
+    assert waiting_counts(timezone.now()).failures == 0
+    assert failure_check(timezone.now()).ok
 
 
 def test_a_study_is_tried_again_without_the_turn_that_counts_as_taken(op: Client, db: None) -> None:

@@ -168,7 +168,7 @@ def test_agents_are_known_by_the_name_of_their_keys(agent: Caller, alice: Caller
     found, _more = agents_list(sort="recalls", principal=SYSTEM, now=clock.now, cursor=None, limit=50)
     first = found[0]
     assert (first.name, first.keys, first.valid, first.written, first.recalls) == ("key:agent", 2, 2, 1, 2)
-    assert first.scopes == ("/", "/home")
+    assert first.scopes == ["/", "/home"]
     assert "key:alice" in {each.name for each in found}
     assert not any(each.name.startswith(("user:", "system")) for each in found)
     pages: list[str] = []
@@ -190,7 +190,7 @@ def test_the_page_of_an_agent_has_its_keys_and_numbers(
     assert re.search(r'/callers/\?name=key%3Aalice">alice</a> <span[^>]*>agent key<', agents)
     page = read(looker, "/callers/", name="key:alice")
     assert re.search(r"active.*?/scope/\?scope=%2Fuser%2Falice", section(page, "keys-title"), re.DOTALL)
-    assert re.findall(r'stat-number">(\d+)<', page) == ["1", "1", "0"]
+    assert [figures(page)[label] for label in ("Wrote", "Recalls", "Forgot")] == ["1", "1", "0"]
     assert "ms_" not in page.replace(ApiKey.objects.get(name="alice").prefix, "")
 
 
@@ -200,7 +200,7 @@ def test_agents_of_a_whole_level_are_named_once_and_those_of_single_scopes_besid
     alice.remember("Alice plays the oboe")
     agent.remember("Bob plays the tuba", scope="/user/bob")
     page = read(looker, "/scopes/", within="/user")
-    lines = [row.partition("</tr>")[0] for row in page.split("<tr>")]
+    lines = [row.partition("</tr>")[0] for row in page.split("<tr data-row>")]
     rows = {name: row for name in ("alice", "bob") for row in lines if f">/{name}<" in row}
     assert "key%3Aalice" in rows["alice"]
     assert "key%3Aalice" not in rows["bob"]
@@ -245,8 +245,80 @@ def test_lists_pages_and_home_count_the_same_days(looker: Client, alice: Caller,
     assert (user.growth, user.recalls) == (listed.written, listed.recalls) == (3, 3)
     for page in (read(looker, "/"), read(looker, "/scope/", scope="/user")):
         assert "+3 in 30 days" in page
-    assert re.findall(r'stat-number">(\d+)<', read(looker, "/callers/", name="key:alice")) == ["3", "3", "0"]
+    assert figures(read(looker, "/callers/", name="key:alice")) == {
+        "Wrote": "3",
+        "Recalls": "3",
+        "Forgot": "0",
+        "Live memories": "5",
+        "Archived": "0",
+        "Regretted": "0",
+    }
     assert read(looker, "/recalls/count/", actor="key:alice", range="30d").count("3 recalls")
+
+
+def figures(page: str) -> dict[str, str]:
+    """Return the number of each figure at the top of a page, by its label."""
+    return dict(re.findall(r'<h2><a href="[^"]+">([^<]+)</a></h2>\s*<p class="stat-number">([^<]+)</p>', page))
+
+
+def picture(page: str, label: str) -> str:
+    """Return the source of the picture of one figure."""
+    return page.partition(f">{label}</a></h2>")[2].partition("<svg")[2].partition("</svg>")[0]
+
+
+def test_an_agent_has_the_figures_over_time_of_what_it_wrote(
+    looker: Client, alice: Caller, agent: Caller, operator: Caller, clock: Clock
+) -> None:
+    policy_put(operator, topic_count_soft_limit=0, max_archive_share=1, prune_after_days=0, half_life_days=1)
+    clock.set(dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC))
+    old = [alice.remember(f"Alice plays tune {n}") for n in range(3)]
+    others = [agent.remember(f"Bob plays tune {n}", scope="/user/bob") for n in range(2)]
+    clock.forward(days=10)
+    assert operator.post("/v1/runs", {"event": "manual", "dry_run": False}).ok()["applied"] == 5
+    clock.forward(days=2)
+    for topic in (old[0], *others):
+        operator.get(f"/v1/topics/{topic}").ok()
+    operator.post(f"/v1/topics/{old[1]}/restore", {"reason": "needed"}).ok()
+    new = [alice.remember(f"Alice plays piece {n}") for n in range(4)]
+    clock.forward(days=1)
+    operator.post(f"/v1/topics/{new[0]}/archive", {"reason": "old"}).ok()
+    clock.forward(days=1)
+
+    page, scope = read(looker, "/callers/", name="key:alice"), read(looker, "/scope/", scope="/user/alice")
+
+    # She alone writes in her scope, so both pages have the same numbers and the same pictures.
+    shared = {"Live memories": "4", "Archived": "4", "Regretted": "2"}
+    assert {label: figures(page)[label] for label in shared} == shared
+    assert {label: figures(scope)[label] for label in shared} == shared
+    assert all(picture(page, label) for label in shared)
+    assert {label: picture(page, label) for label in shared} == {label: picture(scope, label) for label in shared}
+    numbers = r'stat-name">(?:<[^>]+>)*([^<]+)<.*?stat-number">([^<]+)<'
+    rungs = dict(re.findall(numbers, section(page, "rungs-title")))
+    assert rungs == dict(re.findall(numbers, section(scope, "rungs-title")))
+    assert sum(map(int, rungs.values())) == 7
+    # Each number leads to the memories that it counts.
+    for link, number in re.findall(r'href="([^"]+)".*?stat-number">([^<]+)<', section(page, "rungs-title")):
+        assert len(set(re.findall(r"/topics/([0-9a-f-]{36})/", read(looker, link)))) == int(number), link
+    assert figures(read(looker, "/callers/", name="key:agent"))["Live memories"] == "0"
+    # Who extends a memory has written it too.
+    agent.ingest(placement="version_field", topic_id=new[1], fields=[{"name": "key", "value": "C"}])
+    assert figures(read(looker, "/callers/", name="key:agent"))["Live memories"] == "1"
+
+
+def test_regretted_archivings_are_found_by_who_wrote_the_memory(
+    looker: Client, alice: Caller, agent: Caller, operator: Caller, clock: Clock
+) -> None:
+    hers, other = alice.remember("Alice plays the oboe"), agent.remember("Bob plays the tuba")
+    for topic in (hers, other):
+        operator.post(f"/v1/topics/{topic}/archive", {"reason": "old"}).ok()
+    clock.forward(minutes=5)
+    for topic in (hers, other):
+        operator.post(f"/v1/topics/{topic}/restore", {"reason": "needed"}).ok()
+    page = read(looker, "/overview/regretted/", author="alice", by="anyone")
+    assert hers in page
+    assert other not in page
+    assert "1 archiving" in read(looker, "/overview/regretted/count/", author="alice", by="anyone")
+    assert other in read(looker, "/overview/regretted/", by="anyone")
 
 
 def test_an_agent_without_a_valid_key_is_shown_with_the_cause(looker: Client, clock: Clock) -> None:
@@ -258,8 +330,9 @@ def test_an_agent_without_a_valid_key_is_shown_with_the_cause(looker: Client, cl
     for actor in ("key:elsewhere", "somebody", "terminal"):
         AuditEvent.objects.create(at=clock.now, actor=actor, action="noted", scope="/")
     page = read(looker, "/agents/").partition("<tbody>")[2]
-    rows = {row.partition("?name=")[2].partition('"')[0]: row for row in page.split("<tr>")[1:]}
+    rows = {row.partition("?name=")[2].partition('"')[0]: row for row in page.split("<tr data-row>")[1:]}
     causes = {"gone": "revoked", "late": "expired", "elsewhere": "no key here"}
-    causes = {f"key%3A{name}": cause for name, cause in causes.items()} | {"somebody": "imported", "terminal": "local"}
+    # Commands at a terminal are run by people.
+    causes = {f"key%3A{name}": cause for name, cause in causes.items()} | {"somebody": "imported"}
     assert set(rows) == set(causes)
     assert all(f">{cause}<" in rows[name] for name, cause in causes.items())

@@ -13,13 +13,13 @@ import pytest
 from axes.models import AccessAttempt
 from django.conf import settings as site
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from memory.access.accounts import OPERATORS
 from memory.access.sign_in import hashing_turn
 from memory.console.people import AccountBackend
+from memory.stores.models import StoreRole
 from memstate_site.folder import CHECKOUT
 from tests.console.people import account_make, client_of, codes_of, token_of
 from tests.console.table import pages
@@ -97,7 +97,7 @@ def test_a_sign_in_without_its_token_is_refused() -> None:
 
 def test_the_django_admin_still_lets_an_administrator_in(administrator: Client, op: Client) -> None:
     assert administrator.get("/admin/").status_code == 200
-    assert op.get("/admin/memory/topic/").status_code == 403
+    assert op.get("/admin/memory/topic/", follow=True).status_code == 403
 
 
 # --- Guessing ---
@@ -159,7 +159,7 @@ def test_at_most_two_passwords_are_compared_at_a_time(monkeypatch: pytest.Monkey
 
 
 def test_a_sign_in_that_waits_too_long_for_its_turn_is_told_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.access.sign_in.MOST_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("memory.access.sign_in.MAX_WAIT_SECONDS", 0.05)
     inside = client_of(account_make("reader", password=PASSWORD))
     with hashing_turn(), hashing_turn():
         at_the_door = sign_in(Client(), "reader")
@@ -314,14 +314,13 @@ def test_an_account_that_is_switched_off_is_out_at_its_next_request() -> None:
 
 
 def test_a_role_that_changes_counts_at_the_next_request() -> None:
-    user = account_make("reader")
-    client = client_of(user)
+    client = client_of(account_make("reader"))
     assert "signed in as reader" in client.get("/account/").content.decode().lower()
-    user.groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
+    StoreRole.objects.update(role="operator")
     assert "signed in as operator" in client.get("/account/").content.decode().lower()
-    user.groups.clear()
+    StoreRole.objects.update(role="reader")
     assert "signed in as reader" in client.get("/account/").content.decode().lower()
-    User.objects.update(is_staff=False)
+    StoreRole.objects.all().delete()
     assert client.get("/account/").status_code == 403
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from memory.console.topic_chart import salience_figure
-from memory.console.topic_graph import MOST_PER_SIDE, WIDTH, graph_place
+from memory.console.topic_graph import MAX_PER_SIDE, WIDTH, graph_place
 from memory.insight.salience_history import salience_history
 from memory.models import AccessLog, AuditEvent, Topic, TopicEdit, Vitality
 from tests.cast import Caller, Cast, Clock, principal_like
@@ -216,7 +216,7 @@ def test_neighbours_are_drawn_and_listed(looker: Client, agent: Caller):
     for number in range(20):
         agent.ingest(title=f"Box {number}", edges=[{"kind": "part_of", "to_topic_id": topic}])
     page = read(looker, topic)
-    assert page.count('class="graph-node') == MOST_PER_SIDE
+    assert page.count('class="graph-node') == MAX_PER_SIDE
     assert "And 12 more" in page
     assert len(re.findall(r"← part of <a", page)) == 20
 
@@ -328,7 +328,7 @@ def test_a_released_topic_says_so_and_can_be_restored(op: Client, agent: Caller)
     topic = agent.remember("Tea")
     op.post(f"/topics/{topic}/release/", {"reason": "private"})
     page = read(op, topic)
-    assert "No query returns it" in page
+    assert "No recall returns it" in page
     assert 'in <a href="/released/">Released</a>' in page
     assert f"/topics/{topic}/edit/" not in page
     op.post(f"/topics/{topic}/restore/", {})
@@ -481,7 +481,7 @@ def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Call
     clock.forward(seconds=5)
     address = re.findall(r'action="(/undo/[^"]+)"', page)[0]
     page = op.post(address, {"next": f"/topics/{topic}/"}, follow=True).content.decode()
-    assert "1 topic was restored" in page
+    assert "1 memory was restored" in page
     assert Vitality.objects.values().get(pk=topic) == before
     clock.forward(days=1)
     told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)

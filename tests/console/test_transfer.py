@@ -135,7 +135,7 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     assert not Topic.objects.exists()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    assert "Import 2 topics" in told
+    assert "Import 2 memories" in told
     assert op.post(f"{address}bring/").headers["Location"] == address
     assert "<progress" in op.get(address).content.decode()
     part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
@@ -143,7 +143,7 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     work()
     part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
     assert part.headers["HX-Refresh"] == "true"
-    assert "2 topics imported" in text_of(op.get(address))
+    assert "2 memories imported" in text_of(op.get(address))
     topic = Topic.objects.get(pk=ID)
     assert (topic.scope.path, topic.created_at.year, topic.categories) == ("/brought/user/mara", 2025, ["drinks"])
     assert ID in operator.found("what does Mara drink?")
@@ -154,13 +154,13 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     assert not list(folder.iterdir())
     assert "Undo import" in text_of(op.get(address))
     told = text_of(op.get(f"{address}release/"))
-    assert "Release 2 topics of this import" in told
+    assert "Release 2 memories of this import" in told
     assert op.post(f"{address}release/", {"expected": "2"}).status_code == 422
     assert op.post(f"{address}release/", {"expected": "1", "reason": "wrong file"}).status_code == 409
     reply = op.post(f"{address}release/", {"expected": "2", "reason": "wrong file"}, follow=True)
-    assert "2 topics released." in text_of(reply)
+    assert "2 memories released." in text_of(reply)
     assert ID not in operator.found("what does Mara drink?")
-    assert "No topics of this import can be released" in text_of(op.get(f"{address}release/"))
+    assert "No memories of this import can be released" in text_of(op.get(f"{address}release/"))
     # And once more.
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "The same file was imported" in told
@@ -172,15 +172,15 @@ def test_the_samples_on_the_page_are_accepted(op: Client) -> None:
     for sample in (*SAMPLES.values(), '{"text": "Mara likes tea."}\n{"text": "Ida likes coffee."}\n'):
         assert sample in shown or "tea" in sample
         _address, told = checked(op, sample, scope="/sample")
-        assert "Import 2 topics" in told
-        assert "2 of 2 new topics go into /sample" in told
+        assert "Import 2 memories" in told
+        assert "2 of 2 new memories go into /sample" in told
 
 
 def test_a_conversation_of_an_assistant_is_detected_and_its_forecast_shown(op: Client) -> None:
     content = (CHECKOUT / "tests" / "transfer" / "exports" / "chatgpt.json").read_bytes()
     _address, told = checked(op, content, scope="/brought")
     assert "ChatGPT export" in told
-    assert "6 of 6 new topics go into /brought." in told
+    assert "6 of 6 new memories go into /brought." in told
     assert "within 30 days" in told
 
 
@@ -193,7 +193,7 @@ def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, mon
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
     assert op.post(f"{address}bring/").status_code == 409
     work()
-    assert "Import 1 topic" in text_of(op.get(address))
+    assert "Import 1 memory" in text_of(op.get(address))
 
 
 def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
@@ -222,7 +222,7 @@ def test_a_file_can_be_read_as_something_else(op: Client) -> None:
     work()
     told = text_of(op.get(reply.headers["Location"]))
     assert "Chat transcript" in told
-    assert "Import 1 topic" in told
+    assert "Import 1 memory" in told
     assert op.post(f"{reply.headers['Location']}check/", {"source": "chat", "scope": "a b"}).status_code == 422
 
 

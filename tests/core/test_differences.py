@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.differences import MOST_WORDS, Piece, pieces_shorten, words_differ
+from memory.core.differences import MAX_WORDS, Piece, pieces_shorten, words_differ
 
 TEXT = st.lists(st.sampled_from(["tea", "rent", "the", "the", " ", "\n", "é", "<b>", "."]), max_size=30).map(" ".join)
 
@@ -48,8 +48,8 @@ def test_signs_are_compared_apart_from_words_and_numbers_are_whole():
 
 
 def test_very_long_texts_take_no_time():
-    before = " ".join("ab"[n % 2] for n in range(20 * MOST_WORDS))
-    after = " ".join("abc"[n % 3] for n in range(20 * MOST_WORDS))
+    before = " ".join("ab"[n % 2] for n in range(20 * MAX_WORDS))
+    after = " ".join("abc"[n % 3] for n in range(20 * MAX_WORDS))
     began = time.monotonic()
     pieces = words_differ(before, after)
     assert time.monotonic() - began < 2

@@ -162,14 +162,14 @@ def test_a_rule_is_told_as_a_sentence() -> None:
         scope="/",
     )
     assert rule_describe(said) == (
-        "On each scheduled run: archive topics whose kind is tool_output and whose age is at least 7 days."
+        "On each scheduled run: archive memories whose kind is tool_output and whose age is at least 7 days."
     )
     assert rule_describe(rule_parse(rule(enabled=False), scope="/")) == (
-        "On each scheduled run, under memory pressure and in a manual run: archive topics whose kind is tool_output. "
+        "On each scheduled run, under memory pressure and in a manual run: archive memories whose kind is tool_output. "
         "(Switched off.)"
     )
     assert rule_describe(rule_parse(gives("g", "to do") | {"events": ["ingest_complete"]}, scope="/")) == (
-        "After an ingest: add the category “to do” to topics whose kind is note."
+        "After an ingest: add the category “to do” to memories whose kind is note."
     )
     for event in EVENTS:
         assert rule_describe(rule_parse(rule(events=[event]), scope="/"))[0].isupper()

@@ -22,7 +22,7 @@ from django.utils import timezone
 from memory.forgetting.runs import run_results
 from memory.forgetting.triggers import event_raise
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Rekeying, WakeUp
-from memory.models.expressions import counted_sql, fade_key_sql
+from memory.models.formulas_sql import counted_sql, fade_key_sql
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from memstate_site.folder import CHECKOUT

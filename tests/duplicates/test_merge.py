@@ -7,7 +7,7 @@ import pytest
 
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
-from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
+from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import pair_detail
 from memory.forgetting.runs import run_results, run_undo
 from memory.models import AuditEvent, DuplicatePair, Field, ForgetRun, Link, Revision, Topic

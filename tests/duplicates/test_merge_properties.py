@@ -9,7 +9,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.duplicates.merge import pair_merge, pair_undo
+from memory.duplicates.pair_actions import pair_merge, pair_undo
 from memory.models import Field, Link, Revision, Topic
 from tests.cast import Caller, Cast, store_rows
 from tests.duplicates.shop import PERSON, pair_make, settle, store

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from memory.core.errors import Conflict
 from memory.duplicates.detect import duplicates_find
-from memory.duplicates.merge import pair_merge, pair_undo
+from memory.duplicates.pair_actions import pair_merge, pair_undo
 from memory.models import DuplicatePair, Field, ForgetRun, Revision, Topic, TopicVector, Vitality
 from memstate_site.folder import CHECKOUT
 from tests.cast import Caller, Cast
@@ -33,7 +33,7 @@ django.setup()
 from django.db import connection
 from django.utils import timezone
 from memory.access.principal import SYSTEM
-from memory.duplicates.merge import pair_merge
+from memory.duplicates.pair_actions import pair_merge
 import uuid
 connection.settings_dict["NAME"] = sys.argv[1]
 print("ready", flush=True)

@@ -25,8 +25,8 @@ class RememberingEmbedder(LocalEmbedder):
         _passages.update(zip(new, made, strict=True))
         return np.stack([_passages[text] for text in texts]) if texts else made
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a text to search with; only a new one costs anything."""
-        if text not in _queries:
-            _queries[text] = super().embed_query(text)
-        return _queries[text].copy()
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts to search with; only new ones cost anything."""
+        if new := list(dict.fromkeys(text for text in texts if text not in _queries)):
+            _queries.update(zip(new, super().embed_queries(new), strict=True))
+        return np.stack([_queries[text] for text in texts])

@@ -20,6 +20,9 @@ def test_the_vector_of_a_text_does_not_depend_on_what_is_embedded_with_it():
     for place, text in enumerate(TEXTS[:8]):
         assert np.array_equal(embedder.embed_passages([text])[0], together[place]), text
     assert np.array_equal(embedder.embed_passages(TEXTS[::-1])[::-1], together)
+    questions = embedder.embed_queries(TEXTS)
+    for place, text in enumerate(TEXTS[:8]):
+        assert np.array_equal(embedder.embed_query(text), questions[place]), text
 
 
 def test_what_the_tests_remember_is_what_the_model_says():

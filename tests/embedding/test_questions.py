@@ -1,7 +1,7 @@
 """Equal questions are embedded once, in the background, and a failure is not kept."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed, metered
 from memory.embedding.allowance import allowance_begin, allowance_current, allowance_end, allowance_identify
 from memory.embedding.base import Vectors
 from memory.embedding.metered import MeteredEmbedder
+from memory.stores.current import store_use
 
 
 class Counting:
@@ -35,6 +36,61 @@ class Counting:
 
     def seconds_spent(self) -> float:
         return float(len(self.asked))
+
+
+class Together(Counting):
+    """Embeds questions in batches, with one thread."""
+
+    question_threads = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[list[str]] = []
+        self.began = threading.Event()
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        self.batches.append(list(texts))
+        self.began.set()
+        self.embed_query(texts[0])
+        return np.array([[len(text), 0, 0] for text in texts], dtype=np.float32)
+
+
+def begun(inner: Together) -> tuple[MeteredEmbedder, list[Callable[[], Vectors]]]:
+    """Return an embedder that is embedding one question while six others wait."""
+    inner.may_answer.clear()
+    embedder = MeteredEmbedder(inner)
+    waits = [embedder.query_begin("a")]
+    assert inner.began.wait(30)
+    waits += [embedder.query_begin("a" * length) for length in range(2, 8)]
+    inner.may_answer.set()
+    return embedder, waits
+
+
+def test_questions_that_wait_are_embedded_together_in_their_order() -> None:
+    inner = Together()
+    _embedder, waits = begun(inner)
+    assert [int(wait()[0]) for wait in waits] == [1, 2, 3, 4, 5, 6, 7]
+    assert [[len(text) for text in batch] for batch in inner.batches] == [[1], [2, 3, 4, 5], [6, 7]]
+
+
+def test_a_batch_that_fails_fails_for_each_of_its_questions_and_is_tried_again() -> None:
+    inner = Together()
+    inner.fails = True
+    embedder, waits = begun(inner)
+    for wait in waits:
+        with pytest.raises(EmbeddingFailed):
+            wait()
+    inner.fails = False
+    assert int(embedder.embed_query("aa")[0]) == 2
+
+
+def test_stores_do_not_share_the_vectors_of_questions() -> None:
+    inner = Counting()
+    embedder = MeteredEmbedder(inner)
+    for store in ("one", "two", "one"):
+        with store_use(store):
+            embedder.embed_query("tea?")
+    assert inner.asked == ["tea?", "tea?"]
 
 
 def test_equal_questions_at_once_and_later_are_embedded_once() -> None:

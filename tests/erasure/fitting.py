@@ -29,6 +29,9 @@ from memory.finding.choose import Choice, meant_choose, replaced_choose
 from memory.finding.facts import FIELD, Element, Fact, TopicContent, facts_distinct, facts_of, facts_repeated
 from memory.text.stems import same_text
 
+# The features with a weight.
+FEATURES = tuple(name for name in weigh.REPLACE_WEIGHTS if name != "bias")
+
 FOLDS = 5
 # Strength of the pull of every weight towards 0.
 RIDGE = 0.5
@@ -62,7 +65,7 @@ def main() -> None:
     ]
     print(f"{passed(cases)} of {len(cases)} cases pass")
     if asked.ablation:
-        for name in weigh.FEATURES:
+        for name in FEATURES:
             print(f"without {name}: {passed(cases, without=name)}")
         for name in GUARDS:
             kept = getattr(choose, name)
@@ -88,12 +91,12 @@ def weights_set(cases: Iterable[dict[str, Any]], *, without: str = "") -> None:
     rows: dict[bool, tuple[list[list[float]], list[int]]] = {True: ([], []), False: ([], [])}
     for case in cases:
         for replaces, features, gone in _examples(case):
-            rows[replaces][0].append([0.0 if name == without else features[name] for name in weigh.FEATURES])
+            rows[replaces][0].append([0.0 if name == without else features[name] for name in FEATURES])
             rows[replaces][1].append(gone)
     for replaces, weights in ((False, weigh.FORGET_WEIGHTS), (True, weigh.REPLACE_WEIGHTS)):
         bias, *fitted = _logistic(np.array(rows[replaces][0]), np.array(rows[replaces][1], dtype=float))
         weights.clear()
-        weights.update({"bias": float(bias), **dict(zip(weigh.FEATURES, map(float, fitted), strict=True))})
+        weights.update({"bias": float(bias), **dict(zip(FEATURES, map(float, fitted), strict=True))})
 
 
 def case_passes(case: dict[str, Any]) -> bool:

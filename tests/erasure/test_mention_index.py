@@ -148,7 +148,7 @@ def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
 def test_any_words_are_stored_as_they_are(words: list[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE told (words text[]) ON COMMIT DROP")
-        rows_copy(cursor, "told", ["words"], [[array_literal(words)]])
+        rows_copy(cursor, "told", "words", [[array_literal(words)]])
         cursor.execute("SELECT words FROM told")
         assert cursor.fetchone() == (words,)
 

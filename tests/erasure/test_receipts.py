@@ -61,7 +61,7 @@ def test_any_column_that_was_changed_is_found(five: Any, column: str, value: Any
     ErasureReceipt.objects.filter(number=3).update(**{column: value})
     chain = receipts_verify()
     assert (chain.ok, chain.broken_at) == (False, 3)
-    assert "3" in chain.sentence
+    assert "3" in chain.sentences[0]
 
 
 def test_a_receipt_that_was_changed_with_its_hash_and_all_that_follow_is_found(five: Any) -> None:
@@ -76,7 +76,7 @@ def test_a_receipt_that_was_changed_with_its_hash_and_all_that_follow_is_found(f
         receipt.save()
     chain = receipts_verify()
     assert (chain.ok, chain.broken_at) == (False, 3)
-    assert "Receipt 3" in chain.sentence
+    assert "Receipt 3" in chain.sentences[0]
     # The audit is changed as well; the seal cannot be, without the secret key.
     for receipt in ErasureReceipt.objects.filter(number__gte=3):
         event = AuditEvent.objects.get(after__number=receipt.number, action="purged")
@@ -91,7 +91,7 @@ def test_a_missing_receipt_is_found_the_last_one_too(five: Any, number: int) -> 
     ErasureReceipt.objects.filter(number=number).delete()
     chain = receipts_verify()
     assert (chain.ok, chain.broken_at) == (False, number)
-    assert f"Receipt {number} is missing" in chain.sentence
+    assert f"Receipt {number} is missing" in chain.sentences[0]
     with pytest.raises(CommandError):
         call_command("verify_erasure", "--quiet")
 

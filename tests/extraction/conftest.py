@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.extraction import model_cache as remembered
+from memory.extraction.segments import answers
 from tests.llm.fixtures import model
 
 __all__ = ["model"]
@@ -13,4 +13,4 @@ __all__ = ["model"]
 @pytest.fixture(autouse=True)
 def _empty_model_cache() -> Iterator[None]:
     yield
-    remembered._answers.clear()
+    answers.clear()

@@ -13,7 +13,7 @@ from memory.text.statements import facts_read
 TEXTS = sorted((Path(__file__).parent / "by_others").glob("*.txt"))
 # Shares of what was noted as worth keeping and as noise.
 LEAST_KEPT = 0.75
-MOST_NOISE = 0.1
+MAX_NOISE = 0.1
 
 
 def letters(text: str) -> str:
@@ -48,7 +48,7 @@ def test_facts_are_kept_and_noise_is_not(file: Path) -> None:
     facts = [any(letters(fact) in text for text in kept) for fact in expected["facts"]]
     noise = [letters(one) in said for one in expected["noise"]]
     assert sum(facts) >= LEAST_KEPT * len(facts)
-    assert sum(noise) <= MOST_NOISE * len(noise)
+    assert sum(noise) <= MAX_NOISE * len(noise)
 
 
 @pytest.mark.parametrize(

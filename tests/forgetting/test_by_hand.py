@@ -139,7 +139,7 @@ def test_what_was_changed_since_is_left_alone_with_the_reason(agent: Caller, ope
     clock.forward(minutes=1)
     topics_restore([other], **told(clock))
     undone = run_undo(archived.id, **told(clock))
-    assert (undone.restored, undone.conflicts) == (1, [(other, "It was moved since: it is active now.")])
+    assert (undone.restored, undone.conflicts) == (1, [(other, "It has since been moved: it is active now.")])
 
 
 def test_the_text_written_after_a_change_by_hand_stays(agent: Caller, operator: Caller, clock: Clock):
@@ -220,7 +220,7 @@ def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Cal
     assert {topic_id: why for topic_id, _row, why in moved.left} == {
         archived: "It is archived already.",
         late: "It was changed while you looked.",
-        uuid.UUID(int=9): "This topic does not exist.",
+        uuid.UUID(int=9): "This memory does not exist.",
     }
     again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
     assert again.run is not None

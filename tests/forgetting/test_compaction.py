@@ -301,7 +301,7 @@ def test_it_is_told_on_both_sides(operator: Caller) -> None:
     card = operator.get(f"/v1/topics/{compacted}/why").ok()
     first = card["history"][0]
     assert (first["what"], first["run_id"], first["sources"]) == ("compacted", done["run_id"], 3)
-    assert any("3 topics" in sentence for sentence in card["sentences"])
+    assert any("3 memories" in sentence for sentence in card["sentences"])
 
 
 def compacts(caller: Caller, topic_id: str) -> bool:

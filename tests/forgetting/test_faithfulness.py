@@ -60,7 +60,7 @@ def test_memstate_forgets_nothing_with_499_topics_whoever_asks(operator: Caller)
     faded = topics_make(operator, 40, salience=0.04)
     told = run(operator, event="ingest_complete", dry_run=False)
     assert (told["status"], told["results"], told["planned"]) == ("done", [], 0)
-    assert "499 live topics" in told["gate"]
+    assert "499 live memories" in told["gate"]
     worker_turn()
     assert ForgetRun.objects.count() == 1
     assert set(rungs(operator, *faded)) == {"active"}

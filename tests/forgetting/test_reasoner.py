@@ -125,7 +125,7 @@ def test_a_scope_with_its_own_limit_is_left_alone_by_runs_from_above(operator: C
     others = topics_make(operator, 6, salience=0.01)
     plan = run(operator, event="cron")
     assert plan["planned"] == 6
-    assert "/gate has 3 live topics, fewer than its soft limit of 500" in plan["gate"]
+    assert "/gate has 3 live memories, fewer than its soft limit of 500" in plan["gate"]
     made = run(operator, event="cron", dry_run=False)
     assert (made["applied"], made["gate"]) == (6, plan["gate"])
     assert set(rungs(operator, *own)) == {"active"}
@@ -151,7 +151,7 @@ def test_archived_topics_do_not_count_for_the_gate(operator: Caller):
     topics_make(operator, 5, salience=0.01)
     assert run(operator, event="cron", dry_run=False)["applied"] == 5
     topics_make(operator, 4, salience=0.01)
-    assert "4 live topics" in run(operator, event="cron", dry_run=False)["gate"]
+    assert "4 live memories" in run(operator, event="cron", dry_run=False)["gate"]
 
 
 def test_past_the_token_budget_an_ingest_is_memory_pressure(agent: Caller, operator: Caller):

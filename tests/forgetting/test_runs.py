@@ -96,7 +96,7 @@ def test_a_plan_for_one_scope_does_not_care_about_the_policy_of_another(operator
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ("retrieve", "retrieved since"),
+        ("retrieve", "recalled since"),
         ("pin", "pinned since"),
         ("weigh", "salience was changed since"),
         ("edit", "edited since"),
@@ -161,7 +161,7 @@ def test_more_than_the_share_waits_for_approval_and_no_more_does_not(operator: C
     told = run(operator, dry_run=False)
     assert told["status"] == "held"
     assert told["held_because"] == (
-        "It would archive 61 of 301 live topics (20%), more than the 20% that max_archive_share allows."
+        "It would archive 61 of 301 live memories (20%), more than the 20% that max_archive_share allows."
     )
     assert rungs(operator, faded[0]) == ["active"]
 
@@ -191,7 +191,7 @@ def test_what_the_next_runs_would_take_counts_for_the_share(operator: Caller):
     told = run(operator, dry_run=False)
     assert (told["status"], told["planned"], told["left_over"]) == ("held", 60, 140)
     assert told["held_because"] == (
-        "It would archive 200 of 600 live topics (33%), more than the 20% that max_archive_share allows."
+        "It would archive 200 of 600 live memories (33%), more than the 20% that max_archive_share allows."
     )
 
 
@@ -202,7 +202,7 @@ def test_a_mistake_in_the_policy_of_a_small_scope_is_held_in_the_run_over_a_larg
     topics_make(operator, 60, scope="/user/alice")
     told = run(operator, dry_run=False)
     assert told["held_because"] == (
-        "It would archive 60 of 60 live topics under the policy of /user/alice (100%), more than the 20% that "
+        "It would archive 60 of 60 live memories under the policy of /user/alice (100%), more than the 20% that "
         "max_archive_share allows."
     )
     policy_put(

@@ -38,7 +38,7 @@ def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
     told = run(operator, event="cron", dry_run=False)
     assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 5000)
     assert told["held_because"] == (
-        "It would archive 5,000 of 5,000 live topics (100%), more than the 20% that max_archive_share allows."
+        "It would archive 5,000 of 5,000 live memories (100%), more than the 20% that max_archive_share allows."
     )
     assert not Topic.objects.exclude(rung=0).exists()
     # The worker gives all rows the new half-life and meets the same plan; it does not make it either.

@@ -104,9 +104,9 @@ def test_whatever_happened_to_a_topic_since_stays_and_is_told(agent: Caller, ope
     undone = undo(operator, told)
     assert (undone["restored"], undone["conflict_count"]) == (1, 5)
     assert told_of(undone) == {
-        made["restored"]: "It was moved since: it is active now.",
+        made["restored"]: "It has since been moved: it is active now.",
         made["pinned"]: "It was pinned since.",
-        made["retrieved"]: "It was retrieved since.",
+        made["retrieved"]: "It was recalled since.",
         made["weighed"]: "Its salience was changed since.",
         made["edited"]: "It was edited since.",
     }
@@ -141,7 +141,7 @@ def test_undoing_the_earlier_of_two_runs_leaves_the_later_ones_work(agent: Calle
     topic_id = agent.remember("Tea", salience=0.1)
     first = run(operator, dry_run=False)
     operator.post(f"/v1/topics/{topic_id}/archive").ok()
-    assert told_of(undo(operator, first)) == {topic_id: "It was moved since: it is archived now."}
+    assert told_of(undo(operator, first)) == {topic_id: "It has since been moved: it is archived now."}
     assert rungs(operator, topic_id) == ["archived"]
 
 

@@ -63,7 +63,7 @@ def test_the_figures_are_those_counted_by_hand(cast: Cast, past: dict[str, str])
     assert [day["archived"] for day in found["days"]] == [0] * 11 + [10] * 89
     assert [at for at, day in enumerate(found["days"]) if day["missed"]] == [50]
     assert found["sentence"].startswith(
-        "Of 10 topics it would have archived 10 (100%), of which 3 were used afterwards; 1 of 1 retrievals"
+        "Of 10 memories it would have archived 10 (100%), of which 3 were used afterwards; 1 of 1 recalls"
     )
 
 
@@ -118,7 +118,7 @@ def test_an_empty_store_has_an_empty_backtest(cast: Cast, clock: Clock):
     clock.set(BEGIN + dt.timedelta(days=10))
     found = told(cast.operator, start=0, end=10)
     assert (found["topics"], found["draft"]["saved"]) == (0, 0)
-    assert found["sentence"] == "This scope had no topics in this period."
+    assert found["sentence"] == "This scope had no memories in this period."
 
 
 @pytest.mark.parametrize(

@@ -156,4 +156,4 @@ def test_the_report_costs_the_same_number_of_queries_however_much_was_archived(c
         counts.append(len(caught))
         for topic in life(cast, clock).values():
             cast.reader.topic(topic)
-    assert counts[0] == counts[1] == 3
+    assert counts[0] == counts[1] == 2

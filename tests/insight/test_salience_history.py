@@ -305,7 +305,7 @@ def test_accesses_are_told_newest_first_and_page_by_page(cast: Cast, clock: Cloc
     clock.set(BEGIN + dt.timedelta(days=1))
     cast.reader.topic(topic)
     # Little of the log is looked at for one page; the next goes on from there.
-    monkeypatch.setattr("memory.insight.accesses.MOST_ROWS_READ", 5)
+    monkeypatch.setattr("memory.insight.accesses.MAX_ROWS_READ", 5)
     found, cursor, pages = [], None, 0
     while True:
         page = accesses_of(

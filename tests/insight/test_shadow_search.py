@@ -111,6 +111,31 @@ def test_lookups_and_scopes_without_a_share_are_passed_over(cast: Cast, clock: C
     assert ShadowHit.objects.count() == 0
 
 
+def test_a_query_is_repeated_with_its_filters(cast: Cast, clock: Clock, topics: dict[str, str]):
+    cast.agent.query("green tea from Uji", kinds=["fruit"])
+    cast.agent.query("green tea from Uji", topic_ids=[topics["live"]])
+    searched(clock)
+    assert Watermark.objects.get(name="shadow").taken == 2
+    assert ShadowHit.objects.count() == 0
+
+
+def test_a_query_that_searched_no_live_topics_alone_is_not_repeated(cast: Cast, clock: Clock, topics: dict[str, str]):
+    cast.agent.query("green tea from Uji", include_archived=True, topic_ids=[topics["live"]])
+    cast.agent.query("green tea from Uji", stages=["structural"], topic_ids=[topics["live"]])
+    searched(clock)
+    assert Watermark.objects.get(name="shadow").taken == 0
+    assert ShadowHit.objects.count() == 0
+
+
+def test_topics_that_are_newer_than_the_query_take_no_rank(cast: Cast, clock: Clock, topics: dict[str, str]):
+    policy_set(**FREE, shadow_share=1.0, shadow_top_k=1)
+    cast.agent.query("green tea from Uji, harvested in May")
+    clock.forward(minutes=5)
+    cast.agent.remember("green tea from Uji, harvested in May")
+    searched(clock)
+    assert ShadowHit.objects.get().rank == 1
+
+
 def test_a_question_is_asked_in_its_own_scope(cast: Cast, clock: Clock, topics: dict[str, str]):
     cast.agent.remember("the garage", scope="/work")
     cast.agent.query("green tea from Uji", scope="/work")

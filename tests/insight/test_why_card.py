@@ -117,7 +117,7 @@ def test_a_retrieval_when_the_card_says_would_have_kept_it_and_one_a_second_earl
     assert outcomes == {"then": True, "earlier": False, "at last": True}
     assert not rescue["any_later_use"]
     sentence = next(text for text in why(cast.reader, topic)["sentences"] if "would have kept it" in text)
-    assert sentence.startswith("One more retrieval between ")
+    assert sentence.startswith("One more recall between ")
 
 
 def test_where_any_retrieval_after_the_last_use_would_have_done_the_card_says_before(cast: Cast, clock: Clock):
@@ -128,7 +128,7 @@ def test_where_any_retrieval_after_the_last_use_would_have_done_the_card_says_be
     run_now(clock)
     card = why(cast.reader, topic)
     assert card["rescue"]["any_later_use"]
-    assert "One more retrieval before 3 October 2026 03:00 UTC would have kept it." in card["sentences"]
+    assert "One more recall before 3 October 2026 03:00 UTC would have kept it." in card["sentences"]
 
 
 def test_where_no_retrieval_would_have_helped_the_card_says_so(cast: Cast, clock: Clock):
@@ -138,7 +138,7 @@ def test_where_no_retrieval_would_have_helped_the_card_says_so(cast: Cast, clock
     topic, _other = archived_by_run(cast, clock, days=10)
     card = why(cast.reader, topic)
     assert (card["rescue"]["possible"], card["rescue"]["earliest_sufficient"]) == (False, None)
-    assert "One more retrieval would not have kept it from that run." in card["sentences"]
+    assert "One more recall would not have kept it from that run." in card["sentences"]
     (entry,) = [entry for entry in card["history"] if entry["what"] == "archived"]
     assert (entry["rule"], entry["threshold"]) == ("old", None)
 
@@ -219,7 +219,7 @@ def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clo
     off = cast.agent.remember("Paint", scope="/off")
     said = {
         pinned: "It is pinned.",
-        kind: "Topics of kind identity are never forgotten.",
+        kind: "Memories of kind identity are never forgotten.",
         scope: "Nothing in /user is ever forgotten.",
         off: "Forgetting is switched off in /off.",
     }
@@ -243,7 +243,7 @@ def test_what_never_fades_is_told_to_stay(cast: Cast):
 
 def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):
     card = why(cast.reader, cast.agent.remember("Tea"))
-    assert card["next"]["gate"].startswith("/ has 1 live topic, fewer than its soft limit of 500")
+    assert card["next"]["gate"].startswith("/ has 1 live memory, fewer than its soft limit of 500")
 
 
 @pytest.mark.parametrize("place", ["/", "/user", "/user/alice"])
@@ -313,7 +313,7 @@ def test_released_topics_have_a_card(cast: Cast):
     topic = cast.agent.remember("Tea")
     Topic.objects.filter(pk=topic).update(released_at=BEGIN)
     card = why(cast.reader, topic)
-    assert card["sentences"][0] == "It was released on 1 January 2026 00:00 UTC; no query returns it."
+    assert card["sentences"][0] == "It was released on 1 January 2026 00:00 UTC; no recall returns it."
     assert card["next"]["steps"] == []
 
 

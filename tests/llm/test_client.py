@@ -13,7 +13,9 @@ from prometheus_client import REGISTRY
 from pydantic import BaseModel, ConfigDict, Field
 
 from memory.llm import chat_request, circuit_breaker, client
-from memory.llm.client import ModelUnavailable, ModelUnusable, complete_json, complete_text, model_summary
+from memory.llm.client import complete_json, complete_text, model_summary
+from memory.llm.wire import ModelUnavailable, ModelUnusable
+from memory.stores.metrics import store_label
 from tests.cast import raises_code
 from tests.llm import server
 from tests.llm.server import Model
@@ -509,7 +511,8 @@ def test_no_problem_repeats_what_was_sent_or_said(model: Model) -> None:
 
 
 def counted(purpose: str, outcome: str) -> float:
-    return REGISTRY.get_sample_value("memstate_model_calls_total", {"purpose": purpose, "outcome": outcome}) or 0
+    labels = {"store": store_label(), "purpose": purpose, "outcome": outcome}
+    return REGISTRY.get_sample_value("memstate_model_calls_total", labels) or 0
 
 
 def test_answers_and_failures_are_counted(model: Model) -> None:

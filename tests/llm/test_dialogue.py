@@ -7,7 +7,6 @@ import pytest
 
 from memory.llm import circuit_breaker
 from memory.llm.circuit_breaker import FAILURES_IN_A_ROW
-from memory.llm.client import ModelUnavailable, ModelUnusable
 from memory.llm.dialogue import (
     MAX_DIALOGUE,
     ModelTurn,
@@ -18,7 +17,7 @@ from memory.llm.dialogue import (
     result_message,
     turn_message,
 )
-from memory.llm.wire import RateLimited
+from memory.llm.wire import ModelUnavailable, ModelUnusable, RateLimited
 from tests.cast import raises_code
 from tests.llm import server
 from tests.llm.server import Model, Step, calling, completion
@@ -169,10 +168,10 @@ def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model,
     assert (turn().text, turn(model="third").text) == ("Well.", "Well.")
     # Of names that callers think of, a few are remembered.
     model.answers(server.failing(401))
-    for number in range(circuit_breaker.MOST_OTHERS + 5):
+    for number in range(circuit_breaker.MAX_OTHERS + 5):
         with pytest.raises(ModelUnavailable):
             turn(model=f"model-{number}")
-    assert len(circuit_breaker._circuits) <= circuit_breaker.MOST_OTHERS
+    assert len(circuit_breaker._circuits) <= circuit_breaker.MAX_OTHERS
 
 
 def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):

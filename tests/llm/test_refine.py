@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory.llm.refine import MOST_CANDIDATES, Refined, matches_refine, supersede_refine
+from memory.llm.refine import MAX_CANDIDATES, Refined, matches_refine, supersede_refine
 from tests.llm import server
 from tests.llm.server import Model
 
@@ -87,7 +87,7 @@ def test_nobody_waits_for_a_slow_one(model: Model) -> None:
 
 def test_without_a_model_or_candidates_nothing_is_asked(model: Model, settings: Any) -> None:
     assert matches_refine("forget it", []) is None
-    assert matches_refine("forget it", [(str(n), "text") for n in range(MOST_CANDIDATES + 1)]) is None
+    assert matches_refine("forget it", [(str(n), "text") for n in range(MAX_CANDIDATES + 1)]) is None
     settings.MEMSTATE_LLM_MODEL = ""
     assert refined() is None
     assert model.asked == []
@@ -95,6 +95,6 @@ def test_without_a_model_or_candidates_nothing_is_asked(model: Model, settings: 
 
 def test_long_texts_are_cut(model: Model) -> None:
     model.answers({"chosen": [], "unsure": False})
-    found = matches_refine("forget " * 1000, [(str(n), "text " * 1000) for n in range(MOST_CANDIDATES)])
+    found = matches_refine("forget " * 1000, [(str(n), "text " * 1000) for n in range(MAX_CANDIDATES)])
     assert found == Refined((), False)
     assert len(model.data()["texts"][0]["text"]) == 600

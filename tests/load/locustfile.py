@@ -15,7 +15,7 @@ import gevent
 import psutil
 from locust import HttpUser, between, events, task
 
-DATA = Path(os.environ.get("MEMSTATE_DATA_DIR", ".memstate"))
+DATA = Path(os.environ.get("MEMSTATE_DATA_DIR", ".memstate")).resolve()
 KEYS = json.loads((DATA / "credentials.json").read_text(encoding="utf-8"))
 WORDS = [f"word{n}" for n in range(8_000)]
 SCOPES = [f"/load/user-{n}" for n in range(50)]

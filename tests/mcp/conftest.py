@@ -6,98 +6,28 @@ like the SDK's client, without awaiting. With ``fresh=True`` nobody else has use
 
 import contextlib
 import dataclasses
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import httpx2
-import psutil
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from django.db import connection
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from memory.core.problem_codes import ProblemCode
 from memstate_site.folder import CHECKOUT
-from tests.cast import Cast, cast_make, over_http
-from tests.site.conftest import eventually, free_port
-
-# A busy machine is slow, not wrong.
-PATIENCE = 60.0
-
-
-def database_address() -> str:
-    """Return the address of the database of the tests, for other processes."""
-    server, _, _name = os.environ["DATABASE_URL"].partition("?")
-    more = os.environ["DATABASE_URL"][len(server) :]
-    return f"{server.rpartition('/')[0]}/{connection.settings_dict['NAME']}{more}"
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return the environment of a process that works on the database of the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMSTATE_API")}
-    return {**kept, "DATABASE_URL": database_address(), "MEMSTATE_EMBEDDER": "instant", **more}
-
-
-class WebServer:
-    """gunicorn as it is in production, with two processes, on the database of the tests."""
-
-    def __init__(self, log: Path) -> None:
-        self.port = free_port()
-        self.log = log
-        with log.open("wb") as said:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", "-c", "python:memstate_site.gunicorn_conf", "memstate_site.wsgi"],
-                cwd=CHECKOUT,
-                env=environment(
-                    MEMSTATE_API_PORT=str(self.port),
-                    MEMSTATE_WEB_WORKERS="2",
-                    MEMSTATE_WEB_THREADS="8",
-                    MEMSTATE_TRUSTED_ORIGINS="https://friend.example",
-                ),
-                stdout=said,
-                stderr=subprocess.STDOUT,
-            )
-        send = over_http("127.0.0.1", self.port)
-
-        def answers() -> bool:
-            assert self._process.poll() is None, log.read_text()
-            try:
-                return send("GET", "/livez", None, {}).status == 200
-            except OSError:
-                return False
-
-        eventually(answers, PATIENCE)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    def workers(self) -> list[psutil.Process]:
-        return psutil.Process(self._process.pid).children()
-
-    def restart(self) -> None:
-        """Kill the processes that answer; their master starts others."""
-        before = self.workers()
-        for worker in before:
-            worker.kill()
-        eventually(lambda: len(self.workers()) == 2 and not set(self.workers()) & set(before), PATIENCE)
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(PATIENCE)
+from tests.cast import Cast, cast_make
+from tests.web_server import PATIENCE, WebServer, environment
 
 
 @pytest.fixture(scope="session")
 def web(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    server = WebServer(tmp_path_factory.mktemp("web") / "log")
-    yield server
-    server.stop()
+    log = tmp_path_factory.mktemp("web") / "log"
+    with WebServer(log, processes=2, MEMSTATE_TRUSTED_ORIGINS="https://friend.example") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -202,7 +132,7 @@ def connect(way: tuple[str, str], web: WebServer, portal: BlockingPortal, proces
         with contextlib.ExitStack() as stack:
             http = httpx2.AsyncClient(headers={"X-API-Key": secret}, timeout=PATIENCE)
             stack.enter_context(portal.wrap_async_context_manager(http))
-            client = Client(streamable_http_client(web.url, http_client=http), mode=mode)  # type: ignore[arg-type]
+            client = Client(streamable_http_client(f"{web.url}/mcp", http_client=http), mode=mode)  # type: ignore[arg-type]
             yield Link(stack.enter_context(portal.wrap_async_context_manager(client)), portal)
 
     return opened
@@ -211,4 +141,4 @@ def connect(way: tuple[str, str], web: WebServer, portal: BlockingPortal, proces
 @pytest.fixture
 def people(transactional_db: None, web: WebServer) -> Cast:
     """The cast, over sockets, on the store that the agents work on."""
-    return cast_make(over_http("127.0.0.1", web.port))
+    return cast_make(web.send)

@@ -15,8 +15,9 @@ from django.utils import timezone
 from memory.access.keys import key_create, key_revoke
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast, secret_of
-from tests.mcp.conftest import FEW, PATIENCE, Connect, WebServer, database_address, environment
+from tests.mcp.conftest import FEW, Connect
 from tests.site.conftest import eventually
+from tests.web_server import PATIENCE, WebServer, database_address, environment
 
 # The name under which the connections of one process are counted.
 OWN = "an-agents-own-process"

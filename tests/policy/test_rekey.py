@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.core.policy_values import NO_DECAY_SECONDS
 from memory.formulas.salience import fade_before, fade_key, salience_effective
 from memory.models import Field, Rekeying, Vitality
-from memory.models.expressions import salience_effective_sql
+from memory.models.formulas_sql import salience_effective_sql
 from memory.policy import rekey
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check

@@ -170,7 +170,7 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
         ({"not": compare("category", "has", "work")}, "that do not have the category work"),
         (compare("text", "matches", r"\bnuts?\b"), r"whose title, summary or field matches the pattern \bnuts?\b"),
         ({"not": compare("summary", "contains", "to do")}, "whose summary does not contain “to do”"),
-        (compare("retrievals", "is", 0), "whose number of retrievals is 0"),
+        (compare("retrievals", "is", 0), "whose number of recalls is 0"),
         (compare("rung", "is_not", "active"), "whose rung is not active"),
         ({"field": {"name": "city", "op": "is", "value": "Bonn"}}, "whose field city is Bonn"),
         ({"not": {"field": {"name": "city", "op": "contains", "value": "B"}}}, "whose field city does not contain B"),

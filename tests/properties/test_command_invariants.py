@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.models import ErasureReceipt, Field, ForgetListing, ForgetRun, Topic
-from memory.text.names import mentions
+from memory.text.names import mentions_find
 from tests.cast import Caller, Cast, worker_turn
 from tests.concurrency.test_writers import at_once
 from tests.console.people import statements_told
@@ -127,14 +127,14 @@ def test_all_that_is_listed_for_a_name_mentions_it(operator: Caller, made: list[
             it: [item["title"], item.get("summary", ""), *(each["value"] for each in item.get("fields", []))]
             for it, item in zip(ids, made, strict=True)
         }
-        mentioning = {it for it, said in texts.items() if any(mentions(text, name) for text in said)}
+        mentioning = {it for it, said in texts.items() if any(mentions_find(text, name) for text in said)}
         taken = {match["topic_id"] for match in listed["matches"]}
         assert taken <= mentioning
         # A tag is left out where others write the name as a name, and a handle asked for is not a first name.
         plain = (
             set()
             if name.startswith("@")
-            else {it for it in mentioning if any(mentions(text.replace("@ann", ""), name) for text in texts[it])}
+            else {it for it in mentioning if any(mentions_find(text.replace("@ann", ""), name) for text in texts[it])}
         )
         assert plain <= taken
         transaction.set_rollback(True)

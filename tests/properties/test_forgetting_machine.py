@@ -373,7 +373,7 @@ class Forgetting(RuleBasedStateMachine):
             expected = [
                 (topic, action)
                 for topic, action in expected
-                if not gate.closed and policies.node_of(paths[topic]) not in gate.without
+                if not gate.closed and policies.node_of(paths[topic]) not in gate.excluded
             ]
         policies = policies_current()
         most = policies.knobs(scope).max_topics_for_forget_scan

@@ -21,7 +21,7 @@ from memory.formulas.salience import (
     salience_effective,
 )
 from memory.models import Scope
-from memory.models.expressions import (
+from memory.models.formulas_sql import (
     decay_sql,
     epoch_sql,
     fade_floor_sql,

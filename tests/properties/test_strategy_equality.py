@@ -23,7 +23,7 @@ from memory.formulas.strategies import (
     ranking_factor,
     score,
 )
-from memory.models.expressions import (
+from memory.models.formulas_sql import (
     active_boost_sql,
     active_factor_sql,
     archive_gate_sql,

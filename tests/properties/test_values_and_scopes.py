@@ -14,7 +14,7 @@ from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.field_values import FIELD_TYPES, value_as_text
 from memory.core.json_limits import json_guarded
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize, scope_within
-from memory.models.expressions import scope_within_sql
+from memory.models.formulas_sql import scope_within_sql
 from tests.cast import Caller, raises_code
 from tests.properties.conftest import examples
 

@@ -8,7 +8,7 @@ import importlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,6 +94,19 @@ class _Module:
             isinstance(node, ast.ImportFrom) and node.module == "pydantic" for node in self.tree.body
         )
 
+    @cached_property
+    def _makers(self) -> dict[str, ast.Call]:
+        """Return the functions that take a sentence and return a problem with it, and the call that makes it."""
+        found = {}
+        for function in self.tree.body:
+            if not isinstance(function, ast.FunctionDef) or not function.args.args:
+                continue
+            last = function.body[-1]
+            made = last.value if isinstance(last, ast.Return) else None
+            if isinstance(made, ast.Call) and made.args and _is_name(made.args[0], function.args.args[0].arg):
+                found[function.name] = made
+        return found
+
     def told(self) -> Iterator[Told]:
         yield from self._walk(self.tree, (self.tree,))
 
@@ -123,11 +136,12 @@ class _Module:
             for sentence in _texts(call.args[0], around):
                 yield Told("invalid-member", name, sentence, None)
             return
-        kind = self._problem_class(call, around)
+        made = self._makers.get(name, call)
+        kind = self._problem_class(made, around)
         if kind is None:
             return
-        code = _keyword(call, "code")
-        given = self._codes(code) if code is not None else [self._default_code(kind, call)]
+        code = _keyword(made, "code")
+        given = self._codes(code) if code is not None else [self._default_code(kind, made)]
         for sentence in _texts(call.args[0], around) if call.args else ():
             for word in given:
                 yield Told(word, kind.__name__, sentence, _status(kind))
@@ -179,6 +193,10 @@ def _name_of(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
+
+
+def _is_name(value: ast.expr, name: str) -> bool:
+    return isinstance(value, ast.Name) and value.id == name
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -357,7 +357,7 @@ def test_the_server_ends_when_its_owner_is_killed(folder: Path) -> None:
     [
         ("99", "was written by PostgreSQL 99, which is newer than the packaged"),
         ("14", "Write it out with pg_dump of version 14"),
-        ("eighteen", "holds files, but no database that PostgreSQL made"),
+        ("eighteen", "contains files, but no PostgreSQL database"),
     ],
 )
 def test_data_of_another_version_is_left_alone_with_a_sentence(folder: Path, version: str, sentence: str) -> None:
@@ -389,7 +389,7 @@ def test_a_full_disk_is_noticed_before_a_database_is_made(tmp_path: Path, monkey
         ("initdb: error: could not create directory: Disk quota exceeded", "The disk that holds /d is full"),
         ('FATAL:  could not resize shared memory segment "/x": No space left on device', "--shm-size"),
         ("FATAL:  database files are incompatible with server", "Start it with the version of MemState that wrote it"),
-        ("FATAL:  something never heard of", "Its last words were:\n  LOG:  starting PostgreSQL\n  FATAL:  some"),
+        ("FATAL:  something never heard of", "The end of its output:\n  LOG:  starting PostgreSQL\n  FATAL:  some"),
     ],
 )
 def test_what_the_server_says_becomes_a_sentence(line: str, sentence: str) -> None:

@@ -61,11 +61,12 @@ def test_only_the_web_server_has_a_pool_and_short_statements() -> None:
     assert "statement_timeout=600000" in worker["OPTIONS"]["options"]
 
 
-def test_a_shared_cache_is_used_when_it_is_given() -> None:
-    plain = settings_with("CACHES")
-    assert "locmem" in plain["CACHES"]["default"]["BACKEND"]
-    given = settings_with("CACHES", MEMSTATE_CACHE_URL="redis://cache/0")
-    assert "redis" in given["CACHES"]["default"]["BACKEND"]
+def test_a_shared_cache_counts_requests_and_nothing_else() -> None:
+    plain = settings_with("CACHES")["CACHES"]
+    assert plain["requests"] == plain["default"]
+    given = settings_with("CACHES", MEMSTATE_CACHE_URL="redis://cache/0")["CACHES"]
+    assert "redis" in given["requests"]["BACKEND"]
+    assert given["default"] == plain["default"]
 
 
 def test_a_job_is_never_handed_out_while_it_still_runs() -> None:

@@ -51,10 +51,15 @@ def secrets_of(installation: Installation) -> dict[str, str]:
 
 
 def status_with_key(installation: Installation, key: str) -> int:
+    return answer_with_key(installation, key, {})[0]
+
+
+def answer_with_key(installation: Installation, key: str, headers: dict[str, str]) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", installation.port, timeout=10)
     try:
-        connection.request("GET", "/v1/topics", headers={"X-API-Key": key})
-        return connection.getresponse().status
+        connection.request("GET", "/v1/topics", headers={"X-API-Key": key, **headers})
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
     finally:
         connection.close()
 
@@ -264,6 +269,45 @@ def test_the_second_start_shows_no_secret_and_accepts_a_given_key(first: Install
             assert not {"MEMSTATE_API_KEY", "MEMSTATE_ADMIN_KEY", "MEMSTATE_ADMIN_PASSWORD"} & set(
                 again.child(child).environ()
             )
+    finally:
+        assert again.stop() == 0
+
+
+STUCK = """
+from django.db import connection
+from memory.access.keys import key_create
+from memory.jobs.stores import store_create
+from memory.stores.models import Store
+for name in ("stuck", "well"):
+    store_create(name)
+key_create(name="all", role="reader", secret="ms_a-key-for-all-the-stores", installation=True)
+Store.objects.exclude(pk="main").update(version="")
+# The migration makes the tables of one store again, and finds tables that it does not know in the other one.
+connection.cursor().execute("DROP SCHEMA store_well CASCADE")
+"""
+
+
+def test_a_store_that_cannot_be_migrated_does_not_prevent_the_start(first: Installation) -> None:
+    before = Installation(first.folder).start()
+    try:
+        command = [sys.executable, CHECKOUT / "manage.py", "shell", "-v0", "-c", STUCK]
+        subprocess.run(command, env=before.environment, cwd="/", check=True)
+    finally:
+        assert before.stop() == 0
+    again = Installation(first.folder).start()
+    try:
+        said = again.said()
+        assert "Traceback" not in said
+        assert [line for line in said.splitlines() if "Not migrated: stuck" in line]
+        assert "Not migrated: main" not in said
+        # The progress of the two stores.
+        assert "2/2" in said
+        answers = {
+            store: answer_with_key(again, "ms_a-key-for-all-the-stores", {"X-MemState-Store": store})
+            for store in ("main", "well", "stuck")
+        }
+        assert {store: status for store, (status, _body) in answers.items()} == {"main": 200, "well": 200, "stuck": 503}
+        assert "urn:memstate:problem:store-behind" in answers["stuck"][1]
     finally:
         assert again.stop() == 0
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.text.grammar import name_known, word_known
 from memory.text.likeness import ComparedTexts, differences_that_matter, topics_compare, words_shared
 from memory.text.likeness_tokens import tokens_read
-from memory.text.vocabulary import name_known, word_known
 
 SAME = [
     ("Anna prefers oat milk in her coffee", "anna prefers oat milk in her coffee."),
@@ -93,9 +93,7 @@ def test_a_difference_that_matters_is_found_from_either_side(one: str, other: st
     found = differences_that_matter(one, other)
     assert sort in {each.kind for each in found}
     assert differences_that_matter(other, one)
-    for each in found:
-        for said, span, text in ((each.one, each.one_span, one), (each.other, each.other_span, other)):
-            assert span is None or said in text[span[0] : span[1]] or said == text[span[0] : span[1]]
+    assert all(each.one in one and each.other in other for each in found)
 
 
 def test_fields_of_one_name_are_compared_and_others_are_not():

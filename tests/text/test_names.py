@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory.text.folding import WORD, fold
-from memory.text.names import mentions, mentions_find, name_keys, words_index
+from memory.text.names import mentions_find, name_keys, words_index
 
 LETTERS = "abcdefghijklmnoprstuvwyzéöłńABERSÉÖ"
 PARTS = st.text(LETTERS, min_size=1, max_size=6)
@@ -152,26 +152,26 @@ def test_a_name_is_not_found_in_another_one(text: str, name: str) -> None:
 def test_no_name_is_found_inside_of_a_longer_word(word: str, before: str, after: str, frame: str) -> None:
     assume(before or after)
     longer = before + word + after
-    assert not mentions(longer, word)
+    assert not mentions_find(longer, word)
     # Without other words, since one of them could be the name itself.
-    assert not mentions(f"({longer})?", word)
+    assert not mentions_find(f"({longer})?", word)
     # It is found as itself, wherever it stands.
-    assert mentions(f"{frame} {longer} {frame}", longer)
+    assert mentions_find(f"{frame} {longer} {frame}", longer)
 
 
 @settings(max_examples=300)
 @given(name=PARTS, other=PARTS, sign=st.sampled_from("_.@:&~\\"))
 def test_what_is_joined_by_a_sign_is_another_name(name: str, other: str, sign: str) -> None:
     assume(fold(name) != fold(other))
-    assert not mentions(f"{name}{sign}{other}", name)
-    assert not mentions(f"{other}{sign}{name}", name)
-    assert not mentions(f"see {other}-{name}", name)
+    assert not mentions_find(f"{name}{sign}{other}", name)
+    assert not mentions_find(f"{other}{sign}{name}", name)
+    assert not mentions_find(f"see {other}-{name}", name)
 
 
 @settings(max_examples=500)
 @given(text=TEXTS, name=st.one_of(WORDS, st.lists(WORDS, min_size=2, max_size=2).map(" ".join)))
 def test_the_words_in_the_index_hold_whatever_a_name_is_found_by(text: str, name: str) -> None:
-    if mentions(text, name):
+    if mentions_find(text, name):
         assert all(keys & words_index(text) for keys in name_keys(name))
 
 

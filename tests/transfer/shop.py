@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
-from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
+from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_release
 from memory.ingest.mentions import Mentions, mentions_add

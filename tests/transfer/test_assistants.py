@@ -13,10 +13,10 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.models import ImportJob, Revision, Topic
 from memory.transfer.check import import_check
+from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_start
 from memory.transfer.report import ImportReport
-from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 from tests.cast import Caller, store_rows, worker_turn
 
@@ -113,7 +113,7 @@ def test_a_second_import_brings_nothing_and_the_forecast_comes_before(
 ) -> None:
     report = check(source)
     brought = report.sorts["topic"]["brought"]
-    assert any(f"{brought} new topics go into /brought" in sentence for sentence in report.forecast), report.forecast
+    assert any(f"{brought} new memories go into /brought" in sentence for sentence in report.forecast), report.forecast
     assert bring(source).counts["topic"] == {"brought": brought}
     copy = tmp_path / "again"
     shutil.copy(EXPORTS / FILES[source], copy)
@@ -125,12 +125,12 @@ def test_a_second_import_brings_nothing_and_the_forecast_comes_before(
 @pytest.mark.parametrize("source", FILES)
 def test_an_import_that_stopped_anywhere_goes_on_with_the_rest(source: str) -> None:
     path, now = EXPORTS / FILES[source], timezone.now()
-    whole = list(SOURCES[source].drafts(path, scope="/brought", now=now))  # type: ignore[attr-defined]
+    whole = list(IMPORTERS[source].drafts(path, scope="/brought", now=now))  # type: ignore[attr-defined]
     offsets = [draft.offset for draft in whole]
     assert offsets == sorted(set(offsets))
     assert offsets[-1] <= path.stat().st_size
     for at, draft in enumerate(whole, start=1):
-        batches = SOURCES[source].batches(path, scope="/brought", now=now, offset=draft.offset)
+        batches = IMPORTERS[source].batches(path, scope="/brought", now=now, offset=draft.offset)
         rest = [each for batch in batches for each in batch.items]
         assert rest == [each.item for each in whole[at:] if each.item]
 
@@ -183,7 +183,7 @@ def test_the_command_detects_the_format(source: str) -> None:
     path, out = str(EXPORTS / FILES[source]), StringIO()
     before = store_rows()
     call_command("import", path, "--scope", "/brought", "--dry-run", stdout=out)
-    assert SOURCES[source].title in out.getvalue()
+    assert IMPORTERS[source].title in out.getvalue()
     assert "/brought" in out.getvalue()
     assert store_rows() == before
     call_command("import", path, "--scope", "/brought", stdout=StringIO())

@@ -68,16 +68,16 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     assert (tmp_path / "new.jsonl").read_bytes() == exported(vectors=True)
     emptied()
     said = called("import", path, "--dry-run")
-    assert "topics: would be imported." in said
+    assert "memories: would be imported." in said
     assert not Topic.objects.exists()
     said = called("import", path, "--reason", "a new machine")
-    assert "topics: imported." in said
+    assert "memories: imported." in said
     assert "Import finished." in said
     started = AuditEvent.objects.get(action="import_started")
     assert (started.actor, started.reason) == ("terminal", "a new machine")
     assert AuditEvent.objects.filter(action="imported", reason__endswith=": a new machine").exists()
     assert exported() == whole
-    assert "topics: already present, not changed." in called("import", path)
+    assert "memories: already present, not changed." in called("import", path)
     assert str(Topic.objects.get(pk=made["odd"]).pk) == made["odd"]
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
-from memory.duplicates.merge import pair_merge
+from memory.duplicates.pair_actions import pair_merge
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks

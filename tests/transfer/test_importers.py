@@ -21,8 +21,7 @@ from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.known import item_id, items_new
-from memory.transfer.importers.mem0 import Mem0
-from memory.transfer.importers.places import scope_segment
+from memory.transfer.importers.mem0 import Mem0, scope_segment
 from memory.transfer.importers.times import time_parse
 from memory.transfer.importers.transcripts import Chat
 from memory.transfer.report import ImportReport

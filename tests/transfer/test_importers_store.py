@@ -62,7 +62,7 @@ def test_a_check_says_where_topics_go_and_how_many_would_soon_be_forgotten(opera
         return import_check(file, principal=SYSTEM, now=now, source="chat", scope="/brought").forecast
 
     into, leaving = forecast()
-    assert into.startswith("5 of 5 new topics go into /brought")
+    assert into.startswith("5 of 5 new memories go into /brought")
     assert "0 within 7 days and 0 within 30 days" in leaving
     rule = {"name": "old", "events": ["cron"], "action": "archive"}
     rule |= {

@@ -265,7 +265,7 @@ def test_an_import_is_taken_back_but_for_what_was_written_to_since(
         import_release(job.pk, expected=5, **asked)
     assert refused.value.code == "changed-meanwhile"
     # In steps of what may be changed at once.
-    monkeypatch.setattr(back_room, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(back_room, "MAX_AT_ONCE", 2)
     asked["now"] = timezone.now()
     first = import_release(job.pk, expected=2, **asked)
     assert (first.released, first.rest.standing) == (2, 1)

@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 from django_q.models import Schedule
 
@@ -149,8 +150,18 @@ def test_no_line_is_longer_than_a_few_megabytes(agent: Caller, tmp_path: Path, m
 
 def test_the_demo_comes_back_byte_for_byte(db: None, tmp_path: Path) -> None:
     now = timezone.now()
+    # The worst statistics: those of tables that have pages and no rows.
+    with transaction.atomic(), connection.cursor() as cursor:
+        sid = transaction.savepoint()
+        story_load(story_build(now=now, topics=60), now=now, progress=lambda _done: None)
+        transaction.savepoint_rollback(sid)
+        cursor.execute("ANALYZE")
     story_load(story_build(now=now, topics=250), now=now, progress=lambda _done: None)
-    before = exported()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '10s'")
+        before = exported()
+        # The numbers of rows that ANALYZE found outlast the transaction: no other test gets the worst ones.
+        cursor.execute("ANALYZE")
     assert kinds(before) >= {"policy", "topic", "link"}
     emptied()
     imported(before, tmp_path)

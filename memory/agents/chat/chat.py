@@ -1,8 +1,8 @@
-"""One message to the assistant, from the request to the reply: intent, then tools or a study, and the log of the turn.
+"""Answers one message to the assistant: finds its intent, uses tools or starts a study, and logs the turn.
 
-``chat_begin`` checks the request and starts a turn before any request to the model, so that errors of the request have
-their own status code. ``chat_run`` then answers the message, in the thread of the request or in a background thread
-(``background_turn``), and reports events as they happen.
+``chat_begin`` checks the request and starts a turn. It runs before any part of the response is sent, so that an invalid
+request gets its own status code. Then ``chat_run`` answers the message, in the thread of the request or in a background
+thread.
 """
 
 import datetime as dt
@@ -28,11 +28,13 @@ from memory.agents.study.progress import study_as_json
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox, ToolCalled
-from memory.agents.tools.write_log import writer_make
+from memory.agents.tools.write_log import item_write
 from memory.agents.tools.write_tools import writing_tools
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
+from memory.ingest.items import IngestItem
+from memory.ingest.plan import ItemReply
 from memory.llm.chat_request import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
@@ -43,25 +45,25 @@ logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Emit = Callable[[Event, Mapping[str, Any]], None]
-# The members of a reply that are known before the work starts.
+# The keys of a reply whose values are known before the work starts.
 _KNOWN_FIRST = ("intent", "intent_source", "model", "conversation_id")
 
 _NO_MODEL = (
     "No language model is configured. Set MEMSTATE_LLM_MODEL, and MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY if "
     "the endpoint needs them. For details, see the page Model in the console."
 )
-# How often the store tries to close a turn while the row is locked.
+# How often MemState tries to close a turn whose row another process has locked.
 _TRIES = 3
-# In these cases the model has answered without a usable text. A retry would hardly help, so the client gets a reply and
-# not an error.
+# With these kinds of ``ModelProblem``, the model has answered, but without a usable text. A retry would hardly help, so
+# the client gets a reply and not an error.
 _UNUSABLE_ANSWERS = frozenset({"refused", "cut_off", "empty"})
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A turn that has started. ``principal`` is the caller, limited to the scope of the conversation. ``recalls`` means
-    that the earlier messages come from the store and not from the request. ``keyed`` means that the reply is stored for
-    an Idempotency-Key."""
+    """A turn that has started. ``principal`` is the caller, limited to the scope of the conversation. If ``recalls`` is
+    true, the earlier messages are read from the store. If ``keyed`` is true, the reply is stored under an
+    Idempotency-Key."""
 
     request: ChatRequest
     principal: Principal
@@ -80,14 +82,12 @@ def chat_begin(
     recalls: bool = False,
     idempotency_key: str | None = None,
 ) -> Chat:
-    """Check a request and create its turn. Eight queries, and three more with an ``idempotency_key``.
+    """Check a request and create its turn. Eight queries; an ``idempotency_key`` adds three.
 
-    With an ``idempotency_key``, the caller must call ``reply_again`` first. With ``recalls``, the request contains only
-    the last message, and the earlier messages are read from the conversation.
-
-    Raises the errors of ``request_check`` and ``key_take``, ``NotVisible`` if the scope or the conversation is not the
-    caller's, ``RequestRefused`` if the conversation has another scope, ``Conflict`` while its last message is being
-    answered, and ``ModelUnavailable`` if no model is configured.
+    A caller with an ``idempotency_key`` must call ``reply_again`` first. With ``recalls``, the earlier messages are
+    read from the conversation. Raises ``NotVisible`` if the caller may not continue the conversation,
+    ``RequestRefused`` if the conversation has another scope, ``Conflict`` while its last message is being answered,
+    ``ModelUnavailable`` if no model is configured, and the errors of ``request_check`` and ``key_take``.
     """
     principal.require("reader")
     scope = principal.scope_chosen(request.scope)
@@ -124,19 +124,19 @@ def chat_run(
     emit: Emit = lambda _event, _data: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> ChatReply:
-    """Answer the message and return the reply as JSON. ``emit`` is called with each event.
+    """Answer the message and return the reply. ``emit`` is called with each event. ``go_on`` is called before each
+    round of tool calls. If it returns False, the work stops, and earlier writes are kept.
 
-    Takes at most ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` plus one tool call. ``go_on`` is called before each round; if it
-    returns False, the work stops, and earlier writes stay. Costs the queries of the tools, and two queries to log each
-    call. After the first tool call, a failure of the model is reported in the reply and not raised, because something
-    may have been written. Raises ``ModelProblem``, the errors of ``study_start``, and database errors. The turn is
-    closed in any case.
+    Takes at most ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` plus one tool call. Each tool call costs its own queries and two for
+    the log. Raises ``ModelProblem`` if the model fails before the first tool call. A later failure is described in the
+    reply, because something may have been written. Also raises the errors of ``study_start``, and database errors. The
+    turn is closed in any case.
     """
     call_log = CallLog(chat.turn)
     try:
         return _run(_recalled(chat, now=clock()), call_log, clock=clock, enqueue=enqueue, emit=emit, go_on=go_on)
     except Exception as problem:
-        # Only problems have a sentence for users. Other exceptions are described only in the log.
+        # Only a ``MemoryProblem`` has a sentence for users. Other exceptions are only logged.
         sentence = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
         _close(call_log, reply=sentence, ended=ended, rounds=0, now=clock())
@@ -144,7 +144,7 @@ def chat_run(
 
 
 def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
-    """Return the turn, with the earlier messages if they come from the store. Three queries in this case."""
+    """If ``chat.recalls``, return a copy with the earlier messages of the conversation; otherwise return ``chat``."""
     if not chat.recalls:
         return chat
     purges_wait(chat.turn)
@@ -154,8 +154,8 @@ def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
 
 
 def _close(call_log: CallLog, **how: Any) -> None:
-    """Close the turn. If its row stays locked, only log this: the client must get the reply, because the writes are
-    committed."""
+    """Close the turn. If its row stays locked, log an error but raise none: the writes are committed, so the client
+    must get the reply."""
     for _try in range(_TRIES):
         try:
             call_log.end(**how)
@@ -185,7 +185,7 @@ def _run(
         "study": None,
     }
     emit("intent", {name: value for name, value in body.items() if name in _KNOWN_FIRST})
-    study_id, stays = None, True
+    study_id, keeps_reply = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()
         job = study_start(
@@ -205,9 +205,9 @@ def _run(
             chat, call_log, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on
         )
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
-        # A client that has left has not received the reply. Unless something was written, a repeated message may
-        # start again.
-        stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
+        # A client that has disconnected did not get the reply. If nothing was written, the reply is not stored, so that
+        # a repeated message is answered again.
+        keeps_reply = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
     _close(
@@ -217,7 +217,7 @@ def _run(
         rounds=body["rounds"],
         now=clock(),
         study_id=study_id,
-        at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and stays else None,
+        at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and keeps_reply else None,
     )
     emit("reply", {"reply": body["reply"]})
     emit("done", body)
@@ -247,23 +247,29 @@ def _intent(chat: Chat) -> Intent:
 def _talk(
     chat: Chat, call_log: CallLog, *, writes: bool, seconds: float, clock: Clock, emit: Emit, go_on: Callable[[], bool]
 ) -> LoopEnd:
-    """Let the model use tools until it answers. Raises ``ModelProblem`` if the model fails before the first call."""
+    """Let the model use tools until it answers. Raises ``ModelProblem`` if the model fails before the first tool call.
+
+    Raises ``ValueRefused`` if the endpoint does not have the requested model.
+    """
     request, mark = chat.request, mark_make()
 
     def tick(called: ToolCalled) -> None:
         call_log.add(called)
         emit("tool", called.as_json())
 
-    tools = reading_tools(chat.principal, clock=clock)
-    if writes:
-        writer = writer_make(
-            chat.principal,
-            chat.conversation.id,
-            clock,
-            unlogged=call_log.unlogged_topics,
+    def write(item: IngestItem) -> ItemReply:
+        return item_write(
+            item,
+            principal=chat.principal,
+            now=clock(),
+            conversation_id=chat.conversation.id,
+            unlogged=call_log.unlogged_topics(),
             check=lambda: turn_check(chat.turn),
         )
-        tools += writing_tools(writer)
+
+    tools = reading_tools(chat.principal, clock=clock)
+    if writes:
+        tools += writing_tools(write)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
     end = tool_loop_run(
         dialogue_begin(instructions, model_messages(request), mark=mark),

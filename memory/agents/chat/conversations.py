@@ -19,12 +19,12 @@ from memory.predicates.binding import path_q
 
 Channel = Conversation.Channel
 
-# How many characters of the first message are the name of the conversation in lists.
+# The name of a conversation is the beginning of its first message, in at most this number of characters.
 _NAME = 120
 
 
 def conversation_begin(*, scope: str, channel: str, principal: Principal, now: dt.datetime) -> Conversation:
-    """Start a conversation in ``scope``, to which ``principal`` must have access. One query."""
+    """Start a conversation in ``scope``, to which ``principal`` must have access (not checked here). One query."""
     return Conversation.objects.create(
         id=uuid7_at(now),
         scope=scope,
@@ -39,7 +39,7 @@ def conversation_begin(*, scope: str, channel: str, principal: Principal, now: d
 def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
     """Return a conversation with its ``name``. One query.
 
-    Raises ``NotVisible`` unless the caller started the conversation or is an operator.
+    Raises ``NotVisible`` unless the caller has access to its scope and either started it or is an operator.
     """
     found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
@@ -48,7 +48,7 @@ def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Con
 
 
 def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
-    """Return a conversation that the caller started and may continue. One query. Raises ``NotVisible``."""
+    """Return a conversation that the caller started and so may continue. One query. Raises ``NotVisible``."""
     found = conversation_get(conversation_id, principal=principal)
     if found.identity != principal.identity:
         raise NotVisible(
@@ -61,32 +61,34 @@ def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Con
 def conversations_list(
     *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[Sequence[Conversation], str | None]:
-    """Return a page of conversations, the most recently active first, and the cursor of the next page. One query.
+    """Return a page of conversations, most recently active first, and the cursor of the next page.
 
-    Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for an invalid cursor.
+    Each conversation has its ``name``. One query. Raises ``ValueRefused`` for an invalid cursor.
     """
     return newest_page(_named(_visible(principal)), by="moved_at", cursor=cursor, limit=limit)
 
 
 def conversations_behind(topic_id: uuid.UUID, *, principal: Principal, most: int) -> Sequence[Conversation]:
-    """Return the conversations that wrote to a topic and that the caller may read, the most recently active first, at
-    most ``most``. Each has its ``name``. One query."""
+    """Return at most ``most`` conversations that wrote to a topic, most recently active first. One query.
+
+    Each conversation has its ``name``.
+    """
     wrote = ConversationWrite.objects.filter(topic=topic_id).values("conversation")
     return list(_named(_visible(principal).filter(pk__in=wrote)).order_by("-moved_at", "-id")[:most])
 
 
 def conversations_count(*, principal: Principal, at_most: int) -> int:
-    """Return the number of conversations, at most ``at_most`` + 1. One query."""
+    """Return the number of conversations that the caller may see, at most ``at_most`` + 1. One query."""
     return _visible(principal)[: at_most + 1].count()
 
 
 def conversation_turns(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 50
 ) -> list[ConversationTurn]:
-    """Return the newest turns, or the newest turns before the place ``before``, oldest first, each with its study. One
-    query.
+    """Return the last ``limit`` turns, oldest first, each with its study. One query.
 
-    A turn whose process was lost is returned as lost, even if it is not closed yet.
+    With ``before``, only turns with a lower ``place`` are returned. A turn whose process died is returned as lost, even
+    if it is not closed yet.
     """
     rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__steps")
     if before is not None:
@@ -98,16 +100,17 @@ def conversation_turns(
 
 
 def conversation_name(conversation: Conversation) -> str:
-    """Return the name of a conversation that this module has read: the beginning of its first message, or an empty text
-    if this message was erased."""
-    return str(conversation.name)  # type: ignore[attr-defined]
+    """Return the beginning of the first message of a conversation; empty if the message was erased.
+
+    ``conversation`` must come from a function of this module that adds ``name``.
+    """
+    return str(conversation.name)  # type: ignore[attr-defined] # an annotation
 
 
 def conversation_page(
     conversation: Conversation, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[ConversationTurn], str | None]:
-    """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next page. One
-    query.
+    """Return a page of turns, newest first, and the cursor of the next page. One query.
 
     Raises ``ValueRefused`` for an invalid cursor.
     """
@@ -119,14 +122,13 @@ def conversation_page(
 def conversation_messages(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 30
 ) -> list[dict[str, str]]:
-    """Return the messages and replies of the last turns, or of those before the place ``before``, as messages of a
-    request. One query."""
-    messages = []
-    for turn in conversation_turns(conversation, now=now, before=before, limit=limit):
-        for role, content in (("user", turn.message), ("assistant", turn.reply)):
-            if content:
-                messages.append({"role": role, "content": content})
-    return messages
+    """Return the messages and replies of the last ``limit`` turns, as the ``messages`` of a chat request. One query.
+
+    With ``before``, only turns with a lower ``place`` are used.
+    """
+    turns = conversation_turns(conversation, now=now, before=before, limit=limit)
+    messages = [each for turn in turns for each in (("user", turn.message), ("assistant", turn.reply))]
+    return [{"role": role, "content": content} for role, content in messages if content]
 
 
 def _named(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:

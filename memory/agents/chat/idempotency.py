@@ -1,8 +1,7 @@
 """The Idempotency-Key of a message: a repeated message gets the stored reply, and nothing is done twice.
 
-A turn takes minutes and many transactions. So its key is stored when the turn begins (``key_take``), and the reply is
-added in the transaction that closes the turn (``reply_keep``). If a turn ends without a reply, the key becomes free
-again only if the turn has written nothing (``reply_again``).
+A turn takes many transactions. So the key is stored when the turn begins, and the reply is stored when the turn ends.
+If a turn ends without a reply, the key can be used again only if the turn has written nothing.
 """
 
 import datetime as dt
@@ -22,9 +21,8 @@ from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord
 
 # The status of a record without a reply.
 _PENDING = 0
-AGAIN_SECONDS = 5
 
-# The reply of a turn that a purge has emptied may repeat erased text, so it is not stored.
+# After a purge has emptied the turn, the reply may repeat erased text, so it is not stored.
 _STORE_REPLY_SQL = """
 UPDATE memory_idempotencyrecord r
 SET status = CASE WHEN t.erased THEN %(purged)s ELSE 200 END,
@@ -37,15 +35,14 @@ FROM memory_conversationturn t WHERE t.id = r.turn_id AND r.turn_id = %(turn)s A
 class MessageAtWork(StillInProgress):
     """The message with this Idempotency-Key is still being answered (409); ``retry_after`` is in seconds."""
 
-    retry_after = AGAIN_SECONDS
+    retry_after = 5
 
 
 def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> dict[str, Any] | None:
-    """Return the stored reply of an earlier request with this key, or None if the request must be processed.
+    """Return the stored reply to an earlier request with this key; None if the request must be processed.
 
-    At most eight queries. If the earlier turn failed or was lost before it wrote anything, the key becomes free. Raises
-    ``MessageAtWork``, ``ValueRefused`` if the key belongs to another request, and ``Conflict`` if the earlier turn has
-    no reply although it wrote something, or if topics that it used were erased.
+    At most eight queries. Raises ``MessageAtWork``, ``ValueRefused`` if the key belongs to another request, and
+    ``Conflict`` if the earlier turn was interrupted after a write or used topics that have since been erased.
     """
     digest = _digest(request)
     record = (
@@ -55,18 +52,17 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
     )
     if record is not None and record.turn is not None:
         _repeat_check(record.turn, now=now)
-        # ``status`` is compared again, because another process may have freed the key and started again.
+        # Compare ``status`` again, because another process may have released the key and started a new turn.
         IdempotencyRecord.objects.filter(pk=record.pk, status=_PENDING).delete()
     replay = idempotency_replay(key, digest, principal=principal)
     return None if replay is None else dict(replay[1])
 
 
 def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> IdempotencyRecord:
-    """Claim the key for a new turn. Must be called in the transaction of the turn, before any other lock. At most three
-    queries.
+    """Claim the key for a new turn. At most three queries.
 
-    Raises ``StillInProgress`` if another request was faster, and ``ValueRefused`` if the key belongs to another
-    request.
+    Must be called in the transaction that creates the turn, before any other lock is taken. Raises ``StillInProgress``
+    if another request has claimed the key first, and ``ValueRefused`` if the key belongs to another request.
     """
     if idempotency_claim(key, _digest(request), principal=principal, now=now) is not None:
         raise MessageAtWork("A request with this Idempotency-Key has just been answered. Send it again.")
@@ -74,16 +70,15 @@ def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.da
 
 
 def key_bind(record: IdempotencyRecord, turn: ConversationTurn) -> None:
-    """Store the turn of a claimed key. One query."""
+    """Store which turn has claimed the key. One query."""
     record.turn, record.scope = turn, turn.scope
     record.save(update_fields=["turn", "scope"])
 
 
 def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
-    """Store the reply of a turn with a key, unless a purge has emptied the turn. One query.
+    """Store the reply of a turn under its Idempotency-Key, unless a purge has emptied the turn. One query.
 
-    Must be called in the transaction that closes the turn, after the row of the turn is locked. The reply is stored as
-    JSON, because it contains texts that a purge must find.
+    Must be called in the transaction that closes the turn, after the row of the turn is locked.
     """
     stored = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
@@ -91,15 +86,14 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
 
 
 def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
-    """Raise ``MessageAtWork`` if a turn without a reply is still running, or ``Conflict`` if the message must not be
-    repeated."""
+    """Raise an error if a turn is still running, or if its message must not be answered a second time."""
     if turn_ended(turn, now=now) == ConversationTurn.Ended.WORKING:
         raise MessageAtWork("The message with this Idempotency-Key is still being answered. Send it again later.")
-    # Once its turn is closed, a remaining thread of the lost process cannot write any more.
+    # A thread that is still answering the message cannot write after its turn is closed.
     turns_lost_close(now=now, conversation=turn.conversation)
     if turn.erased:
         raise Conflict(
-            "Topics that the message with this Idempotency-Key used have been erased. To repeat the message, send it "
+            "Memories that the message with this Idempotency-Key used have been erased. To repeat the message, send it "
             "with another key.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
@@ -113,9 +107,9 @@ def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
 
 
 def _wrote(turn: ConversationTurn) -> bool:
-    """Return whether the conversation wrote anything between a turn and its next turn. At most three queries.
+    """Return whether the conversation wrote anything between the start of a turn and the start of the next one.
 
-    The log of the turn does not suffice: it is updated only after each write, so the last write may be missing.
+    The log of the turn does not suffice, because the last write of the turn may be missing from the log.
     """
     of_conversation = {"conversation": turn.conversation_id}
     following = ConversationTurn.objects.filter(**of_conversation, place=turn.place + 1)

@@ -1,8 +1,6 @@
 """The intent of a message: to ask something, to store something, or both.
 
-The model decides, with the last messages as data. If the model fails, fixed rules decide. They recognize only clear
-requests to store something. The worst effect of a wrong intent is that the model may use writing tools. No intent
-allows forgetting.
+The model decides from the last messages. If the model fails, rules recognize clear requests to store something.
 """
 
 import re
@@ -11,15 +9,16 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from memory.llm.client import ModelProblem, complete_json
+from memory.llm.client import complete_json
+from memory.llm.wire import ModelProblem
 
 IntentName = Literal["query", "ingest", "both"]
 Source = Literal["override", "model", "rule"]
 
-# Short, because the client waits and the answer itself takes longer.
+# The time limit for the model. It is short because the client waits, and the answer itself takes time, too.
 SECONDS = 8.0
-# How many characters of all messages the model gets. Half of them are for the last message. The second number is used
-# if the text is too long as JSON, because JSON may need six characters for one.
+# Two limits of the number of characters that the model gets in total. Half of them are for the last message. If the
+# request is too long with the first limit, the second limit is used.
 BUDGETS = (16_000, 4_000)
 
 _INSTRUCTIONS = (
@@ -31,9 +30,9 @@ _INSTRUCTIONS = (
     "message refers to. Where you are in doubt, say query."
 )
 
-# Parts of sentences. Each part is matched once, from its beginning, so that the time is linear for any text.
+# A part of a sentence. ``_ORDER`` is matched only at the beginning of each part, so the time is linear for any text.
 _PART = re.compile(r"[^.!?:;,\n]+")
-# Orders to write, at the beginning of a part, politely or not.
+# An order to write something, with or without a polite form.
 _ORDER = re.compile(
     r"[^\S\n]*(?:(?:please|kindly|now|also|and|hey|ok(?:ay)?|bitte|(?:could|can|would|will) you(?: please)?|"
     r"i(?:'d| would) like you to|i want you to|k[öo]nntest du|kannst du)[^\S\n]+)*"
@@ -62,7 +61,7 @@ _STATEMENT = re.compile(
 
 
 class Intent(NamedTuple):
-    """The intent of a message, and what has decided it."""
+    """The intent of a message, and what determined it."""
 
     intent: IntentName
     source: Source
@@ -74,18 +73,16 @@ class Intent(NamedTuple):
 
 
 class _IntentAnswer(BaseModel):
-    """The schema of the model's answer."""
-
     model_config = ConfigDict(extra="forbid")
 
     intent: IntentName
 
 
 def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: float = SECONDS) -> Intent:
-    """Return the intent of the last of ``messages`` (role and content). Only the last ``turns`` messages are used.
+    """Return the intent of the last message. Each message has the keys ``role`` and ``content``.
 
-    The model is asked for at most ``within`` seconds. If the model fails, the fixed rules decide. No queries; raises
-    nothing.
+    Messages of the role ``system`` are ignored. Of the others, only the last ``turns`` are used. Waits for the model
+    for at most ``within`` seconds, and again if the messages were too long. No queries; raises nothing.
     """
     last = [each for each in messages if each["role"] != "system"][-turns:]
     for budget in BUDGETS:
@@ -106,7 +103,7 @@ def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: fl
 
 
 def intent_by_rule(text: str) -> IntentName:
-    """Return the clear intent of a message; ``query`` if in doubt. Linear time for any text."""
+    """Return the intent of a message by rules; ``query`` if in doubt. Linear time for any text."""
     text = cut_middle(text, BUDGETS[1])
     asks = bool(_QUESTION.search(text)) or bool(_RECALL.search(text))
     orders = _RECALL.sub("", text)
@@ -116,8 +113,7 @@ def intent_by_rule(text: str) -> IntentName:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return ``text``, without its middle if it is longer than ``most``. Requests are usually at the beginning or the
-    end of a text."""
+    """Return ``text``, without its middle if it has more than ``most`` characters."""
     if len(text) <= most:
         return text
     end = most // 3
@@ -125,8 +121,7 @@ def cut_middle(text: str, most: int) -> str:
 
 
 def _shortened(messages: Sequence[Mapping[str, str]], budget: int) -> list[dict[str, str]]:
-    """Return the messages, shortened to ``budget`` characters. Half of these are for the last message, the other half
-    for all earlier messages."""
+    """Return the messages, cut to ``budget`` characters in total: half for the last message, half for the others."""
     half, last = budget // 2, len(messages) - 1
     share = half // max(1, last)
     return [

@@ -32,7 +32,7 @@ _WISHES = "Whoever calls you also wishes the following. Follow it where it does 
 
 
 def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) -> str:
-    """Return the system message for the model. No queries."""
+    """Return the system message for the model."""
     at = now.astimezone(dt.UTC)
     parts = [
         _WHO.format(day=f"{at:%A}, {at.day} {at:%B %Y}", time=f"{at:%H:%M}", scope=scope),
@@ -44,10 +44,10 @@ def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) 
 
 
 def reply_of(end: LoopEnd) -> str:
-    """Return the answer of the model. If the loop ended early, add the reason and what was done. No queries."""
+    """Return the answer of the model. If the loop ended early, add the reason and whether anything was written."""
     match end.ended:
         case "done":
-            reason = ""
+            return end.reply
         case "rounds":
             times = "time" if end.rounds == 1 else "times"
             reason = f"I stopped before I was done, because I have used tools {end.rounds} {times}, which is the limit."
@@ -55,21 +55,15 @@ def reply_of(end: LoopEnd) -> str:
             reason = "I stopped before I was done, because the time limit was reached."
         case "model":
             reason = end.problem.sentence if end.problem else "The language model returned no answer."
-    done = _done(end) if reason else ""
-    return "\n\n".join(part for part in (end.reply, " ".join(part for part in (reason, done) if part)) if part)
-
-
-def _done(end: LoopEnd) -> str:
-    if not end.log:
-        return ""
-    one = len(end.log) == 1
-    calls = "1 tool call was made" if one else f"{len(end.log)} tool calls were made"
-    wrote = "What was written is kept." if any(each.wrote for each in end.log) else "Nothing was written."
-    return f"Before that, {calls}. {wrote}"
+    if end.log:
+        calls = "1 tool call was made" if len(end.log) == 1 else f"{len(end.log)} tool calls were made"
+        wrote = "What was written is kept." if any(each.wrote for each in end.log) else "Nothing was written."
+        reason += f" Before that, {calls}. {wrote}"
+    return f"{end.reply}\n\n{reason}" if end.reply else reason
 
 
 def study_sentence(characters: int, segments: int) -> str:
-    """Return the reply to a long message that is studied in the background. No queries."""
+    """Return the reply to a long message that is studied in the background."""
     parts = "1 part" if segments == 1 else f"{segments} parts"
     return (
         f"This text has {characters:,} characters, so I study it in the background, in {parts}: first on its own, then "
@@ -78,6 +72,5 @@ def study_sentence(characters: int, segments: int) -> str:
 
 
 def long_message(characters: int) -> str:
-    """Return the text that is stored for a message that is studied: only its length, because the text itself is a
-    topic."""
+    """Return the text that is stored in place of a message that is studied. The message itself becomes a topic."""
     return f"(A text of {characters:,} characters.)"

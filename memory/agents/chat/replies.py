@@ -2,12 +2,12 @@
 
 import datetime as dt
 import uuid
-from typing import Annotated, Any, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, cast, get_args
 
 from memory.agents.chat.conversations import conversation_name
 from memory.agents.chat.intent import IntentName, Source
 from memory.agents.chat.undo_preview import What
-from memory.agents.chat.write_summary import ConversationWrites
 from memory.agents.study.progress import StudyOut, study_as_json
 from memory.agents.tools.loop import Ended
 from memory.agents.tools.tool import ToolCallOut
@@ -194,40 +194,10 @@ def turn_as_json(turn: ConversationTurn) -> TurnOut:
         "rounds": turn.rounds,
         "ended": turn.ended,
         "erased": turn.erased,
-        "tool_log": [
-            {
-                "tool": call.get("tool"),
-                "arguments": call.get("arguments"),
-                "ok": call.get("ok"),
-                "ms": call.get("ms"),
-                "topic_ids": call.get("topic_ids"),
-                "said": call.get("said"),
-            }
-            for call in turn.tool_log
-        ],
+        "tool_log": [_call_as_json(call) for call in turn.tool_log],
         "study": study_as_json(turn.study) if turn.study else None,
     }
 
 
-def writes_as_json(wrote: ConversationWrites) -> WroteOut:
-    """Return what a conversation has written: counts by type, and its topics, the latest first. No query."""
-    count = wrote.counts.get
-    return {
-        "topics": count("topic", 0),
-        "values": count("version", 0),
-        "fields": count("field", 0),
-        "links": count("link", 0),
-        "merges": count("merged", 0),
-        "taken_back": wrote.taken_back,
-        "topic_count": wrote.topic_count,
-        "items": [
-            {
-                "topic_id": each.topic_id,
-                "title": each.title,
-                "made": each.made,
-                "released": each.released,
-                "merged": each.merged,
-            }
-            for each in wrote.topics
-        ],
-    }
+def _call_as_json(call: Mapping[str, Any]) -> CallOut:
+    return cast(CallOut, {name: call.get(name) for name in CallOut.__annotations__})

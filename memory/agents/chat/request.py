@@ -13,13 +13,13 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
-MOST_MESSAGES = 1_000
-# The most characters of a message that is answered and not studied. The results of tools need room, too.
-MOST_ANSWERED = 60_000
-# How many characters of earlier messages are sent to the model, the newest first.
-MOST_BEFORE = 40_000
-# The most characters of the caller's own instructions.
-MOST_WISHES = 8_000
+MAX_MESSAGES = 1_000
+# Messages with more characters can be studied, but not answered. The model's context must also hold tool results.
+MAX_ANSWERED = 60_000
+# The maximum number of characters of earlier messages that the model gets. The oldest messages are left out.
+MAX_BEFORE = 40_000
+# The maximum number of characters of the caller's own instructions to the model.
+MAX_WISHES = 8_000
 
 
 class ChatMessage(RequestModel):
@@ -29,7 +29,7 @@ class ChatMessage(RequestModel):
     model_config = ConfigDict(frozen=True)
 
     role: Literal["user", "assistant", "system"]
-    # Smaller limits are checked later, with a sentence that contains the limit.
+    # ``request_check`` checks lower limits, and its errors name the limit.
     content: Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
@@ -40,8 +40,8 @@ class ChatRequest(RequestModel):
 
     messages: list[ChatMessage] = Field(
         min_length=1,
-        max_length=MOST_MESSAGES,
-        description=f"Oldest first. Of those before the last, the newest {MOST_BEFORE:,} characters are read.",
+        max_length=MAX_MESSAGES,
+        description=f"Oldest first. Of those before the last, the newest {MAX_BEFORE:,} characters are read.",
     )
     model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         default=None, description="Another model at the same endpoint than MEMSTATE_LLM_MODEL."
@@ -71,7 +71,7 @@ class ChatRequest(RequestModel):
 
     @property
     def rounds(self) -> int:
-        """How often tools may be used."""
+        """The maximum number of rounds of tool calls."""
         most: int = settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS
         return min(self.max_tool_rounds or most, most)
 
@@ -89,9 +89,8 @@ class ChatRequest(RequestModel):
 def request_check(request: ChatRequest, *, principal: Principal) -> None:
     """Check a request before the model is called or anything is written. No queries.
 
-    Raises ``RequestRefused`` if the last message does not have the role user. Raises ``ValueRefused`` if this message
-    is empty, or if it is too long and cannot be studied. Raises ``NotAllowed`` if the request asks to store something
-    and the key may not write.
+    Raises ``RequestRefused`` unless the last message has the role user, ``ValueRefused`` if it is empty or too long,
+    and ``NotAllowed`` if the request asks to store something but the caller may not write.
     """
     if request.messages[-1].role != "user":
         raise RequestRefused(
@@ -108,19 +107,21 @@ def request_check(request: ChatRequest, *, principal: Principal) -> None:
 
 
 def length_check(request: ChatRequest) -> None:
-    """Raise ``ValueRefused`` if the last message is too long to be answered directly. No queries."""
-    if len(request.last) > MOST_ANSWERED:
+    """Raise ``ValueRefused`` if the last message is too long to be answered directly."""
+    if len(request.last) > MAX_ANSWERED:
         raise ValueRefused(
-            f"The last message has {len(request.last):,} characters; the limit is {MOST_ANSWERED:,}. To store a longer "
+            f"The last message has {len(request.last):,} characters; the limit is {MAX_ANSWERED:,}. To store a longer "
             "text, send it with study: true and intent_override: ingest.",
             code=ProblemCode.TEXT_TOO_LONG,
         )
 
 
 def model_messages(request: ChatRequest) -> list[dict[str, str]]:
-    """Return the messages for the model: the last message, and as many of the newest earlier messages as fit. No
-    queries."""
-    earlier, remaining = [], MOST_BEFORE
+    """Return the newest earlier messages, at most ``MAX_BEFORE`` characters in total, and then the last message.
+
+    Empty messages and messages of the role ``system`` are left out.
+    """
+    earlier, remaining = [], MAX_BEFORE
     *before, last = [each for each in request.messages if each.role != "system" and each.content.strip()]
     for each in reversed(before):
         remaining -= len(each.content)
@@ -131,6 +132,5 @@ def model_messages(request: ChatRequest) -> list[dict[str, str]]:
 
 
 def wishes_of(request: ChatRequest) -> str:
-    """Return the system messages of the caller as one text, or only the end of this text if it is too long. No
-    queries."""
-    return "\n\n".join(each.content for each in request.messages if each.role == "system")[-MOST_WISHES:]
+    """Return the caller's messages of the role ``system`` as one text. If it is too long, only its end is returned."""
+    return "\n\n".join(each.content for each in request.messages if each.role == "system")[-MAX_WISHES:]

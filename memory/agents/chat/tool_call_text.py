@@ -1,18 +1,26 @@
-"""Short records of tool calls, which are stored with a conversation: ids, counts and arguments, but no results."""
+"""The short records of tool calls that are stored with a conversation. They do not contain the results."""
 
 from typing import Any
 
 from memory.agents.tools.tool import ToolCalled
 from memory.core.truncate import text_cut
 
-# The most characters of one text in the arguments. The whole text is in the topic.
-_MOST_TEXT = 600
-_MOST_LIST = 20
-_MOST_SUMMARY = 300
+# The maximum number of characters of one text in the stored arguments. The whole text is in the topic.
+_MAX_TEXT = 600
+_MAX_LIST = 20
+_MAX_SUMMARY = 300
+# The summaries of some tools. ``query`` and ``history`` have a count instead, and all other tools have "Read."
+_SUMMARIES = {
+    "why": "Explained.",
+    "new_topic": "Remembered.",
+    "extend_topic": "Written.",
+    "version_field": "Written.",
+    "link": "Linked.",
+}
 
 
 def call_record(called: ToolCalled) -> dict[str, Any]:
-    """Return the tool call in the form that a turn stores: without the result, and with long arguments shortened."""
+    """Return the call as a turn stores it: without the result, with long arguments shortened."""
     return {
         "tool": called.tool[:100],
         "arguments": _shortened(called.arguments),
@@ -20,30 +28,20 @@ def call_record(called: ToolCalled) -> dict[str, Any]:
         "ms": round(called.ms, 1),
         "topic_ids": [str(each) for each in called.topic_ids],
         "seen": [str(each) for each in called.seen],
-        "said": call_summary(called)[:_MOST_SUMMARY],
+        "said": _summary(called)[:_MAX_SUMMARY],
     }
 
 
-def call_summary(called: ToolCalled) -> str:
-    """Return a short summary of the result of a call, without any text of a topic."""
+def _summary(called: ToolCalled) -> str:
+    """Return a short summary of the result, without any text of a topic."""
     result = called.result if isinstance(called.result, dict) else {}
     if not called.ok:
         return str(result.get("error", "It was refused."))
-    match called.tool:
-        case "query":
-            return _counted(len(called.topic_ids), "topic found", "topics found")
-        case "history":
-            return _counted(len(result.get("revisions", ())) + result.get("left_out", 0), "value read", "values read")
-        case "why":
-            return "Explained."
-        case "new_topic":
-            return "Remembered."
-        case "extend_topic" | "version_field":
-            return "Written."
-        case "link":
-            return "Linked."
-        case _:
-            return "Read."
+    if called.tool == "query":
+        return _counted(len(called.topic_ids), "memory found", "memories found")
+    if called.tool == "history":
+        return _counted(len(result.get("revisions", ())) + result.get("left_out", 0), "value read", "values read")
+    return _SUMMARIES.get(called.tool, "Read.")
 
 
 def _counted(number: int, one: str, several: str) -> str:
@@ -52,11 +50,11 @@ def _counted(number: int, one: str, several: str) -> str:
 
 def _shortened(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
-        return text_cut(value, _MOST_TEXT)
+        return text_cut(value, _MAX_TEXT)
     if depth >= 4:
         return None if isinstance(value, dict | list) else value
     if isinstance(value, dict):
-        return {str(name)[:100]: _shortened(each, depth + 1) for name, each in list(value.items())[:_MOST_LIST]}
+        return {str(name)[:100]: _shortened(each, depth + 1) for name, each in list(value.items())[:_MAX_LIST]}
     if isinstance(value, list):
-        return [_shortened(each, depth + 1) for each in value[:_MOST_LIST]]
+        return [_shortened(each, depth + 1) for each in value[:_MAX_LIST]]
     return value

@@ -1,10 +1,8 @@
-"""Turns of a conversation: start, log of tool calls, end.
+"""The turns of a conversation: their start, the log of their tool calls, and their end.
 
-The row of a turn is created when the message arrives. So two turns cannot have the same place, a page can show the
-progress, and the log survives a killed process. The log contains ids and short summaries, but not the results of tools.
-
-A purge marks each turn that may repeat erased text (``erased``). From then on, the log stores only that a tool was
-called, and ``turn_check`` prevents further writes.
+The row of a turn is created when the message arrives. So a page can show the progress, and the log is kept if the
+process is killed. A purge sets ``erased`` on each turn that may repeat erased text. From then on, the log of the turn
+stores only that a tool was called, and ``turn_check`` prevents further writes.
 """
 
 import datetime as dt
@@ -27,11 +25,10 @@ from memory.models.locks import lock_missed
 
 Ended = ConversationTurn.Ended
 
-# If a turn exceeds its time limit by this much, its process was lost.
+# If a turn has exceeded its time limit by this much, its process must have died. The turn is then "lost".
 _LOST_AFTER = dt.timedelta(seconds=60)
 AT_WORK = "The assistant is still answering the last message of this conversation. Wait for its reply."
-# The members of a logged call are replaced by these if its topics were erased. The log then shows only that there was a
-# call.
+# Written over a logged call whose topics were erased. The log then shows only that there was a call.
 _ERASED_CALL = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
 
 _APPEND_CALLS_SQL = """
@@ -44,7 +41,7 @@ UPDATE memory_conversationturn SET erased = true, message = '', reply = '', tool
     FROM jsonb_array_elements(tool_log) WITH ORDINALITY x (e, n)
 ) WHERE id = %(id)s
 """
-# The lock waits for a purge that has locked the row.
+# This lock waits for a purge that has locked the row.
 _LOCK_TURN_SQL = "SELECT ended, erased FROM memory_conversationturn WHERE id = %(id)s FOR SHARE"
 _EARLIER_TOPICS_SQL = """
 SELECT DISTINCT i FROM memory_conversationturn t, jsonb_array_elements(t.tool_log) e,
@@ -54,10 +51,7 @@ WHERE t.conversation_id = %(conversation)s AND t.place < %(place)s
 
 
 def turn_begin(conversation: Conversation, *, message: str, model: str, now: dt.datetime) -> ConversationTurn:
-    """Create the turn of a new message. Only one turn of a conversation may run at a time.
-
-    Closes an earlier turn whose process was lost. Six queries. Raises ``Conflict`` while another turn is running.
-    """
+    """Create the turn of a new message. Six queries. Raises ``Conflict`` while another turn is running."""
     with transaction.atomic():
         locked = conversation_lock(conversation.pk, now=now)
         turn = ConversationTurn.objects.create(
@@ -74,11 +68,11 @@ def turn_begin(conversation: Conversation, *, message: str, model: str, now: dt.
 
 
 def conversation_lock(conversation_id: uuid.UUID, *, now: dt.datetime) -> Conversation:
-    """Lock the conversation, so that no turn can start until the transaction ends, and return it. Three queries.
+    """Lock a conversation so that no turn can start, and return it. A turn whose process died is closed. Three queries.
 
-    Closes a turn whose process was lost. Raises ``Conflict`` while a turn is running.
+    Raises ``Conflict`` while a turn is running.
     """
-    # With FOR NO KEY UPDATE, rows that refer to the conversation can be written meanwhile.
+    # FOR NO KEY UPDATE lets other processes write rows that refer to the conversation.
     locked = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
     turns_lost_close(now=now, conversation=locked)
     if turn_at_work(locked, now=now):
@@ -93,14 +87,14 @@ def turn_at_work(conversation: Conversation, *, now: dt.datetime) -> bool:
 
 
 def turns_lost_close(*, now: dt.datetime, conversation: Conversation | None = None) -> int:
-    """Close the turns whose process was lost, in one conversation or all, and return their number. One query."""
+    """Close the turns whose process died, in one conversation or in all. Return their number. One query."""
     rows = ConversationTurn.objects.filter(_lost(now))
     return (rows if conversation is None else rows.filter(conversation=conversation)).update(ended=Ended.LOST)
 
 
 def turn_ended(turn: ConversationTurn, *, now: dt.datetime) -> str:
-    """Return how a turn ended. A turn whose process was lost has ended, even if it is not closed yet. No query."""
-    return Ended.LOST if turn.ended == Ended.WORKING and turn.at < _oldest(now) else turn.ended
+    """Return how a turn ended. A turn whose process died counts as ended, even if it is not closed yet. No query."""
+    return Ended.LOST if turn.ended == Ended.WORKING and turn.at < _lost_before(now) else turn.ended
 
 
 def intent_store(turn: ConversationTurn, *, intent: str, source: str) -> None:
@@ -110,27 +104,24 @@ def intent_store(turn: ConversationTurn, *, intent: str, source: str) -> None:
 
 
 def purges_wait(turn: ConversationTurn) -> None:
-    """Wait for running purges of topics that earlier turns have read, so that this turn cannot repeat erased text.
-
-    Purges that begin later find this turn. Two queries.
-    """
+    """Wait for running purges of topics that earlier turns have read. Later purges empty this turn. Two queries."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_EARLIER_TOPICS_SQL, {"conversation": turn.conversation_id, "place": turn.place})
         topics_lock_shared({uuid.UUID(row[0]) for row in cursor.fetchall()})
 
 
 def turn_check(turn: ConversationTurn) -> None:
-    """Lock the turn against a purge until the transaction ends. One query.
+    """Lock the turn against a purge until the transaction ends. One query. Must be called at the end of the
+    transaction, because a purge locks topics before turns.
 
-    Must be called at the end of the transaction in which the turn writes, after all topics are locked, because a purge
-    locks topics before turns. Raises ``Conflict`` if a purge has emptied the turn or if the turn is closed.
+    Raises ``Conflict`` if a purge has emptied the turn, or if the turn is closed.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_TURN_SQL, {"id": turn.pk})
         ended, erased = cursor.fetchone()
     if erased:
         raise Conflict(
-            "A topic that was read in this conversation has been erased, so nothing was written.",
+            "A memory that was read in this conversation has been erased, so nothing was written.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
     if ended != Ended.WORKING:
@@ -141,19 +132,18 @@ def turn_check(turn: ConversationTurn) -> None:
 
 
 class CallLog:
-    """The log of the tool calls of a turn. A call that cannot be logged because of a lock is logged together with the
-    next call, or when the turn is closed."""
+    """The log of the tool calls of a turn. A call that cannot be logged because of a lock is logged with the next."""
 
     def __init__(self, turn: ConversationTurn) -> None:
         self.turn = turn
         self._unlogged: list[ToolCalled] = []
 
     def unlogged_topics(self) -> set[uuid.UUID]:
-        """Return the topics of calls that are not logged yet. A purge of such a topic cannot find the turn."""
+        """Return the topics of the calls that are not logged yet. A purge of these topics would not find the turn."""
         return {each for called in self._unlogged for each in (*called.topic_ids, *called.seen)}
 
     def add(self, called: ToolCalled) -> None:
-        """Log a call. Two queries in a transaction. Raises database errors, except lock time-outs."""
+        """Log a call. Two queries in a transaction. Raises database errors other than lock time-outs."""
         self._unlogged.append(called)
         try:
             with transaction.atomic():
@@ -174,10 +164,9 @@ class CallLog:
         study_id: uuid.UUID | None = None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Close the turn with the reply, if it is still open. Two queries in a transaction, four with calls to log.
+        """Close the turn with the reply, or without it if a topic of the turn was erased. At most five queries.
 
-        If a topic of the turn was erased, the reply is not stored, because the reply may repeat its text. ``at_end`` is
-        called in the transaction, with the turn locked, unless the turn was already closed.
+        ``at_end`` is called in the transaction, while the turn is locked, unless the turn was already closed.
         """
         with transaction.atomic():
             self._write()
@@ -206,9 +195,8 @@ class CallLog:
 
 
 def _lost(now: dt.datetime) -> Q:
-    return Q(ended=Ended.WORKING, at__lt=_oldest(now))
+    return Q(ended=Ended.WORKING, at__lt=_lost_before(now))
 
 
-def _oldest(now: dt.datetime) -> dt.datetime:
-    """Return the start of the oldest turn that may still be running."""
+def _lost_before(now: dt.datetime) -> dt.datetime:
     return now - dt.timedelta(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS) - _LOST_AFTER

@@ -1,8 +1,8 @@
-"""Undo of everything that one conversation wrote. What others have changed since is kept and reported.
+"""Undo of everything that one conversation wrote. Later changes by others are kept and reported.
 
-Topics that the conversation created are released, by a run that can itself be undone. Changed values get the former
-value as a new revision, and added fields get an empty revision. Only links are deleted. So no history is lost, and an
-undo can be corrected.
+Topics that the conversation created are released by a run, which can itself be undone. A changed field gets its former
+value as a new revision, and an added field gets an empty revision. Only links are deleted. So no history is lost, and
+an undo can be corrected.
 """
 
 import datetime as dt
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import QuerySet
 
 from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.conversations import conversation_get
@@ -28,11 +29,8 @@ from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, StudyJob
 
 PROVENANCE = "undo"
-UNLINKED = "unlinked"
-UNDONE = "conversation_undone"
-OUTDATED = "What would be undone has changed since the preview. Nothing was changed; preview it again."
 
-# All writers lock in this order: runs, then topics with their vitality, then fields, each by id.
+# All writers lock in this order: runs, topics with their vitality, fields. Within a table, they lock by ascending id.
 _LOCK_SQL = (
     "SELECT id FROM memory_forgetrun WHERE id = ANY(%(runs)s) ORDER BY id FOR NO KEY UPDATE",
     """
@@ -52,13 +50,15 @@ _DELETE_LINKS_SQL = """
 WITH gone AS (
     DELETE FROM memory_link WHERE id = ANY(%(links)s::bigint[])
     RETURNING id, source_id, target_id, kind, created_at, actor
+), events (at, actor, action, topic_id, scope, reason, before, after) AS MATERIALIZED (
+    SELECT %(now)s, %(actor)s, 'unlinked', g.source_id, s.path, %(reason)s,
+           jsonb_build_object('to', g.target_id, 'kind', g.kind, 'link', g.id, 'created_at', g.created_at,
+                              'actor', g.actor),
+           jsonb_build_object('conversation', %(conversation)s::text)
+    FROM gone g JOIN memory_topic t ON t.id = g.source_id JOIN memory_scope s ON s.id = t.scope_id ORDER BY g.id
 )
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, %(action)s, g.source_id, s.path, %(reason)s,
-       jsonb_build_object('to', g.target_id, 'kind', g.kind, 'link', g.id, 'created_at', g.created_at,
-                          'actor', g.actor),
-       jsonb_build_object('conversation', %(conversation)s::text)
-FROM gone g JOIN memory_topic t ON t.id = g.source_id JOIN memory_scope s ON s.id = t.scope_id ORDER BY g.id
+SELECT * FROM events
 """
 
 _MARK_UNDONE_SQL = """
@@ -80,55 +80,51 @@ class UndoPreviewOutdated(Conflict):
 def conversation_undo_preview(
     conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime
 ) -> ConversationUndone:
-    """Return what an undo would change now, and what it would keep and why. Changes nothing.
+    """Return what an undo would change now, and what it would keep, with the reasons. Changes nothing.
 
-    At most twelve queries, and about thirty for each merge. A merge is undone and rolled back, and its rows are locked
-    meanwhile. Raises ``NotVisible`` as ``conversation_get`` does.
+    At most twelve queries, and about thirty more for each merge. If there are merges, the rows that an undo may change
+    are locked during the call. Raises ``NotVisible``.
     """
     conversation = conversation_get(conversation_id, principal=principal)
     found = _undoable(conversation, now=now)
-    found.cancelled, found.at_work = len(_at_work(conversation)), turn_at_work(conversation, now=now)
+    found.cancelled, found.at_work = _studies(conversation).count(), turn_at_work(conversation, now=now)
     return found
 
 
 def conversation_undo(
     conversation_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, digest: str | None = None
 ) -> ConversationUndone:
-    """Undo the writes of a conversation and its studies, in one transaction with the journal.
+    """Undo the writes of a conversation and its studies, and journal this in the same transaction.
 
-    Running studies are cancelled first. With the ``digest`` of a preview, the undo is refused if its effect has changed
-    since the preview. Only operators may undo, even if an agent led the conversation, because releasing topics is
-    forgetting. A second undo affects only later writes. About eighty statements, and about thirty more for each merge.
-    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of
-    the conversation, and ``UndoPreviewOutdated``.
+    Running studies are cancelled first. Only operators may undo, because releasing topics is forgetting. A second undo
+    skips what is already undone. About eighty SQL statements, and about thirty more for each merge. Raises
+    ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant answers a message of the
+    conversation, and ``UndoPreviewOutdated`` if the effect has changed since the preview with this ``digest``.
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
     why = "undo of a conversation" + (f": {reason}" if reason else "")
-    # Values are embedded before rows are locked. A value that changes in between is embedded again.
+    # Values are embedded before rows are locked. If a value changes before the lock, it is embedded again.
     items = [_ingest_item(item, why) for item in _undoable(conversation, now=now).taken_back if item.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         conversation_lock(conversation_id, now=now)
-        # Like the worker that stores a step, lock topics before studies.
+        # Lock topics before studies. A worker that stores a step uses the same order.
         _lock(cursor, conversation_id)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _undo_merges(cursor, conversation, writes, principal=principal, reason=why, now=now)
         found.cancelled = cancelled
         if digest is not None and found.digest != digest:
-            # The rollback also restores cancelled studies and undone merges.
-            raise UndoPreviewOutdated(OUTDATED)
+            # The rollback also reverts the cancellation of studies and the undo of merges.
+            raise UndoPreviewOutdated(
+                "What would be undone has changed since the preview. Nothing was changed; preview it again."
+            )
         if topics := [item.topic_id for item in found.of("topic")]:
             found.run_id = topics_release(topics, principal=principal, reason=why, now=now).pk
         if links := [item.link for item in found.of("link")]:
-            audited: dict[str, Any] = {
-                "actor": principal.actor,
-                "action": UNLINKED,
-                "reason": why,
-                "conversation": conversation_id,
-            }
-            cursor.execute(_DELETE_LINKS_SQL, {"links": links, "now": now, **audited})
+            wanted: dict[str, Any] = {"links": links, "now": now, "actor": principal.actor, "reason": why}
+            cursor.execute(_DELETE_LINKS_SQL, {**wanted, "conversation": conversation_id})
         _values_restore(found, prepared, why, principal=principal, now=now)
         _writes_mark(cursor, found, now=now)
         if found.taken_back or cancelled:
@@ -137,11 +133,8 @@ def conversation_undo(
 
 
 def _undoable(conversation: Conversation, *, now: dt.datetime) -> ConversationUndone:
-    """Return what an undo would do now.
-
-    The effect is known only after the merges are undone, because merges move fields and links, and an earlier merge may
-    depend on a later one. So all merges are undone and rolled back.
-    """
+    # A merge moves fields and links, and an earlier merge may depend on a later one. So the effect is known only after
+    # all merges have been undone. They are undone here and then rolled back.
     with transaction.atomic(), connection.cursor() as cursor:
         writes = writes_read(cursor, conversation.pk)
         if any(write.run_id and not write.undone for write in writes):
@@ -151,23 +144,22 @@ def _undoable(conversation: Conversation, *, now: dt.datetime) -> ConversationUn
     return found
 
 
-def _at_work(conversation: Conversation) -> list[uuid.UUID]:
-    rows = StudyJob.objects.filter(conversation=conversation, status=StudyJob.Status.WORKING)
-    return list(rows.order_by("id").values_list("id", flat=True))
+def _studies(conversation: Conversation) -> QuerySet[StudyJob]:
+    return StudyJob.objects.filter(conversation=conversation, status=StudyJob.Status.WORKING).order_by("id")
 
 
 def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt.datetime) -> int:
-    """Cancel the running studies and return their number. Studies that have just ended are skipped."""
     cancelled = 0
-    for job_id in _at_work(conversation):
+    for job in _studies(conversation):
+        # The study may have ended in the meantime.
         with suppress(Conflict):
-            job_cancel(StudyJob, job_id, principal=principal, now=now)
+            job_cancel(StudyJob, job.pk, principal=principal, now=now)
             cancelled += 1
     return cancelled
 
 
 def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
-    """Lock all rows that an undo may change, and return the writes as they are under the lock."""
+    """Lock all rows that an undo may change. Return the writes, read under the lock."""
     writes = writes_read(cursor, conversation_id)
     parameters = {
         "topics": list({write.topic_id for write in writes}),
@@ -187,10 +179,8 @@ def _undo_merges(
     reason: str,
     now: dt.datetime,
 ) -> ConversationUndone:
-    """Undo the merges, the last one first. Return the merges, and for each of the remaining writes what to do with it.
-
-    A merge that cannot be undone stays in effect, and its item gives the reason; the other merges are still undone.
-    """
+    """Undo the merges, the last one first, and return the effect on all writes. A merge that cannot be undone is
+    kept."""
     found = merges_of(cursor, writes)
     for item in found.items:
         assert item.run_id is not None
@@ -211,12 +201,12 @@ def _undo_merges(
 def _values_restore(
     found: ConversationUndone, prepared: PreparedItems, why: str, *, principal: Principal, now: dt.datetime
 ) -> None:
-    """Write the former values as new revisions. Values that ingest refuses are kept, with the reason."""
+    """Write the former values as new revisions. If ingest refuses a value, the reason becomes the ``why`` of its
+    item."""
     items = [item for item in found.taken_back if item.former]
-    if not items:
-        return
     former_items = PreparedItems([_ingest_item(item, why) for item in items], prepared.vectors, prepared.policies)
-    for item, outcome in zip(items, ingest_apply(former_items, principal=principal, now=now), strict=True):
+    outcomes = ingest_apply(former_items, principal=principal, now=now) if items else []
+    for item, outcome in zip(items, outcomes, strict=True):
         if isinstance(outcome, MemoryProblem):
             item.why = outcome.sentence
 
@@ -240,27 +230,29 @@ def _ingest_item(item: UndoItem, why: str) -> IngestItem:
 
 
 def _writes_mark(cursor: CursorWrapper, found: ConversationUndone, *, now: dt.datetime) -> None:
-    """Store which writes were undone, and why others were kept."""
     again = [row for item in found.taken_back for row in item.writes]
     cursor.execute(_MARK_UNDONE_SQL, {"now": now, "settled": found.settled + again, "again": again})
-    left = [(row, item.why) for item in found.left for row in item.writes]
-    if left:
-        cursor.execute(_MARK_LEFT_SQL, {"ids": [row for row, _why in left], "whys": [why for _row, why in left]})
+    left = {row: item.why for item in found.left for row in item.writes}
+    cursor.execute(_MARK_LEFT_SQL, {"ids": list(left), "whys": list(left.values())})
 
 
 def _journal(
     conversation: Conversation, undone: ConversationUndone, *, principal: Principal, reason: str, now: dt.datetime
 ) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(undone_at=now, undone_by=principal.actor)
-    effect = {
+    effect: dict[str, Any] = {
         "conversation": str(conversation.pk),
-        "taken_back": {k: v for k, v in undone.counts.items() if v},
+        "taken_back": {what: count for what, count in undone.counts.items() if count},
         "left": len(undone.left),
+        "run": str(undone.run_id) if undone.run_id else None,
+        "studies_cancelled": undone.cancelled or None,
     }
-    if undone.run_id:
-        effect["run"] = str(undone.run_id)
-    if undone.cancelled:
-        effect["studies_cancelled"] = undone.cancelled
+    effect = {name: value for name, value in effect.items() if value is not None}
     AuditEvent.objects.create(
-        at=now, actor=principal.actor, action=UNDONE, scope=conversation.scope, reason=reason, after=effect
+        at=now,
+        actor=principal.actor,
+        action="conversation_undone",
+        scope=conversation.scope,
+        reason=reason,
+        after=effect,
     )

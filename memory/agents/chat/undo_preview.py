@@ -1,8 +1,7 @@
 """What an undo of a conversation would change, and what it would keep and why. Read-only.
 
-The confirmation page, the dry run of the API and the undo itself use the same functions; the undo calls them again
-after locking. Merges move links and fields, so all other writes are examined after the merges have been undone. What a
-merge has moved counts as written by the conversation.
+The undo itself calls the same functions again after it has locked the rows. Fields and links that a merge has moved
+count as written by the conversation.
 """
 
 import datetime as dt
@@ -10,35 +9,36 @@ import hashlib
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Literal, NamedTuple, get_args
 
 from django.db.backends.utils import CursorWrapper
 
 from memory.agents.chat.turns import AT_WORK
 from memory.core.truncate import line_cut
-from memory.models import Conversation, ConversationWrite, ForgetRun
+from memory.models import Conversation, ConversationWrite
 
 What = Literal["topic", "value", "field", "link", "merge"]
 
-# The most characters of a value in a sentence.
-MOST_VALUE = 80
+# The maximum number of characters of a value in a sentence.
+MAX_VALUE = 80
 
 _WRITES_SQL = """
-SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title, s.path,
+SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title,
        t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
 FROM memory_conversationwrite w
-JOIN memory_topic t ON t.id = w.topic_id JOIN memory_scope s ON s.id = t.scope_id
-JOIN memory_vitality v ON v.topic_id = t.id
+JOIN memory_topic t ON t.id = w.topic_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE w.conversation_id = %(conversation)s ORDER BY w.id
 """
 
 _RUNS_SQL = """
-SELECT r.id, r.status, array_agg(a.topic_id ORDER BY a.place), array_agg(t.title ORDER BY a.place)
+SELECT r.id, array_agg(a.topic_id ORDER BY a.place), array_agg(t.title ORDER BY a.place)
 FROM memory_forgetrun r JOIN memory_forgetaction a ON a.run_id = r.id JOIN memory_topic t ON t.id = a.topic_id
-WHERE r.id = ANY(%(runs)s) GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
+WHERE r.id = ANY(%(runs)s::uuid[]) AND r.status <> 'undone' GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 """
 
-# What others did to topics that the conversation created. Changes at the time of the creation belong to the creation.
+# Says for each topic that the conversation created whether others changed it after its creation. There is one column
+# for each reason in ``_CHANGED_BY_OTHERS``.
 _CHANGED_BY_OTHERS_SQL = """
 WITH made AS MATERIALIZED (
     SELECT id, created_at FROM memory_topic WHERE id = ANY(%(made)s::uuid[])
@@ -65,19 +65,19 @@ _CHANGED_BY_OTHERS = (
     "It was written to from outside this conversation.",
     "It was edited afterwards.",
     "It was linked from outside this conversation.",
-    "Another topic was merged into it afterwards.",
-    "A field of another topic refers to it.",
+    "Another memory was merged into it afterwards.",
+    "A field of another memory refers to it.",
 )
 
-# The fields with revisions of the conversation, with their current value and their last value from outside the
-# conversation.
+# The fields to which the conversation wrote, each with its current value and its last value from another source.
 _VALUES_SQL = """
 WITH own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
 SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM own),
-       cur.value, cur.field_type, cur.ref_topic_id,
-       prev.value, prev.field_type, prev.ref_topic_id, prev.valid_from
+       (coalesce(prev.value, ''), coalesce(prev.field_type, 'string'), prev.ref_topic_id)
+           IS NOT DISTINCT FROM (cur.value, cur.field_type, cur.ref_topic_id),
+       prev.id IS NULL, prev.value, prev.field_type, prev.ref_topic_id, prev.valid_from
 FROM (
-    SELECT r.field_id, array_agg(r.id) AS written FROM memory_revision r WHERE r.id = ANY(%(wanted)s::uuid[])
+    SELECT r.field_id, array_agg(r.id) AS written FROM memory_revision r WHERE r.id = ANY(%(rest_revisions)s::uuid[])
     GROUP BY r.field_id
 ) x
 JOIN memory_field f ON f.id = x.field_id
@@ -91,17 +91,20 @@ LEFT JOIN LATERAL (
 ORDER BY f.topic_id, f.created_at, f.id
 """
 
-# A link that is older than the conversation is not undone, even if it is logged for the conversation.
+# A link that is older than the conversation is not undone, even if the log of the conversation contains it. Nor is a
+# link of a topic that the conversation created: it is hidden if the topic is released, and kept if the topic is kept.
 _LINKS_SQL = """
-SELECT l.id, l.source_id, l.target_id, l.kind, one.title, other.title
+SELECT l.id, l.source_id, one.title, l.kind || ' → “' || other.title || '”; link removed'
 FROM memory_link l JOIN memory_topic one ON one.id = l.source_id JOIN memory_topic other ON other.id = l.target_id
-WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.id
+WHERE l.id = ANY(%(rest_links)s::bigint[]) AND l.created_at >= %(since)s
+  AND NOT l.source_id = ANY(%(made)s::uuid[]) AND NOT l.target_id = ANY(%(made)s::uuid[])
+ORDER BY l.id
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """The former value of a field, with its ``valid_from``. The value of a new field is empty."""
+    """The value of a field before the conversation. For a new field, it is empty."""
 
     name: str
     value: str = ""
@@ -114,10 +117,9 @@ class Former:
 class UndoItem:
     """One thing that a conversation wrote.
 
-    ``told`` is the effect of the undo in a few words. ``why`` is the reason if the item is kept. ``topic_id`` and
-    ``title`` of a link are those of its source. The digest of a preview covers these members. The other members are
-    for the undo: ``writes`` are the ids of the rows of ConversationWrite, ``run_id`` and ``topics`` belong to a merge,
-    ``former`` to a value, ``link`` to a link.
+    ``told`` is the effect of the undo. If the item is kept, ``why`` is the reason. For a link, topic and title are
+    those of its source. The other members are not shown. ``writes`` are ids of ConversationWrite. A merge has
+    ``run_id`` and ``topics``, a value or field has ``former``, and a link has ``link``.
     """
 
     what: What
@@ -127,18 +129,18 @@ class UndoItem:
     why: str = ""
     writes: list[int] = field(default_factory=list, repr=False)
     run_id: uuid.UUID | None = field(default=None, repr=False)
-    topics: tuple[uuid.UUID, ...] = field(default=(), repr=False)
+    topics: Sequence[uuid.UUID] = field(default=(), repr=False)
     former: Former | None = field(default=None, repr=False)
     link: int | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
 class ConversationUndone:
-    """What an undo did or would do, in order. ``run_id`` is the run that released topics, if any.
+    """What an undo did or would do. ``run_id`` is the run that released topics, if any.
 
-    ``settled`` are the ids of writes that need no change, because the former value is already restored or the row no
-    longer exists. ``cancelled`` counts the running studies. ``at_work`` is true while the assistant answers a message;
-    an undo is refused then.
+    ``settled`` are the ids of writes that need no change: the former value is already restored, or the row no longer
+    exists. ``cancelled`` is the number of studies that the undo cancels. If ``at_work`` is true, the assistant is
+    answering a message, so an undo is refused.
     """
 
     items: list[UndoItem] = field(default_factory=list)
@@ -163,13 +165,12 @@ class ConversationUndone:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many items of each type are undone."""
+        """The number of undone items of each type."""
         return {what: len(self.of(what)) for what in get_args(What)}
 
     @property
     def digest(self) -> str:
-        """A hash of all items and of the number of running studies. Two previews with the same effect have the same
-        hash."""
+        """A hash of the effect: all items and the number of cancelled studies."""
         return hashlib.sha256(repr([sorted(map(repr, self.items)), self.cancelled]).encode()).hexdigest()[:32]
 
 
@@ -184,7 +185,6 @@ class Write(NamedTuple):
     run_id: uuid.UUID | None
     undone: bool
     title: str
-    scope: str
     released: bool
     merged: bool
     pinned: bool
@@ -194,154 +194,108 @@ Wrote = ConversationWrite.What
 
 
 def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
-    """Return the writes of a conversation in order, except what was purged. One query."""
+    """Return the writes of a conversation in order, without purged topics. One query."""
     cursor.execute(_WRITES_SQL, {"conversation": conversation_id})
     return [Write(*row) for row in cursor.fetchall()]
 
 
 def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUndone:
-    """Return the merges to undo, the last one first. Merges that are undone already are settled.
-
-    One query; none without a merge. Whether a merge can be undone is known only after the later merges are undone.
-    """
+    """Return the merges to undo, the last one first. Merges that are already undone are ``settled``. One query."""
     found = ConversationUndone()
-    by_run: dict[uuid.UUID, list[int]] = {}
+    rows: dict[uuid.UUID, list[int]] = {}
     for write in writes:
         if write.what == Wrote.MERGED and write.run_id is not None and not write.undone:
-            by_run.setdefault(write.run_id, []).append(write.id)
-    if not by_run:
-        return found
-    cursor.execute(_RUNS_SQL, {"runs": list(by_run)})
-    for run_id, status, topics, titles in cursor.fetchall():
-        rows = by_run.pop(run_id)
-        if status == ForgetRun.Status.UNDONE:
-            found.settled += rows
-        else:
-            told = f"merged into “{titles[-1]}”" if len(titles) > 1 else "merged"
-            found.items.append(
-                UndoItem("merge", topics[0], titles[0], told, writes=rows, run_id=run_id, topics=tuple(topics))
-            )
-    # The actions of purged topics no longer exist.
-    found.settled += [row for rows in by_run.values() for row in rows]
+            rows.setdefault(write.run_id, []).append(write.id)
+    cursor.execute(_RUNS_SQL, {"runs": list(rows)})
+    for run_id, topics, titles in cursor.fetchall():
+        told = f"merged into “{titles[-1]}”" if len(titles) > 1 else "merged"
+        found.items.append(
+            UndoItem("merge", topics[0], titles[0], told, writes=rows.pop(run_id), run_id=run_id, topics=topics)
+        )
+    found.settled = [row for each in rows.values() for row in each]
     return found
 
 
 def writes_classify(
     cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], found: ConversationUndone
 ) -> None:
-    """Add the topics, values and links to ``found``, which already contains the merges. At most four queries."""
-    # If a merge is kept, the values and links of the merged topic are in the other topic.
-    joined = {topic_id for item in found.left for topic_id in item.topics}
+    """Add the topics, values and links to ``found``, which already has the merges. Three queries."""
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
+    # If a merge is kept, the values and links of the merged topic belong to the topic into which it was merged.
+    joined = {topic_id for item in found.left for topic_id in item.topics}
+    moved = {topic_id for topic_id, write in made.items() if write.merged and topic_id in joined}
+    rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
+    of_made: dict[uuid.UUID, list[int]] = {}
+    for write in writes:
+        # Writes to a topic that the conversation created are undone with the topic, unless the topic stays merged.
+        if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
+            of_made.setdefault(write.topic_id, []).append(write.id)
     parameters: dict[str, Any] = {
         "made": list(made),
         "since": conversation.created_at,
         "revisions": [write.revision_id for write in writes if write.revision_id],
         "links": [write.link_id for write in writes if write.link_id],
+        "rest_revisions": [write.revision_id for write in rest if write.revision_id],
+        "rest_links": [write.link_id for write in rest if write.link_id],
     }
-    moved = {topic_id for topic_id, write in made.items() if write.merged and topic_id in joined}
-    of_made: dict[uuid.UUID, list[int]] = {}
-    for write in writes:
-        # Writes to a topic that the conversation created are undone with the topic, unless it stays merged.
-        if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
-            of_made.setdefault(write.topic_id, []).append(write.id)
-    _topics_classify(cursor, found, made, of_made, parameters)
-    rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
-    _values_classify(cursor, found, rest, parameters, moved)
-    _links_classify(cursor, found, rest, parameters, made)
-
-
-def _topics_classify(
-    cursor: CursorWrapper,
-    found: ConversationUndone,
-    made: Mapping[uuid.UUID, Write],
-    of_made: Mapping[uuid.UUID, list[int]],
-    parameters: dict[str, Any],
-) -> None:
-    touched: dict[uuid.UUID, str] = {}
-    if any(not write.released for write in made.values()):
-        cursor.execute(_CHANGED_BY_OTHERS_SQL, parameters)
-        touched = {
-            row[0]: " ".join(words for words, so in zip(_CHANGED_BY_OTHERS, row[1:], strict=True) if so)
-            for row in cursor.fetchall()
-        }
+    cursor.execute(_CHANGED_BY_OTHERS_SQL, parameters)
+    changed = {row[0]: row[1:] for row in cursor.fetchall()}
     for topic_id, write in made.items():
-        rows = of_made[topic_id]
         if write.released:
-            # Another undo or a person has already released the topic.
-            found.settled += rows
+            # The topic is already released, by another undo or by a person.
+            found.settled += of_made[topic_id]
             continue
         if write.merged:
-            why = "It is merged into another topic."
+            why = "It is merged into another memory."
         elif write.pinned:
             why = "It is pinned."
         else:
-            why = touched.get(topic_id, "")
-        found.items.append(
-            UndoItem("topic", topic_id, write.title, "created" if why else "created; released", why, rows)
-        )
+            why = " ".join(compress(_CHANGED_BY_OTHERS, changed[topic_id]))
+        told = "created" if why else "created; released"
+        found.items.append(UndoItem("topic", topic_id, write.title, told, why, of_made[topic_id]))
+    cursor.execute(_VALUES_SQL, parameters)
+    _values_classify(cursor, found, {write.revision_id: write for write in rest}, made, moved)
+    by_link = {write.link_id: write.id for write in rest if write.link_id}
+    cursor.execute(_LINKS_SQL, parameters)
+    for link_id, source, title, told in cursor.fetchall():
+        found.items.append(UndoItem("link", source, title, told, writes=[by_link.pop(link_id)], link=link_id))
+    # The remaining links need no change. Some no longer exist. The others belong to topics that the conversation
+    # created, and are released or kept with these topics.
+    found.settled += by_link.values()
 
 
 def _values_classify(
     cursor: CursorWrapper,
     found: ConversationUndone,
-    rest: Sequence[Write],
-    parameters: dict[str, Any],
+    by_revision: Mapping[uuid.UUID | None, Write],
+    made: Collection[uuid.UUID],
     moved: Collection[uuid.UUID],
 ) -> None:
-    by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, parameters["made"]
-    if not by_revision:
-        return
-    cursor.execute(_VALUES_SQL, {**parameters, "wanted": list(by_revision)})
-    for row in cursor.fetchall():
-        written, topic_id, title, name, is_own, value, value_type, ref, *before = row
+    for written, topic_id, title, name, is_own, is_former, new, *former in cursor.fetchall():
         writes = [by_revision[revision] for revision in written]
         rows = [each.id for each in writes]
-        new = before[0] is None
-        former = Former(name) if new else Former(name, *before)
-        if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref) or topic_id in made:
-            # The field has its former value, or it is released with the topic into which it was merged.
+        if is_former or topic_id in made:
+            # The field already has its former value, or its topic is released as a whole.
             found.settled += rows
             continue
+        before = Former(name) if new else Former(name, *former)
+        why = ""
         if any(each.topic_id != topic_id or each.merged for each in writes if each.topic_id not in moved):
-            told, why = name, "Its topic was merged into another one."
+            why = "Its memory was merged into another one."
         elif any(each.released for each in writes):
-            told, why = name, "Its topic was released."
+            why = "Its memory was released."
         elif not is_own:
-            told, why = name, "It has a newer value from outside this conversation."
-        else:
-            restored = "emptied" if new else f"“{line_cut(former.value, MOST_VALUE)}” restored"
-            told, why = f"{name}: {restored}", ""
+            why = "It has a newer value from outside this conversation."
+        restored = "emptied" if new else f"“{line_cut(before.value, MAX_VALUE)}” restored"
         what: What = "field" if any(each.what == Wrote.FIELD for each in writes) else "value"
-        found.items.append(UndoItem(what, topic_id, title, told, why, rows, former=former))
+        found.items.append(
+            UndoItem(what, topic_id, title, name if why else f"{name}: {restored}", why, rows, former=before)
+        )
 
 
-def _links_classify(
-    cursor: CursorWrapper,
-    found: ConversationUndone,
-    rest: Sequence[Write],
-    parameters: dict[str, Any],
-    made: Collection[uuid.UUID],
-) -> None:
-    by_link = {write.link_id: write.id for write in rest if write.link_id}
-    if not by_link:
-        return
-    cursor.execute(_LINKS_SQL, {"links": list(by_link), "since": parameters["since"]})
-    for link_id, source, target, kind, title, other in cursor.fetchall():
-        row = by_link.pop(link_id)
-        if source in made or target in made:
-            # A released topic hides its links. If the topic is kept, its links are kept, too.
-            found.settled.append(row)
-            continue
-        told = f"{kind} → “{other}”; link removed"
-        found.items.append(UndoItem("link", source, title, told, writes=[row], link=link_id))
-    # These links were removed by others, or their other topic was purged.
-    found.settled += by_link.values()
-
-
-# For each type: singular, plural, and the effect of the undo.
+# Maps each type to its singular, its plural, and the effect of the undo.
 _TYPE_LABELS = {
-    "topic": ("topic", "topics", "released"),
+    "topic": ("memory", "memories", "released"),
     "value": ("value", "values", "restored"),
     "field": ("new field", "new fields", "emptied"),
     "link": ("link", "links", "removed"),
@@ -350,16 +304,16 @@ _TYPE_LABELS = {
 
 
 def undo_summary(undone: ConversationUndone, *, done: bool) -> str:
-    """Return one or two sentences: ``Undone: 2 topics are released, 1 value is restored. 1 change is kept.``"""
+    """Return the effect in words: ``Undone: 2 memories are released, 1 value is restored. 1 change is kept.``"""
     parts = [
         f"{number:,} {_TYPE_LABELS[what][number != 1]} {'is' if number == 1 else 'are'} {_TYPE_LABELS[what][2]}"
         for what, number in undone.counts.items()
         if number
     ]
-    left = len(undone.left)
-    kept = "" if not left else " 1 change is kept." if left == 1 else f" {left:,} changes are kept."
+    verb = "Undone" if done else "To be undone"
+    sentences = [f"{verb}: {', '.join(parts)}." if parts else "There is nothing to undo."]
+    if left := len(undone.left):
+        sentences.append("1 change is kept." if left == 1 else f"{left:,} changes are kept.")
     if undone.at_work:
-        kept += f" {AT_WORK}"
-    if not parts:
-        return f"There is nothing to undo.{kept}"
-    return f"{'Undone' if done else 'To be undone'}: {', '.join(parts)}.{kept}"
+        sentences.append(AT_WORK)
+    return " ".join(sentences)

@@ -1,1 +1,1 @@
-"""Study: makes topics of a long message in the background, then links them with existing topics (docs/study.md)."""
+"""Study: makes topics from a long message in the background, then links them with existing topics (docs/study.md)."""

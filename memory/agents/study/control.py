@@ -11,14 +11,17 @@ from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
 from memory.agents.study.queue import open_limit_check
 from memory.core.callbacks import Enqueue
-from memory.core.errors import Conflict, ValueRefused
+from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.parts import parts_cut
+from memory.extraction.request import content_check
 from memory.extraction.store import scope_wait, source_ensure, source_text
 from memory.jobs.resumable import Status, job_get, job_lock, job_new, job_start
-from memory.llm.client import ModelUnavailable, model_configured
+from memory.llm.chat_request import model_configured
+from memory.llm.wire import ModelUnavailable
 from memory.models import Conversation, StudyJob
+from memory.stores.pending import work_pending
 
 
 def study_start(
@@ -29,17 +32,16 @@ def study_start(
     model: str | None,
     principal: Principal,
     now: dt.datetime,
-    enqueue: Enqueue,
+    enqueue: Enqueue | None,
     job_id: uuid.UUID | None = None,
     needs_model: bool = True,
 ) -> StudyJob:
-    """Store the text as a source, which queries do not return, and enqueue its study. One transaction.
+    """Store the text as a source and enqueue its study, in one transaction. Queries do not return sources.
 
-    Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed`` for a reader's
-    key, ``NotVisible`` for a scope outside the caller's scope, ``ValueRefused`` for an empty text or a text longer than
-    ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured, and ``Conflict`` if too many studies
-    are open. Only the demo passes ``needs_model`` and ``job_id``: it writes the topics itself, and the ids of its study
-    and topics must always be the same.
+    Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed``, ``NotVisible``,
+    ``ValueRefused`` for a text that is empty or longer than ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no
+    model is configured, and ``Conflict`` if too many studies are open. The demo passes ``needs_model`` and ``job_id``,
+    and no ``enqueue``, because it writes the topics itself, always with the same ids.
     """
     principal.require("agent")
     if needs_model and not model_configured():
@@ -48,9 +50,11 @@ def study_start(
             kind="not_configured",
         )
     where = principal.scope_chosen(scope)
-    parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
-    # The limit is checked before the text is stored, because storing takes time, and again under a lock.
+    content_check(text, most=settings.MEMSTATE_STUDY_MAX_CHARS)
+    parts = parts_cut(text, at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
+    # Storing the text takes time, so the limit is checked first without a lock. The check is repeated under a lock.
     open_limit_check(principal.identity)
+    work_pending()
     with transaction.atomic():
         scope_wait(where)
         source = source_ensure(text, scope=where, principal=principal, now=now)
@@ -76,12 +80,14 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
     """Continue a cancelled or failed study at the step where it stopped.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the study is working or done, if its text was erased, if
-    the writes of its conversation were undone since, if its owner may no longer write, or if too many studies are open.
+    the writes of its conversation were undone after it began, if its owner may no longer write, or if too many studies
+    are open.
     """
     principal.require("agent")
     seen = job_get(StudyJob, job_id, principal=principal)
+    work_pending()
     with transaction.atomic():
-        # Like an undo, lock the conversation before the study.
+        # Lock the conversation before the study. An undo uses the same order.
         conversation = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
         job = job_lock(StudyJob, job_id)
         if job.status not in (Status.CANCELLED, Status.FAILED):
@@ -103,15 +109,3 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
         job.not_before, job.finished_at, job.moved_at, job.enqueued_at = None, None, now, now
         job_start(job, now=now, enqueue=enqueue, action="resumed", actor=principal.actor)
     return job
-
-
-def _checked(text: str) -> str:
-    most = settings.MEMSTATE_STUDY_MAX_CHARS
-    if len(text) > most:
-        raise ValueRefused(
-            f"The text has {len(text):,} characters; at most {most:,} are studied at once. Send it in parts.",
-            code=ProblemCode.TEXT_TOO_LONG,
-        )
-    if not text.strip():
-        raise ValueRefused("There is no text to study.", code=ProblemCode.EMPTY_TEXT)
-    return text

@@ -8,15 +8,15 @@ from memory.agents.study.ids import Phase, entries_of, total
 from memory.core.replies import TypedDict, doc, one_of
 from memory.models import StudyJob
 
-# The share of phase A in the progress. Its steps are longer and more numerous than those of phase B.
+# The share of phase A in the progress. It is large because phase A has more and longer steps than phase B.
 BUILDING_SHARE = 0.75
 
-# The sentences about unusual ends of steps: for one part, and for several parts.
+# The sentences about parts that ended unusually: the singular and the plural.
 _ENDED = {
-    "nothing": ("Part {which} has produced no topic.", "{count} parts have produced no topics."),
+    "nothing": ("Part {which} has produced no memory.", "{count} parts have produced no memories."),
     "rounds": (
-        "Part {which} was stopped after {rounds} rounds of tool calls. Its topics so far are kept.",
-        "{count} parts were stopped after {rounds} rounds of tool calls. Their topics so far are kept.",
+        "Part {which} was stopped after {rounds} rounds of tool calls. Its memories so far are kept.",
+        "{count} parts were stopped after {rounds} rounds of tool calls. Their memories so far are kept.",
     ),
     "refused": ("The language model refused part {which}.", "The language model refused {count} parts."),
     "rejected": (
@@ -39,21 +39,21 @@ class StudyOut(TypedDict):
     phase: Annotated[
         str,
         one_of(StudyJob.Phase.values),
-        doc("building creates topics from the text, linking connects or merges them with existing topics."),
+        doc("building creates memories from the text, linking connects or merges them with existing memories."),
     ]
     scope: str
-    kind: Annotated[str, doc("The kind of its topics.")]
+    kind: Annotated[str, doc("The kind of its memories.")]
     model: Annotated[str, doc("The requested model; empty for the default.")]
     actor: str
     segments: Annotated[int, doc("Number of parts of the text.")]
-    done: Annotated[int, doc("Parts whose topics are stored.")]
-    to_link: Annotated[int, doc("Topics to link; 0 until linking starts.")]
+    done: Annotated[int, doc("Parts whose memories are stored.")]
+    to_link: Annotated[int, doc("Memories to link; 0 until linking starts.")]
     linked: int
     progress: Annotated[float, doc("0 to 1, over both phases.")]
-    topics: Annotated[int, doc("Topics made so far.")]
+    topics: Annotated[int, doc("Memories made so far.")]
     links: Annotated[int, doc("Links made so far.")]
-    merged: Annotated[int, doc("Topics that were merged into earlier topics.")]
-    source_topic_id: Annotated[str | None, doc("The topic that stores the text; no query returns it.")]
+    merged: Annotated[int, doc("Memories that were merged into earlier memories.")]
+    source_topic_id: Annotated[str | None, doc("The memory that stores the text; no query returns it.")]
     warning: Annotated[str | None, doc("Warnings about the result.")]
     failure: Annotated[str | None, doc("Why the study has failed or is waiting.")]
     waits_until: Annotated[dt.datetime | None, doc("When it continues, if it is waiting.")]
@@ -70,11 +70,7 @@ class StudyPage(TypedDict):
 
 
 def study_as_json(job: StudyJob) -> StudyOut:
-    """Return the progress of a study, without the record of its steps and without any of the text. No query.
-
-    ``topics`` counts the topics that phase A has created, ``merged`` the topics that phase B has merged into others.
-    ``waits_until`` is when a study continues that waits for phase B or for the model.
-    """
+    """Return the progress of a study, without the record of its steps and without its text. No query."""
     return {
         "study_id": str(job.id),
         "conversation_id": str(job.conversation_id),
@@ -103,25 +99,24 @@ def study_as_json(job: StudyJob) -> StudyOut:
 
 
 def warning_of(job: StudyJob) -> str:
-    """Return sentences about unusual ends of steps; an empty text if there were none."""
+    """Return the sentences about steps that ended unusually; empty if there were none."""
     sentences = []
     parts: dict[str, list[int]] = {}
+    rounds = Counter[int]()
     for each in entries_of(job, Phase.BUILDING):
-        parts.setdefault(each["ended"], []).append(each["at"] + 1)
-    rounds = {each["at"] + 1: 0 for each in job.steps}
-    for each in entries_of(job, Phase.BUILDING):
-        rounds[each["at"] + 1] += each["rounds"]
+        part = each["at"] + 1
+        parts.setdefault(each["ended"], []).append(part)
+        rounds[part] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
         if which := parts.get(ended):
             sentence = one if len(which) == 1 else several
             most = max(rounds[each] for each in which)
             sentences.append(sentence.format(which=which[0], count=len(which), rounds=most))
     linking = entries_of(job, Phase.LINKING)
-    early = Counter(each["ended"] for each in linking)
-    if count := sum(early[each] for each in _ENDED if each != "nothing"):
-        sentences.append(f"{count} of the steps that link topics ended early.")
+    if count := sum(each["ended"] in _ENDED and each["ended"] != "nothing" for each in linking):
+        sentences.append(f"{count} of the steps that link memories ended early.")
     if skipped := total(linking, "skipped"):
-        topics = "1 topic" if skipped == 1 else f"{skipped:,} topics"
+        topics = "1 memory" if skipped == 1 else f"{skipped:,} memories"
         sentences.append(f"{topics} became inactive before linking.")
     if refused := total(job.steps, "refused"):
         sentences.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible.")

@@ -1,8 +1,7 @@
-"""Decides when a study gets a worker. One worker is kept free of studies, and each study has at most one worker.
+"""Decides when a study gets a worker. One worker is kept free for other jobs, and a study has at most one worker.
 
-A queue entry of a study has a number, the value of ``turns`` when it was made. The worker that takes the entry
-increases ``turns`` in the same query. The check for stalled studies may create several entries with one number; only
-the first of these counts.
+Each queue entry has a number: the value of ``turns`` when the entry was created. The worker that takes the entry
+increases ``turns`` in the same query. So of several entries with the same number, only the first one is valid.
 """
 
 import datetime as dt
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.db.models import Count, F, Q
 
 from memory.core.callbacks import Enqueue
@@ -23,10 +22,10 @@ from memory.models.locks import Lock, lock_wait, session_lock_release, session_l
 
 
 def open_limit_check(identity: str, *, counting: bool = False) -> None:
-    """Raise ``Conflict`` if no more studies may be open. One query. With ``counting``, one more query blocks other
-    checks until the transaction ends.
+    """Raise ``Conflict`` if too many studies are open, of this caller or in total. One query.
 
-    Each study sends hundreds of requests to the model, so many studies at once would all be slow.
+    The number is limited because each study sends hundreds of requests to the model. With ``counting``, one more query
+    takes a lock, so that other checks with ``counting`` wait until the transaction ends.
     """
     if counting:
         lock_wait(Lock.COUNT_STUDIES)
@@ -67,24 +66,22 @@ def worker_released(job_id: uuid.UUID) -> None:
 
 
 def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Mark the studies that are due, and the studies that have lost their worker, as enqueued, and return them.
+    """Mark as enqueued the studies that are due or have lost their worker, at most as many as there are slots.
 
-    At most as many as there are slots, the longest waiting first. Two queries. Usually the worker of one study enqueues
-    the next study; this function finds studies that nothing has enqueued.
+    Return their ids; the study that has waited longest comes first. Two queries.
     """
     return jobs_stalled(StudyJob, now=now, due=_due(now), most=slots())
 
 
 def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
-    """Enqueue the study that has waited longest, if one is due. At most two queries and those of ``enqueue``."""
-    with transaction.atomic():
-        for job_id in jobs_take(StudyJob, _due(now), most=1, now=now):
-            enqueue(job_id)
+    """Enqueue the study that has waited longest, if one is due. At most two queries, plus those of ``enqueue``."""
+    for job_id in jobs_take(StudyJob, _due(now), most=1, now=now):
+        enqueue(job_id)
 
 
 @contextmanager
 def slot_acquired() -> Iterator[bool]:
-    """Take one of the slots for running studies during the block. Yield True if a slot was free. One query per slot."""
+    """Take one of the slots for running studies during the block. Yield whether a slot was free. One query per slot."""
     for number in range(slots()):
         with study_lock(f"study-slot:{number}") as taken:
             if taken:
@@ -95,10 +92,7 @@ def slot_acquired() -> Iterator[bool]:
 
 @contextmanager
 def study_lock(name: str) -> Iterator[bool]:
-    """Take the session lock of this name during the block. Yield True if the lock was free. Two queries.
-
-    If the process is killed, the lock ends with its connection.
-    """
+    """Take the session lock ``name`` during the block. Yield whether the lock was free. Two queries."""
     taken = session_lock_try(Lock.STUDY, name)
     try:
         yield taken

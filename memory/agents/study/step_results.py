@@ -1,27 +1,25 @@
-"""What the end of a dialogue means for its step: done, to be continued, to be retried later, or a failure of the
-study."""
+"""What the end of a dialogue means for its step: the step is done, continued or retried later, or the study fails."""
 
 from dataclasses import dataclass
 
 from memory.agents.study.ids import Ended, Phase
 from memory.agents.tools.loop import LoopEnd
-from memory.llm.wire import MOST_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
+from memory.llm.wire import MAX_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
 
-# The study fails after so many failed tries in a row. With the waits between them they take about forty minutes.
-MOST_TRIES = 9
-FIRST_WAIT, MOST_BACKOFF = 15.0, 600.0
-# If the model is rate limited for this long, the study fails. Longer rate limits are reported as this (``llm.wire``).
-MOST_WAIT = MOST_WAIT_SECONDS
-# If the endpoint rejects this many parts in a row, the parts are not the cause, and the study fails.
-MOST_REJECTED = 3
+# The study fails after this many failed tries in a row. The waits between them are about forty minutes in total.
+MAX_TRIES = 9
+FIRST_WAIT, MAX_BACKOFF = 15.0, 600.0
+# If the rate limit of the model lasts this long, the study fails. ``llm.wire`` reports longer limits as this value.
+MAX_WAIT = MAX_WAIT_SECONDS
+# If the endpoint rejects this many parts in a row, the parts cannot be the cause, so the study fails.
+MAX_REJECTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a dialogue. ``whole`` means that the step is done. ``wait`` is the number of seconds until a retry,
-    because the model is unavailable for the reason in ``sentence``. ``failure`` is the reason if the study has
-    failed."""
+    """The result of a dialogue. ``whole`` means that the step is done. If the model is unavailable, ``wait`` is the
+    number of seconds until a retry, and ``sentence`` is the reason. If the study fails, ``failure`` is the reason."""
 
     ended: Ended
     whole: bool
@@ -56,12 +54,12 @@ def step_result(loop: LoopEnd, *, tries: int) -> StepResult:
 
 
 def backoff(tries: int) -> float:
-    """Return the seconds to wait after this many failed tries in a row: 15, 30, 60 ... at most ten minutes."""
-    return float(min(MOST_BACKOFF, FIRST_WAIT * 2.0 ** min(tries - 1, 30)))
+    """Return the seconds to wait after this number of failed tries in a row: 15, 30, 60, ..., at most 600."""
+    return float(min(MAX_BACKOFF, FIRST_WAIT * 2.0 ** min(tries - 1, 30)))
 
 
 def rejected_steps_drop(job: StudyJob) -> None:
-    """Remove the rejected steps at the end of a failed study from its record, so that a resumed study repeats them."""
+    """Remove the rejected steps at the end of the record of a failed study, so that a resumed study repeats them."""
     while job.steps and job.steps[-1]["ended"] == "rejected" and not job.steps[-1]["rounds"]:
         last = job.steps[-1]
         if last["phase"] == Phase.BUILDING:
@@ -72,9 +70,10 @@ def rejected_steps_drop(job: StudyJob) -> None:
 
 
 def rejected_in_a_row(job: StudyJob) -> bool:
-    """Return True if the endpoint has rejected the last ``MOST_REJECTED`` steps."""
-    last = job.steps[-MOST_REJECTED:]
-    return len(last) == min(MOST_REJECTED, job.segments) and all(
+    """Return whether the endpoint has rejected each of the last ``MAX_REJECTED`` steps. If the text has fewer parts,
+    their number counts instead."""
+    last = job.steps[-MAX_REJECTED:]
+    return len(last) == min(MAX_REJECTED, job.segments) and all(
         each["ended"] == "rejected" and not each["rounds"] for each in last
     )
 
@@ -85,8 +84,8 @@ def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> StepResult:
     failure = ""
     if problem.kind == "not_configured":
         failure = problem.sentence
-    elif wait >= MOST_WAIT:
+    elif wait >= MAX_WAIT:
         failure = "The language model is rate-limiting requests for a day or longer."
-    elif tries >= MOST_TRIES:
+    elif tries >= MAX_TRIES:
         failure = f"The language model was unavailable {tries} times in a row. {problem.sentence}"
     return StepResult("limited" if limited else "unavailable", False, rounds, tries, wait, problem.sentence, failure)

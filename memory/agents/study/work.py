@@ -1,10 +1,9 @@
-"""The work of a worker on a study.
+"""Does the steps of a study in a worker.
 
-A worker does steps of a study for a limited time, then another study gets the worker. A step is usually one dialogue
-with the model. If the time is up or the model is rate limited during a dialogue, the writes so far are stored with the
-number of rounds, and the next dialogue of the step continues with the remaining rounds. So every step ends, however
-slow the model is, if the model answers at least once in each dialogue. If the model does not answer, the study retries
-with growing waits and then fails.
+A worker does steps of a study for a limited time; then another study gets the worker. A step is usually one dialogue
+with the model. If a dialogue is interrupted, its writes and its number of rounds are stored. The next dialogue of the
+step continues with the remaining rounds. If the model does not answer, the study retries after increasing waits, and
+finally fails.
 """
 
 import datetime as dt
@@ -13,7 +12,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -23,8 +21,9 @@ from memory.agents.study.ids import Phase, rounds_in
 from memory.agents.study.link_step import LinkStep
 from memory.agents.study.progress import warning_of
 from memory.agents.study.queue import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
+from memory.agents.study.step import StudyStep
 from memory.agents.study.step_results import (
-    MOST_TRIES,
+    MAX_TRIES,
     StepResult,
     backoff,
     rejected_in_a_row,
@@ -32,57 +31,39 @@ from memory.agents.study.step_results import (
     step_result,
 )
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
-from memory.agents.tools.tool import Toolbox, ToolCalled
+from memory.agents.tools.tool import ToolCalled
 from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
 from memory.jobs.resumable import JobFailed, Status, job_finish, job_hold, job_principal, job_step
 from memory.llm.chat_request import mark_make
-from memory.llm.dialogue import Message
 from memory.models import StudyJob
 
-# Shares of MEMSTATE_JOB_TIMEOUT, after which the worker is killed. A fifth of this time remains for writing.
+# Shares of MEMSTATE_JOB_TIMEOUT. A worker is killed after this time, so a fifth of it is left for writing.
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
-# After so many seconds, a worker starts no more steps, and a dialogue no more rounds.
-MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
+# The upper limits, in seconds, of the time in which a worker starts steps, and in which a dialogue starts rounds.
+MAX_TURN, MAX_DIALOGUE = 60.0, 90.0
 ERASED = "The text was erased before the study finished."
 CUT_DIFFERS = "Another version of MemState started this study and cut the text differently; send the text again."
-# During a wait of at most so many seconds the worker sleeps. After a longer wait, upkeep enqueues the study again.
+# A worker sleeps during a wait of at most this number of seconds. If a wait is longer, upkeep enqueues the study later.
 SHORT_WAIT = 15.0
-
-
-class StudyStep(Protocol):
-    """A step of either phase."""
-
-    phase: Phase
-    at: int
-    to: int
-
-    def empty(self) -> bool: ...
-    def messages(self, mark: str) -> list[Message]: ...
-    def toolbox(self) -> Toolbox: ...
-    def prepare(self) -> None: ...
-    def lock(self) -> bool: ...
-    def store(self, *, now: dt.datetime) -> dict[str, int]: ...
-
 
 StepRunner = Callable[[StudyJob, StudyStep], LoopEnd]
 
 
 def turn_seconds() -> float:
-    """Return for how many seconds a worker may start steps of a study."""
-    return min(MOST_TURN, _timeout() * TURN_SHARE)
+    """Return the number of seconds in which a worker may start steps of a study."""
+    return min(MAX_TURN, _timeout() * TURN_SHARE)
 
 
 def study_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, enqueue: Enqueue | None = None
 ) -> StudyJob:
-    """Do steps of a study until it is done or ``seconds`` have passed, and return the study.
+    """Do steps of a study until it is done, must wait for long, or ``seconds`` have passed. Return the study.
 
-    Safe to call again after a kill at any time, and from several processes: only one works on a study. Returns at once
-    if no slot is free. If the study must wait for long, the function also returns; ``studies_stalled`` finds the study
-    again when the wait is over. Afterwards the study that has waited longest is enqueued, which may be this one.
-    ``turn`` is the number of the queue entry.
+    Can be called again after a kill, and by several processes. Only one of them works on the study. Does nothing if no
+    slot is free. Before it returns, it enqueues the study that has waited longest, unless no slot was free. ``turn`` is
+    the number of the queue entry that calls this function. A call without a number is always valid.
     """
     if queue_entry_take(job_id, turn):
         try:
@@ -97,28 +78,25 @@ def study_work(
 
 
 def _steps_do(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
-    """Do steps until ``until``. Return whether a slot was free."""
+    """Do steps until the monotonic clock reaches ``until``. Return whether a slot was free."""
     more, first = True, True
     cuts: list[tuple[int, int]] = []
     with slot_acquired() as slot_free, study_lock(f"study:{job_id}") as free:
         try:
-            # At least one step is done, so that there is progress even with very little time.
+            # At least one step is done, so that there is progress even if the time is very short.
             while slot_free and free and more and (first or time.monotonic() < until):
                 more, first = study_step(job_id, clock=clock, until=until, cuts=cuts), False
-        except Exception:
-            # The failure and the time of the retry are already stored. After a broken connection, upkeep enqueues the
-            # study.
-            with suppress(DatabaseError):
-                worker_released(job_id)
-            raise
-        if free:
-            worker_released(job_id)
+        finally:
+            if free:
+                # If the connection is broken, upkeep enqueues the study later.
+                with suppress(DatabaseError):
+                    worker_released(job_id)
     return slot_free
 
 
 def _next_enqueue(*, clock: Clock, enqueue: Enqueue | None) -> None:
-    """Enqueue the next study. Must be called after the slot and the lock of this study were released. Otherwise the
-    next worker, which may start at once, could find both taken and return without a step."""
+    """Enqueue the study that has waited longest. The caller must have released its slot and the lock of its study,
+    because the next worker may start at once."""
     if enqueue is not None:
         study_next(now=clock(), enqueue=enqueue)
 
@@ -126,10 +104,10 @@ def _next_enqueue(*, clock: Clock, enqueue: Enqueue | None) -> None:
 def study_step(
     job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]], speak: StepRunner | None = None
 ) -> bool:
-    """Wait for a short time, or do the next step. Return whether there is more to do now.
+    """If a short wait is due, sleep; otherwise do the next step. Return whether there is more to do now.
 
-    ``cuts`` is filled with the parts of the text by the first call, for later calls. ``speak`` replaces the model: it
-    uses the tools of a step. The caller has the lock of the study. Raises the errors of the store.
+    ``cuts`` are the positions of the parts of the text; the first call fills the empty list. ``speak`` replaces the
+    model: it calls the tools of the step. The caller must hold the lock of the study. Raises database errors.
     """
     job = StudyJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
@@ -141,7 +119,7 @@ def study_step(
                 return False
             time.sleep(wait)
             return True
-        # The wait is over. Without ``not_before``, upkeep does not enqueue the study a second time.
+        # Clear ``not_before``, so that upkeep does not enqueue the study a second time.
         job.phase = Phase.LINKING if job.phase == Phase.WAITING else job.phase
         taken = StudyJob.objects.filter(pk=job_id, status=Status.WORKING)
         taken.update(not_before=None, moved_at=clock(), phase=job.phase)
@@ -155,10 +133,10 @@ def study_step(
 
 
 def _retry_schedule(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
-    """Schedule the retry of a failed step. Return True if there were too many tries already."""
+    """Schedule the retry of a failed step. Return whether the tries are used up."""
     job.tries += 1
     job.not_before = clock() + dt.timedelta(seconds=backoff(job.tries))
-    return job.tries >= MOST_TRIES
+    return job.tries >= MAX_TRIES
 
 
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: StepRunner) -> bool:
@@ -171,7 +149,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
         if not cuts:
             cuts.extend(parts_cut(content, at_most=job.part_chars))
         if len(cuts) != job.segments:
-            # An upgrade has changed how texts are cut, and no part of the text may be left out silently.
+            # This version of MemState cuts texts differently. Continuing could leave out text without an error.
             raise JobFailed(CUT_DIFFERS)
         step = BuildStep(job, content, cuts, principal=principal, now=clock())
     else:
@@ -180,11 +158,11 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
     step.prepare()
     now = clock()
     with transaction.atomic():
-        # Like a purge, lock the topics before the job.
+        # Lock the topics before the job. A purge uses the same order.
         exists = step.lock()
         locked = job_hold(job)
         if not exists:
-            # The text was erased during the step, so nothing that was made of it may be stored.
+            # The text was erased during the step, so nothing that the model made from the text may be stored.
             raise JobFailed(ERASED)
         job_principal(locked, now=now)
         return _result_store(locked, step, end, now=now)
@@ -195,9 +173,9 @@ def _timeout() -> float:
 
 
 def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
-    """Let the model do the step in the available time. Locks and writes nothing."""
+    """Let the model do the step in the available time. Takes no locks and writes nothing."""
     mark, timeout = mark_make(), _timeout()
-    dialogue = min(MOST_DIALOGUE, timeout * DIALOGUE_SHARE)
+    dialogue = min(MAX_DIALOGUE, timeout * DIALOGUE_SHARE)
     until = time.monotonic() + dialogue
     used = False
 
@@ -206,8 +184,8 @@ def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
         used = True
 
     def go_on() -> bool:
-        # The time is checked only after a tool call, so that a received answer is always used and there is at least one
-        # round.
+        # The time is checked only after a tool call. So every answer that has arrived is used, and each dialogue makes
+        # at least one round.
         nonlocal used
         if used and time.monotonic() >= until:
             return False
@@ -223,7 +201,7 @@ def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
         go_on=go_on,
         tick=tick,
         most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
-        # The last answer of a dialogue gets the full time limit of an answer.
+        # A request that is sent just before the dialogue ends still gets its full time limit.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
     )
 

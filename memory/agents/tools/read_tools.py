@@ -1,4 +1,4 @@
-"""The tools that read: query, topic, history, why. They return only what the caller's key may read, in one scope."""
+"""The tools that read topics of one scope: query, topic, history, why."""
 
 import datetime as dt
 import uuid
@@ -15,15 +15,15 @@ from memory.insight.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
 from memory.recall.reinforcement import lookup_record
-from memory.recall.replies import Candidate, FieldOut, NeighborOut, TopicDetail
+from memory.recall.replies import Candidate, FieldOut, TopicDetail
 from memory.recall.request import QueryRequest, QueryText
 
-# The most characters of one text, in lists and in the tool ``topic``.
+# The maximum number of characters of one text, in lists and in the reply of the tool ``topic``.
 _MAX_CHARS_IN_LIST = 1_000
 _MAX_CHARS = 8_000
-_MOST_NEIGHBORS = 20
-# The most fields of one topic, in lists and in the tool ``topic``.
-_MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
+_MAX_NEIGHBORS = 20
+# The maximum number of fields of one topic, in lists and in the reply of the tool ``topic``.
+_MAX_FIELDS, _MAX_FIELDS_ALONE = 60, 200
 
 
 class QueryArguments(Arguments):
@@ -51,7 +51,7 @@ class HistoryArguments(Arguments):
 
 
 def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
-    """Return the tools that read in the scope of ``principal``. Queries reinforce topics, as queries of the API do."""
+    """Return the tools that read in the scope of ``principal``. Reading reinforces topics, like reading by the API."""
 
     def query(asked: QueryArguments) -> ToolReply:
         as_of = asked.as_of if asked.as_of is None or asked.as_of.tzinfo else asked.as_of.replace(tzinfo=dt.UTC)
@@ -67,14 +67,19 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
         now = clock()
         detail = topic_detail(asked.topic_id, principal=principal, now=now)
         lookup_record(asked.topic_id, scope=detail["scope"], principal=principal, now=now)
-        result = _detail(detail)
+        result = _bundle(detail, fields=_MAX_FIELDS_ALONE, chars=_MAX_CHARS) | {
+            "scope": detail["scope"],
+            "stands": detail["rung"],
+            "categories": detail["categories"],
+            "created_at": detail["created_at"].isoformat(),
+        }
         return ToolReply(result, [asked.topic_id], _linked(result))
 
     def history(asked: HistoryArguments) -> ToolReply:
         page = field_history(
             asked.topic_id, asked.field, principal=principal, cursor=None, limit=asked.limit, now=clock()
         )
-        result = [_plain(each) for each in page["items"]]
+        result = [_revision(each) for each in page["items"]]
         return ToolReply(
             {"field": asked.field, "revisions": result, "more": page["next"] is not None}, [asked.topic_id]
         )
@@ -117,52 +122,37 @@ def _cut(text: object, most: int) -> object:
 
 
 def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, Any]:
-    shown = {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most] if each["current"]}
-    result: dict[str, Any] = {"fields": shown}
-    return result | {"fields_left_out": len(fields) - most} if len(fields) > most else result
+    values = {each["name"]: each["current"]["value"] for each in fields if each["current"]}
+    shown = {name: _cut(value, longest) for name, value in list(values.items())[:most]}
+    left_out = {"fields_left_out": len(values) - most} if len(values) > most else {}
+    return {"fields": shown, **left_out}
 
 
-def _bundle(found: Candidate) -> dict[str, Any]:
+def _bundle(
+    found: Candidate | TopicDetail, *, fields: int = _MAX_FIELDS, chars: int = _MAX_CHARS_IN_LIST
+) -> dict[str, Any]:
+    linked = [
+        {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
+        for each in found["neighbors"][:_MAX_NEIGHBORS]
+    ]
     return {
         "topic_id": found["topic_id"],
         "title": found["title"],
-        "summary": _cut(found["summary"], _MAX_CHARS_IN_LIST),
+        "summary": _cut(found["summary"], chars),
         "kind": found["topic_kind"],
-        **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _MAX_CHARS_IN_LIST),
-        "linked": _links(found["neighbors"]),
+        **_fields(found["fields"], fields, chars),
+        "linked": linked,
     }
-
-
-def _detail(topic: TopicDetail) -> dict[str, Any]:
-    return {
-        "topic_id": topic["topic_id"],
-        "title": topic["title"],
-        "summary": _cut(topic["summary"], _MAX_CHARS),
-        "kind": topic["topic_kind"],
-        "scope": topic["scope"],
-        "stands": topic["rung"],
-        "categories": topic["categories"],
-        "created_at": topic["created_at"].isoformat(),
-        **_fields(topic["fields"], _MOST_FIELDS_ALONE, _MAX_CHARS),
-        "linked": _links(topic["neighbors"]),
-    }
-
-
-def _links(neighbors: Sequence[NeighborOut]) -> list[dict[str, str]]:
-    return [
-        {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
-        for each in neighbors[:_MOST_NEIGHBORS]
-    ]
 
 
 def _linked(result: dict[str, Any]) -> list[uuid.UUID]:
     return [uuid.UUID(str(each["topic_id"])) for each in result["linked"]]
 
 
-def _plain(revision: Mapping[str, object]) -> dict[str, Any]:
+def _revision(revision: Mapping[str, object]) -> dict[str, Any]:
     members = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
-    plain = {name: revision[name] for name in members if revision.get(name) not in (None, "")}
+    given = {name: revision[name] for name in members if revision.get(name) not in (None, "")}
     return {
         name: value.isoformat() if isinstance(value, dt.datetime) else _cut(value, _MAX_CHARS_IN_LIST)
-        for name, value in plain.items()
+        for name, value in given.items()
     }

@@ -1,7 +1,6 @@
 """Tool and Toolbox: functions that a model can call, with the schemas of their arguments.
 
-No tool of this package forgets. A toolbox refuses calls of tools that it does not contain. Errors of a call are
-returned to the model. Only failures of the store are raised.
+The errors of a call are returned to the model. Only database errors are raised.
 """
 
 import time
@@ -29,14 +28,14 @@ class Arguments(RequestModel):
 
 A = TypeVar("A", bound=Arguments)
 _DEPTH = 12
-# The most errors of one call that are reported to the model.
-_MOST_WRONG = 5
+# The maximum number of validation errors of one call that are reported to the model.
+_MAX_WRONG = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """The ``result`` of a tool as JSON. ``topic_ids`` are the topics that the tool read or wrote. ``seen`` are other
-    topics of which the result contains anything, such as the title of a neighbour."""
+    """The reply of a tool. ``result`` can be encoded as JSON. ``topic_ids`` are the topics that the tool read or wrote.
+    ``seen`` are other topics of which the result contains a part, such as a title."""
 
     result: Any
     topic_ids: Sequence[uuid.UUID] = ()
@@ -54,7 +53,7 @@ class Tool(Generic[A]):
     writes: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the arguments: an object."""
+        """Return the JSON schema of the arguments."""
         return self.arguments.model_json_schema()
 
 
@@ -77,7 +76,7 @@ class ToolCallOut(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """One call and its result. ``arguments`` are as the model sent them, or their text if they are not JSON."""
+    """One call and its result. ``arguments`` are the parsed JSON, or the text if it is not valid JSON."""
 
     tool: str
     arguments: Any
@@ -85,13 +84,12 @@ class ToolCalled:
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = field(default_factory=list)
-    # Other topics of which the result contains anything.
     seen: list[uuid.UUID] = field(default_factory=list)
     # Whether the call may have changed the store.
     wrote: bool = False
 
     def as_json(self) -> ToolCallOut:
-        """Return the call as in replies of the API."""
+        """Return the call in the form that the API returns."""
         return {
             "tool": self.tool,
             "arguments": self.arguments,
@@ -109,10 +107,10 @@ class Toolbox:
         self.tools: Mapping[str, Tool[Any]] = {tool.name: tool for tool in tools}
 
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> ToolCalled:
-        """Call a tool with arguments as JSON text or as an object, and return the call with its result.
+        """Call a tool and return the call with its result or error. ``arguments`` are JSON text or an object.
 
-        Costs the queries of the tool. A wrong call or an unavailable embedder is returned as an error; database errors
-        are raised.
+        No queries except those of the tool. Raises database errors. Outside a transaction, a lock time-out becomes the
+        error of the call.
         """
         started = time.perf_counter()
         parsed: Any = arguments
@@ -132,7 +130,7 @@ class Toolbox:
             wrong = [
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
                 + each["msg"].removeprefix("Value error, ").rstrip(".")
-                for each in problem.errors()[:_MOST_WRONG]
+                for each in problem.errors()[:_MAX_WRONG]
             ]
             sentence = f"The arguments are invalid. {'; '.join(wrong)}."
             reply = ToolReply({"error": sentence, "code": validation_code(problem.errors())})

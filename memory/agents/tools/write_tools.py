@@ -1,7 +1,6 @@
-"""The tools that write: the three placements of ingest, and link.
+"""The tools that write: new_topic, extend_topic, version_field and link.
 
-The given ``Writer`` decides how an item is stored: either at once, with a log for the conversation, or staged until a
-part of a text is finished. The provenance of the values is ``llm`` by default.
+Each tool passes its item to a ``Writer``, which stores it at once or at the end of a step of a study.
 """
 
 import uuid
@@ -17,11 +16,11 @@ from memory.ingest.plan import ItemReply
 from memory.models.study import STUDY_KIND
 
 PROVENANCE = "llm"
-MOST_FIELDS = 50
+MAX_FIELDS = 50
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Value = Annotated[str, StringConstraints(max_length=20_000)]
 
-# Stores one item, or raises ``MemoryProblem``.
+# Stores or stages one item. Raises ``MemoryProblem`` to refuse it.
 Writer = Callable[[IngestItem], ItemReply]
 
 
@@ -39,24 +38,24 @@ class LinkArguments(Arguments):
     kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
 
 
-def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
+def _unique_names(fields: list[FieldArguments]) -> list[FieldArguments]:
     names = [each.name for each in fields]
     if len(set(names)) < len(names):
         raise ValueError("Each field may be named once.")
     return fields
 
 
-# A field may be named only once per call. Otherwise its first value would become an old revision at once.
-Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
+# If a call named a field twice, the first value would become an old revision at once.
+Fields = Annotated[list[FieldArguments], Field(max_length=MAX_FIELDS), AfterValidator(_unique_names)]
 
 
-def _kind_free(kind: str) -> str:
+def _kind_unreserved(kind: str) -> str:
     if kind == SOURCE_KIND or kind.startswith(STUDY_KIND):
         raise ValueError("this kind is reserved for studied texts and their topics; choose another one")
     return kind
 
 
-Kind = Annotated[ShortText, AfterValidator(_kind_free)]
+Kind = Annotated[ShortText, AfterValidator(_kind_unreserved)]
 
 
 class NewTopicArguments(Arguments):
@@ -66,11 +65,11 @@ class NewTopicArguments(Arguments):
     summary: LongText = Field(default="", description="One or two sentences that stand by themselves.")
     kind: Kind = Field(default="", description="What sort of thing it is: person, project, preference ...")
     fields: Fields = Field(default_factory=list)
-    links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+    links: list[LinkArguments] = Field(default_factory=list, max_length=MAX_FIELDS)
     categories: list[Category] = Field(default_factory=list, max_length=20)
 
 
-def _apart(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
+def _not_linked_to_itself(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
     if topic_id in others:
         raise ValueError("A topic cannot be linked to itself.")
 
@@ -80,13 +79,13 @@ class ExtendTopicArguments(Arguments):
 
     topic_id: uuid.UUID
     fields: Fields = Field(default_factory=list)
-    links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+    links: list[LinkArguments] = Field(default_factory=list, max_length=MAX_FIELDS)
 
     @model_validator(mode="after")
     def _something_is_there(self) -> "ExtendTopicArguments":
         if not self.fields and not self.links:
             raise ValueError("Give at least one field or link.")
-        _apart(self.topic_id, *(each.to_topic_id for each in self.links))
+        _not_linked_to_itself(self.topic_id, *(each.to_topic_id for each in self.links))
         return self
 
 
@@ -107,33 +106,25 @@ class LinkTopicsArguments(Arguments):
     kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
 
     @model_validator(mode="after")
-    def _two(self) -> "LinkTopicsArguments":
-        _apart(self.from_topic_id, self.to_topic_id)
+    def _different_topics(self) -> "LinkTopicsArguments":
+        _not_linked_to_itself(self.from_topic_id, self.to_topic_id)
         return self
 
 
 def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:
-    """Return the tools that write by calling ``write``. The values get ``provenance``."""
+    """Return the tools that write, each by calling ``write``. Written values have this ``provenance``."""
 
     def new_topic(asked: NewTopicArguments) -> ToolReply:
         return _replied(write(item_new(asked, provenance=provenance)))
 
     def extend_topic(asked: ExtendTopicArguments) -> ToolReply:
-        return _replied(
-            write(
-                IngestItem(
-                    placement="extend_topic",
-                    topic_id=str(asked.topic_id),
-                    fields=_fields(asked.fields, provenance),
-                    edges=_edges(asked.links),
-                )
-            )
-        )
+        fields, edges = _fields(asked.fields, provenance), _edges(asked.links)
+        topic_id = str(asked.topic_id)
+        return _replied(write(IngestItem(placement="extend_topic", topic_id=topic_id, fields=fields, edges=edges)))
 
     def version_field(asked: VersionFieldArguments) -> ToolReply:
-        field = IngestField(
-            name=asked.field, value=asked.value, why_changed=asked.why_changed or None, provenance=provenance
-        )
+        why = asked.why_changed or None
+        field = IngestField(name=asked.field, value=asked.value, why_changed=why, provenance=provenance)
         return _replied(write(IngestItem(placement="version_field", topic_id=str(asked.topic_id), fields=[field])))
 
     def link(asked: LinkTopicsArguments) -> ToolReply:
@@ -174,14 +165,14 @@ def item_new(
     kind: str | None = None,
     provenance: str = PROVENANCE,
 ) -> IngestItem:
-    """Return a new topic as an item of ingest. ``topic_id`` and ``kind`` are given if the model may not choose them."""
+    """Return a new topic as an item of ingest. ``kind`` replaces the kind that the model has chosen."""
     return IngestItem(
         placement="new_topic",
         topic_id=str(topic_id) if topic_id else None,
         title=asked.title,
         summary=asked.summary,
         topic_kind=asked.kind if kind is None else kind,
-        # Only fields have a provenance, so a topic without fields gets its summary as a field.
+        # Only fields have a provenance, so the summary of a topic without fields is also stored as a field.
         fields=_fields(asked.fields, provenance)
         or [IngestField(name="note", value=asked.summary, provenance=provenance)],
         edges=_edges(asked.links),

@@ -1,4 +1,5 @@
-"""Signing in and out, and one's own password. Guessing is stopped by django-axes, which locks out for a while."""
+"""Signing in and out, and changing the password. django-axes locks sign-ins after several failures, so that passwords
+cannot be guessed."""
 
 from typing import Any
 
@@ -13,12 +14,12 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from memory.access.accounts import account_role
+from memory.access.accounts import account_administers
 from memory.access.people import password_journal
 from memory.access.sign_in import SignInBusy
-from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, refused, show
+from memory.console.page import ANYBODY, READER, ConsoleRequest, go, page, refused, show
 
-# An administrator makes keys, so a session that was left open or stolen ends with the working day.
+# An administrator can create keys, so a session that was left open or stolen ends after a working day.
 ADMINISTRATOR_SECONDS = 8 * 3600
 
 
@@ -32,42 +33,42 @@ class SignInForm(AuthenticationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = "Name"
-        # Where somebody is who came to sign in needs no search.
+        self.fields["username"].label = "Username"
+        # A person opens this page only to sign in, so the cursor is in the first field.
         self.fields["username"].widget.attrs["autofocus"] = True
 
 
 class SignIn(LoginView):
-    """The sign-in page; whoever is signed in already goes on to where they wanted."""
+    """The sign-in page. A person who is already signed in is redirected."""
 
     template_name = "console/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Check name and password, unless too many others are being checked."""
+        """Check name and password, unless too many sign-ins are being checked."""
         try:
             return super().post(request, *args, **kwargs)
         except SignInBusy as problem:
             return refused(request, problem)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign in; the session of an administrator is a short one."""
+        """Sign in. The session of an administrator is shorter."""
         reply = super().form_valid(form)
-        if account_role(form.get_user()) == ADMINISTRATOR:
+        if account_administers(form.get_user()):
             self.request.session.set_expiry(ADMINISTRATOR_SECONDS)
         return reply
 
 
 class NewPasswordForm(PasswordChangeForm):
-    """The old password and the new one. Guesses at the old one count as attempts to sign in."""
+    """The old password and the new one. A wrong old password counts as a failed sign-in."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         self._request = request
         super().__init__(*args, **kwargs)
 
     def clean_old_password(self) -> str:
-        """Return the old password if it is right."""
+        """Return the old password. Raises ``ValidationError`` if it is wrong."""
         given: str = self.cleaned_data["old_password"]
         if authenticate(self._request, username=self.user.get_username(), password=given) is None:
             raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
@@ -80,7 +81,7 @@ sign_in.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session, and say so on the sign-in page."""
+    """End the session if the request is a POST. Redirect to the sign-in page."""
     if request.method == "POST":
         logout(request)
         messages.success(request, "You are signed out.")
@@ -92,7 +93,7 @@ sign_out.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type
 
 @page(get=READER, post=READER)
 def account(request: ConsoleRequest) -> HttpResponse:
-    """Show who is signed in and with which role, and change one's own password. The other sessions end."""
+    """Show the name and role of the account. A posted form changes the password and ends the other sessions."""
     form = NewPasswordForm(request, request.user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():

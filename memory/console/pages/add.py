@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.console.fields import KindField, ScopeField, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.extract import ExtractForm
-from memory.console.pages.topic_actions import MOST_NAME, LineField, LinesField, lines_plain
+from memory.console.pages.topic_actions import MAX_NAME, LineField, LinesField, lines_plain
 from memory.console.pages.transfer import ImportForm
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
@@ -33,11 +33,12 @@ class MemoryForm(forms.Form):
     title = LineField(max_length=1000, label="Memory", widget=forms.TextInput(attrs={"placeholder": "One statement"}))
     summary = LinesField(rows=3, label="Details (optional)")
     scope = ScopeField(required=False, help_text="Leave empty for /.")
-    kind = KindField(required=False, max_length=MOST_NAME)
+    kind = KindField(required=False, max_length=MAX_NAME)
     values = LinesField(rows=2, label="Values (optional)", help_text="One per line, such as “city: Berlin”.")
 
     def clean_values(self) -> list[dict[str, str]]:
-        """Return the values as fields of an item of ingest. Raises ``ValidationError`` for a line without a name."""
+        """Return the values as fields of an ingest item. Raises ``ValidationError`` for a line without a
+        colon or without a name."""
         fields = []
         for line in filter(str.strip, lines_plain(self.cleaned_data["values"]).split("\n")):
             name, colon, value = (part.strip() for part in line.partition(":"))
@@ -50,7 +51,7 @@ class MemoryForm(forms.Form):
         return fields
 
     def item(self) -> dict[str, Any]:
-        """Return the memory as an item of ingest."""
+        """Return the memory as an ingest item."""
         cleaned = self.cleaned_data
         return {
             "placement": "new_topic",
@@ -64,12 +65,12 @@ class MemoryForm(forms.Form):
 
 @page(get=OPERATOR, post=OPERATOR)
 def add(request: ConsoleRequest) -> HttpResponse:
-    """Show the three ways to add memories; a posted memory is ingested. No query for the page, those of ingest for a
-    memory."""
+    """Show the three ways to add memories, or ingest a posted memory. No query for the page. Adding a memory runs the
+    queries of an ingest."""
     form = MemoryForm(request.POST if request.method == "POST" else None, initial=_initial(request))
     if form.is_valid():
         try:
-            topic_id = _ingested(request, form.item())
+            topic_id = _ingest(request, form.item())
         except MemoryProblem as problem:
             form.add_error(None, form_error(problem))
         else:
@@ -86,7 +87,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
     return show(request, "add.html", context, status=422 if form.errors else 200)
 
 
-def _ingested(request: ConsoleRequest, raw: dict[str, Any]) -> str:
+def _ingest(request: ConsoleRequest, raw: dict[str, Any]) -> str:
     """Ingest one item as the signed-in person and return the id of its topic. Raises ``MemoryProblem``."""
     item = item_parse(raw)
     if isinstance(item, MemoryProblem):

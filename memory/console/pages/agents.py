@@ -1,4 +1,4 @@
-"""Agents: who has a key and what was done with it; and the page of one caller, an agent or a person."""
+"""Agents: the list of agents with what they did, and the page of one caller, who is an agent or a person."""
 
 from django import forms
 from django.http import HttpResponse
@@ -8,19 +8,22 @@ from django.utils import timezone
 from memory.access.keys import key_as_json
 from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.console.sparklines import spark_bars
+from memory.console.sparklines import rung_bar, spark_bars, spark_line
+from memory.insight.activity import live_days
 from memory.insight.agents import DAYS, Sort, agent_days, agent_keys, agents_count, agents_list
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.recalls import RecallFilter, recalls_list
+from memory.insight.regret import regret_days
+from memory.insight.topic_counts import topic_counts
 
-# The columns that sort the list.
+# The columns by which the list can be sorted.
 SORTS = {
     "name": SortColumn("name", descending=False),
     "written": SortColumn("written"),
     "recalls": SortColumn("recalls"),
     "forgotten": SortColumn("forgotten"),
 }
-# Recalls and changes on the page of a caller.
+# The maximum number of recalls, and of changes, on the page of a caller.
 LATEST = 20
 
 
@@ -35,12 +38,12 @@ class AgentsForm(FilterForm[Sort]):
 
 
 class CallerForm(forms.Form):
-    """The name of a caller in an address."""
+    """The name of a caller in a URL."""
 
     name = forms.CharField(max_length=200)
 
 
-# The agents, by name. One query for a page, one to count.
+# The agents, by name. One query for a page, one for the count.
 AGENTS = ListPage(
     name="agents",
     address="agents/",
@@ -57,7 +60,8 @@ AGENTS = ListPage(
 
 @page(get=READER)
 def caller(request: ConsoleRequest) -> HttpResponse:
-    """Show what one caller, named as in the journals, did over time and last, and its keys. At most ten queries."""
+    """Show one caller: the activity, the latest recalls and changes, the keys, and what became of the memories that the
+    caller wrote. At most thirteen queries."""
     form = CallerForm(request.GET)
     name, now = form.cleaned_data["name"] if form.is_valid() else "", timezone.now()
     recalls, more_recalls = recalls_list(
@@ -66,10 +70,16 @@ def caller(request: ConsoleRequest) -> HttpResponse:
     changes, more_changes = audit_list(AuditFilter(actor=name), principal=request.principal, cursor=None, limit=LATEST)
     keys = [] if name.startswith("user:") else agent_keys(name, principal=request.principal)
     days = agent_days(name, days=DAYS, principal=request.principal, now=now)
+    scope = request.principal.scope
+    counts = topic_counts(scope, writer=name)
+    topics = live_days(counts.live, days=DAYS, now=now, scope=scope, writer=name)
+    regrets = regret_days(days=DAYS, principal=request.principal, now=now, scope=scope, writer=name)
     numbers = {
         "written": [day.written for day in days],
         "recalls": [day.recalls for day in days],
         "forgotten": [day.forgotten for day in days],
+        "archived": [day.archived for day in topics],
+        "regretted": [day.regretted for day in regrets],
     }
     return show(
         request,
@@ -83,6 +93,10 @@ def caller(request: ConsoleRequest) -> HttpResponse:
             "more_changes": more_changes,
             "keys": [key_as_json(key, now=now) for key in keys],
             "asks_with": next((key.pk for key in keys if key.revoked_at is None and not key.is_expired(now)), None),
+            "counts": counts,
+            "pieces": rung_bar(counts.rungs),
+            "live": spark_line([day.live for day in topics]),
+            "gained": sum(day.change for day in topics),
             "days": DAYS,
             "since": days[0].day,
             "bars": {noun: spark_bars([day.day for day in days], each, noun) for noun, each in numbers.items()},

@@ -1,4 +1,4 @@
-"""Archived: archived topics, why they were archived, and whether they were missed; restore begins here."""
+"""Archived: archived topics, why they were archived, and whether they were missed. They can be restored here."""
 
 import uuid
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ SORTS = {
     "score": SortColumn("score", "-score"),
     "title": SortColumn("title", "-title", descending=False),
 }
-# What a list of one run or one version is filtered by; rows and other pages lead there.
+# Filters for the topics of one run or of one version of a policy. Only links set them.
 ASIDE = ("run", "policy", "version")
 
 
@@ -62,7 +62,7 @@ class ArchivedForm(TopicFields, RangeForm[ArchiveFilter]):
     field_order = ("text", "scope", "kind", "because", "regret", *ASIDE)
 
     def shown(self) -> list[forms.BoundField]:
-        """Return the fields to draw: those of one run or version only where they say something."""
+        """Return the visible fields. Those in ``ASIDE`` are shown only if they have a value."""
         return [field for field in super().shown() if field.name not in ASIDE or self.data.get(field.name)]
 
     def to_filter(self) -> ArchiveFilter:
@@ -86,13 +86,13 @@ class ArchivedForm(TopicFields, RangeForm[ArchiveFilter]):
 
 
 def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most: int) -> list[uuid.UUID]:
-    """Return all topics that the filter in an address finds. One query. A filter that cannot be read finds none:
-    what somebody does to all of them must not be done to more than they saw."""
+    """Return the ids of all topics that match the filter in a URL. One query. An invalid filter matches none, so that
+    an action on all matching topics cannot change more topics than the user saw."""
     form = ArchivedForm(members)
     return archived_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
 
 
-# What is archived. Three queries for a page, one to count.
+# The archived topics. Three queries for a page, one for the count.
 ARCHIVED = ListPage(
     name="archived",
     address="archived/",
@@ -103,7 +103,11 @@ ARCHIVED = ListPage(
     count=lambda asked, most: archived_count(asked.filter, principal=asked.principal, at_most=most),
     noun="memory",
     columns=COLUMNS,
-    more=lambda asked, _topics: filters_of(asked.request, ArchivedForm),
+    # If the list is ordered by time, the topics of a run are next to each other, so the page groups them.
+    more=lambda asked, _topics: {
+        **filters_of(asked.request, ArchivedForm),
+        "by_run": asked.filter.sort in ("archived", "-archived"),
+    },
     sorts=SORTS,
 )
 

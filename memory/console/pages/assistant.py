@@ -1,7 +1,7 @@
 """Assistant: conversations with their tool calls, and the undo of what a conversation wrote.
 
-A message is answered by a thread of its own, which writes down what happens as it happens; the page reads that. So a
-form comes back at once, with and without script, and whoever leaves the page finds the answer later.
+Each message is answered in its own thread, which stores every step, and the page shows the stored steps. So the
+request ends soon, with and without JavaScript, and a user who leaves the page finds the answer later.
 """
 
 import uuid
@@ -49,17 +49,17 @@ from memory.models import Conversation, StudyJob
 
 logger = structlog.get_logger(__name__)
 
-# Seconds that a form waits for a quick answer; the page shows the progress of a slower one.
+# Seconds that a form waits for a quick answer. The page shows the progress of a slower answer.
 WAIT_SECONDS = 1.0
-# Newest turns shown on a page.
+# The most turns shown on a page.
 TURNS = 20
-# Characters of the first message in the name of a conversation.
+# The most characters of the first message that are used as the name of a conversation.
 NAME = 90
-# Items listed in the preview of an undo; counts include all.
+# The most items listed in the preview of an undo. Counts include all items.
 SHOWN = 100
 
 _INTENTS = [("", "Detect automatically"), ("query", "Query only"), ("ingest", "Remember")]
-# For what a conversation sends texts to a model.
+# The purposes for which a conversation sends texts to a model.
 _PURPOSES = ("intent", "chat", "study")
 
 
@@ -80,7 +80,7 @@ class SayForm(forms.Form):
     def asked(self) -> ChatRequest:
         """Return the request for the assistant."""
         data = self.cleaned_data
-        # Browsers send line breaks as two characters, which count as one.
+        # Browsers send a line break as two characters. It must count as one.
         said = ChatMessage(role="user", content=data["message"].replace("\r\n", "\n"))
         return ChatRequest(
             messages=[said],
@@ -100,7 +100,7 @@ class ConversationUndoForm(forms.Form):
 
 @page(get=READER)
 def assistant(request: ConsoleRequest) -> HttpResponse:
-    """Begin a conversation, or open an earlier one. Two queries."""
+    """Show the form for a new conversation, and the earlier conversations. Two queries."""
     return _list_page(request, _say_form(None, {"scope": request.GET.get("scope", "")}))
 
 
@@ -133,7 +133,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def conversation(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most."""
+    """Show the newest messages of a conversation with their tool calls. Seven queries at most."""
     found = conversation_get(conversation_id, principal=request.principal)
     return _conversation_page(request, found, _say_form(found, {}))
 
@@ -146,18 +146,18 @@ def conversation_turn(request: ConsoleRequest, conversation_id: uuid.UUID, place
         return go(request, "console:conversation", conversation_id)
     turn = _turn(request, found, place)
     if turn.working and request.GET.get("seen") == str(len(turn.calls)):
-        # Elements that the user has expanded stay expanded.
+        # Nothing is replaced, so that elements that the user has expanded stay expanded.
         return HttpResponse(status=204)
     reply = show(request, "parts/assistant_turn.html", {"turn": turn, "conversation": found})
     if not turn.working:
-        # What it wrote is shown beside the messages.
+        # This event makes the page reload what the conversation wrote.
         reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
     return reply
 
 
 @page(get=READER)
 def conversation_written(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Return what a conversation has written so far. Three queries."""
+    """Return the topics that the assistant has written in this conversation so far. Three queries."""
     found = conversation_get(conversation_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", conversation_id)
@@ -166,8 +166,9 @@ def conversation_written(request: ConsoleRequest, conversation_id: uuid.UUID) ->
 
 @page(get=OPERATOR, post=OPERATOR)
 def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show what of a conversation would be taken back and what not and why; then do exactly that, or show what it would
-    be by now. Eleven queries to look, and those of ``conversation_undo``."""
+    """Show which changes of a conversation would be undone, and why the others would not. A posted form undoes exactly
+    the changes that were shown. If they would be different by now, they are shown again. Eleven queries, plus those of
+    ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
     form = ConversationUndoForm(request.POST if request.method == "POST" else None)
     refusal: MemoryProblem | None = None
@@ -213,7 +214,7 @@ def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
         undo_offer(request, sentence, run)
     else:
         # Undoing the run restores the topics and nothing else.
-        run_named(request, f"{sentence} Undoing its run restores the released topics.", run)
+        run_named(request, f"{sentence} Undoing its run restores the released memories.", run)
 
 
 @page(get=READER)
@@ -237,7 +238,7 @@ def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse
 
 @page(post=OPERATOR)
 def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Cancel a study; what it has stored stays."""
+    """Cancel a study, but keep what it has stored."""
     job = job_cancel(StudyJob, study_id, principal=request.principal, now=timezone.now())
     messages.success(request, f"The study is stopped. Results of the {job.done:,} parts read so far are kept.")
     return go(request, "console:conversation", job.conversation_id)
@@ -252,7 +253,7 @@ def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
 
 
 def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
-    """Store the message, answer it in a thread, and wait shortly for a quick answer."""
+    """Store the message, answer it in a thread, and wait up to ``WAIT_SECONDS`` for the answer."""
     with ExitStack() as place:
         place.enter_context(turn_slot())
         chat = chat_begin(
@@ -272,12 +273,12 @@ def _answer(chat: Chat) -> None:
     except Exception:
         logger.exception("conversation_failed", conversation=str(chat.conversation.pk))
     finally:
-        # Topics that were read count as used even if the turn failed.
+        # Wake the worker even if the turn failed: the worker records a use of each topic that the turn has read.
         tasks.upkeep_nudge()
 
 
 def _say_form(conversation: Conversation | None, said: dict[str, Any]) -> SayForm:
-    """Return an empty form with the options of the last message."""
+    """Return a form without a message, and with the options of the last message."""
     initial = {"intent": said.get("intent", ""), "study": said.get("study", True), "scope": said.get("scope", "")}
     form = SayForm(initial={**initial, "conversation": conversation.pk if conversation else None})
     if conversation is not None:
@@ -344,11 +345,10 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
 
 
 def _name(conversation: Conversation) -> str:
-    """Return the name of a conversation: the beginning of its first message."""
     return line_cut(conversation_name(conversation), NAME) or "A conversation"
 
 
-# Conversations, most recent first. One query for a page, one to count.
+# Conversations, most recent first. One query for a page, one for the count.
 CONVERSATIONS = ListPage(
     name="assistant",
     address="assistant/",

@@ -14,8 +14,8 @@ from memory.insight.action_words import ACTIONS, action_words
 from memory.insight.audit_list import AuditFilter, audit_count, audit_list, audit_summary
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
-# Kinds and people that the summary names.
-MOST_NAMED = 8
+# The maximum number of kinds, and of people, that the summary names.
+MAX_NAMED = 8
 
 
 class AuditForm(RangeForm[AuditFilter]):
@@ -25,12 +25,12 @@ class AuditForm(RangeForm[AuditFilter]):
     action = ActionField(required=False, placeholder="Created")
     scope = ScopeField(required=False)
     by = filter_choice("By", [("", "Anyone"), ("people", "People"), ("agents", "Agents"), ("automatic", "Automatic")])
-    topic = forms.UUIDField(required=False, label="Topic")
+    topic = forms.UUIDField(required=False, label="Memory")
 
     field_order = ("by", "actor", "action", "scope", "topic")
 
     def __init__(self, data: QueryDict) -> None:
-        # Links may name callers and actions as journals do; fields have the words of the page.
+        # Links may contain the names that journals use for callers and actions. The fields show the words of the page.
         words = data.copy()
         words["actor"] = str(data.get("actor", "")).removeprefix("user:")
         if data.get("action") in ACTIONS:
@@ -38,12 +38,12 @@ class AuditForm(RangeForm[AuditFilter]):
         super().__init__(words)
 
     def shown(self) -> list[forms.BoundField]:
-        """Return the fields to draw: the topic only if one is asked for."""
+        """Return the visible fields. The topic is shown only if the URL names one."""
         return [field for field in super().shown() if field.name != "topic" or self.data.get("topic")]
 
     @property
     def range_default(self) -> str:
-        """The last 24 hours; everything that happened to one topic."""
+        """The last 24 hours, or all time if the URL names a topic."""
         return ALL if self.data.get("topic") else "24h"
 
     def to_filter(self) -> AuditFilter:
@@ -68,11 +68,11 @@ def summary(request: ConsoleRequest) -> HttpResponse:
     form.is_valid()
     found = audit_summary(form.to_filter(), principal=request.principal)
     part = "console/parts/audit_summary.html"
-    context = {"title": "Changes by kind and person", "part": part, "summary": found, "most": MOST_NAMED}
+    context = {"title": "Changes by kind and person", "part": part, "summary": found, "most": MAX_NAMED}
     return show(request, part.removeprefix("console/") if request.htmx else "home_part.html", context)
 
 
-# The journal, newest first. One query for a page, one to count.
+# The journal, newest first. One query for a page, one for the count.
 AUDIT = ListPage(
     name="audit",
     address="audit/",

@@ -1,9 +1,9 @@
-"""One change for many topics. What can be undone is done at once to topics that were picked, and the notice offers
-Undo. Release, purge, and all topics that match a filter have a page first: it shows what will change and what will be
-skipped; then exactly that is done.
+"""One change to many topics. Selected topics are changed immediately, and the notice offers Undo. A release, a purge,
+and a change of all topics that match a filter need a confirmation: a page shows which topics will change and which will
+be skipped. A confirmation changes exactly the topics that were shown for the change.
 
-Lists post the topics that were picked, or the filter itself with ``all=<list>``. The page that asks for the reason
-carries the topics as they were found, so that whatever begins to match meanwhile is not touched.
+Lists post the selected topics or, with ``all=<list>``, their filter. The confirmation page contains the ids of the
+topics. So topics that begin to match the filter later are not changed.
 """
 
 import base64
@@ -33,7 +33,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
 from memory.forgetting.manual_actions import (
-    MOST_AT_ONCE,
+    MAX_AT_ONCE,
     TopicsPreview,
     TopicState,
     topics_move,
@@ -42,22 +42,22 @@ from memory.forgetting.manual_actions import (
 )
 from memory.models import Rung
 
-# Topics shown per group; counts include all.
+# The most topics shown per group. Counts include all topics.
 SHOWN = 50
-MOST_REASON = 500
-# An id, and whether it was pinned.
+MAX_REASON = 500
+# Bytes per topic: its id, and whether it was pinned.
 PACKED = 17
 
 
 @dataclass(frozen=True, slots=True)
 class BulkVerb:
-    """The texts of a verb."""
+    """The texts of a change to many topics."""
 
     title: str
     done: str
     means: str
     tone: str = "primary"
-    # Whether topics that were picked are changed without a page that asks.
+    # Whether selected topics are changed without a confirmation page.
     at_once: bool = True
 
 
@@ -65,19 +65,19 @@ WORDS = {
     "restore": BulkVerb(
         "Restore",
         "restored",
-        "They become active: queries return them again, and their salience is set to that of a new topic. "
-        "For topics that a run archived, this counts as regret.",
+        "They become active: recalls return them again, and their salience is set to that of a new memory. "
+        "For memories that a run archived, this counts as regret.",
     ),
     "archive": BulkVerb(
         "Archive",
         "archived",
-        "Queries and lists no longer show them. They are still found by their id and in the archive, and can be "
+        "Recalls and lists no longer show them. They are still found by their id and in the archive, and can be "
         "restored.",
     ),
     "release": BulkVerb(
         "Release",
         "released",
-        "Queries and lists no longer show them, even if they include archived topics. They stay in the store and can "
+        "Recalls and lists no longer show them, even if they include archived memories. They stay in the store and can "
         "be restored.",
         at_once=False,
     ),
@@ -85,10 +85,10 @@ WORDS = {
     "unpin": BulkVerb("Unpin", "unpinned", "The policy applies to them again, based on their score."),
 }
 
-# What asks and confirms, in the address of the page that asks.
-_NOT_ASKED = ("csrfmiddlewaretoken", "seen_at")
+# Form fields that do not belong in the URL of the confirmation page.
+_FORM_ONLY = ("csrfmiddlewaretoken", "seen_at")
 Chosen = Callable[..., list[uuid.UUID]]
-# Lists whose filter can select all matching topics.
+# For each list in which all topics that match the filter can be selected: the function that returns their ids.
 LISTS: dict[str, Chosen] = {"archived": archived_chosen, "released": released_chosen}
 
 
@@ -102,35 +102,36 @@ class PickedForm(forms.Form):
 class BulkConfirmForm(PickedForm):
     """The topics shown on the page, and the reason of the change."""
 
-    topics = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * 24)
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    topics = forms.CharField(widget=forms.HiddenInput, max_length=MAX_AT_ONCE * 24)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
 
     def clean_topics(self) -> dict[uuid.UUID, bool]:
-        """Return the ids, each with whether it was pinned. Raises ``ValidationError`` for anything else."""
+        """Return for each id whether the topic was pinned. Raises ``ValidationError`` if the text cannot be read."""
         try:
             packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
             pieces = [packed[place : place + PACKED] for place in range(0, len(packed), PACKED)]
             return {uuid.UUID(bytes=piece[:-1]): bool(piece[-1]) for piece in pieces}
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError(
-                "The selected topics cannot be read. Select them again.", code=ProblemCode.INVALID_ID
+                "The selected memories cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 
 def topics_pack(rows: Sequence[TopicState]) -> str:
-    """Return topics as one short text, each with whether it is pinned: ten thousand fields of a form would be
-    refused."""
+    """Return the ids of topics, and whether each is pinned, as one short text. Django refuses forms with thousands of
+    fields."""
     return base64.b64encode(b"".join(row.id.bytes + bytes([row.pinned]) for row in rows)).decode()
 
 
 def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
-    """Return the topics named in a URL, or those that match its filter. At most one query. Raises ``ValueRefused``."""
+    """Return the ids of the named topics, or of all topics that match the filter. At most one query. Raises
+    ``ValueRefused`` for an invalid id, and if too many topics match."""
     source = LISTS.get(members.get("all", ""))
     if source is not None:
-        found = source(members, principal=principal, at_most=MOST_AT_ONCE)
-        if len(found) > MOST_AT_ONCE:
+        found = source(members, principal=principal, at_most=MAX_AT_ONCE)
+        if len(found) > MAX_AT_ONCE:
             raise ValueRefused(
-                f"More than {MOST_AT_ONCE:,} topics match, and at most {MOST_AT_ONCE:,} can be changed at once. "
+                f"More than {MAX_AT_ONCE:,} memories match, and at most {MAX_AT_ONCE:,} can be changed at once. "
                 "Go back and narrow the filter.",
                 code=ProblemCode.TOO_MANY_TOPICS,
             )
@@ -138,26 +139,27 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
     try:
         return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
     except ValueError as problem:
-        raise ValueRefused("One of the values is not a topic id.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a memory id.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
-    """Change topics that were picked, if that can be undone; else show what ``verb`` would change and skip, then change
-    exactly these topics. Two queries, sixteen for the change."""
+    """Change selected topics immediately if ``verb`` needs no confirmation. Otherwise show the topics to change and the
+    topics to skip. A posted confirmation changes exactly the topics shown for the change. Two queries for the page,
+    sixteen for the change."""
     now = timezone.now()
     if request.method == "POST" and "topics" not in request.POST:
         picked = PickedForm(request.POST)
         ids = [] if request.POST.get("all") else ids_chosen(request.POST, principal=request.principal)
         if not ids or not WORDS[verb].at_once or not picked.is_valid():
-            return _asked(request)
-        return _done(request, verb, {**picked.cleaned_data, "reason": ""}, ids, None, now)
+            return _confirmation(request)
+        return _change(request, verb, {**picked.cleaned_data, "reason": ""}, ids, None, now)
     if request.method == "POST":
         form = BulkConfirmForm(request.POST)
         if form.is_valid():
             topics = form.cleaned_data["topics"]
             pinned = {topic_id for topic_id, was_pinned in topics.items() if was_pinned}
-            return _done(request, verb, form.cleaned_data, list(topics), pinned, now)
+            return _change(request, verb, form.cleaned_data, list(topics), pinned, now)
         ids = list(form.cleaned_data.get("topics") or {})
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
@@ -178,15 +180,15 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     )
 
 
-def _asked(request: ConsoleRequest) -> HttpResponse:
-    """Lead from a form to the page that asks, whose address holds what was picked; ``all`` means all of them."""
+def _confirmation(request: ConsoleRequest) -> HttpResponse:
+    """Redirect to the confirmation page. Its URL contains the selected topics, or with ``all`` only the filter."""
     members = request.POST.copy()
-    for name in (*_NOT_ASKED, *(["topic"] if members.get("all") else [])):
+    for name in (*_FORM_ONLY, *(["topic"] if members.get("all") else [])):
         members.pop(name, None)
     return go(request, f"{request.path}?{members.urlencode()}")
 
 
-def _done(
+def _change(
     request: ConsoleRequest,
     verb: str,
     said: dict[str, Any],
@@ -207,14 +209,15 @@ def _done(
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk_purge(request: ConsoleRequest) -> HttpResponse:
-    """Show which topics would be erased; then make a list, which is confirmed on its own page. Two queries."""
+    """Show which topics would be erased. A posted form creates a list of them, which is confirmed on its own page. Two
+    queries for the page."""
     if request.method == "POST" and "topics" not in request.POST:
-        return _asked(request)
+        return _confirmation(request)
     form = IdsForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         listing = forget_list(
             PURGE,
-            wanted=ForgetFilter(ids=tuple(form.cleaned_data["topics"])),
+            wanted=ForgetFilter(ids=form.cleaned_data["topics"]),
             reason=form.cleaned_data["reason"],
             principal=request.principal,
             now=timezone.now(),
@@ -245,8 +248,8 @@ def bulk_purge(request: ConsoleRequest) -> HttpResponse:
 
 
 def topics_words(count: int) -> str:
-    """Return `1 topic is`, `37 topics are`."""
-    return "1 topic is" if count == 1 else f"{count:,} topics are"
+    """Return `1 memory is` or `37 memories are`."""
+    return "1 memory is" if count == 1 else f"{count:,} memories are"
 
 
 def _selection_context(found: TopicsPreview) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from memory.core.differences import Piece, pieces_shorten, words_differ
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.scopes import ROOT
 from memory.duplicates.detect import duplicates_find
-from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
+from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
 from memory.duplicates.pairs import (
     PairFilter,
     duplicate_settings,
@@ -57,26 +57,27 @@ COLUMNS = (
     "reason",
     "run_id",
 )
-# Characters of equal text that a list shows between two differences.
-MOST_SAME = 90
-# With more topics than this, the worker compares them instead of the request.
+# The most characters of equal text that a list shows between two differences.
+MAX_SAME = 90
+# If more topics than this are not compared yet, the worker compares them instead of the request.
 LOOKED_AT_ONCE = 200
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 LIST = "console:duplicates"
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def duplicates_look(request: ConsoleRequest) -> HttpResponse:
-    """Ask where, and compare there what was written since the last look; a great deal is left to the worker."""
+    """Ask for a scope, and compare the topics there that are not compared yet. The worker compares them if they are
+    many."""
     form = FindForm(request.POST if request.method == "POST" else None, initial={"scope": request.GET.get("scope", "")})
     if not form.is_valid():
         return show(request, "duplicates_look.html", {"form": form}, status=422 if form.is_bound else 200)
     scope = form.cleaned_data["scope"]
-    waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
+    waiting = waiting_count(scope or ROOT, at_most=MAX_COUNTED)
     if waiting > LOOKED_AT_ONCE:
         tasks.duplicates_enqueue(scope or ROOT)
         messages.info(
-            request, f"{waiting:,} topics are not compared yet. The worker compares them; reload the page soon."
+            request, f"{waiting:,} memories are not compared yet. The worker compares them; reload the page soon."
         )
     else:
         found = duplicates_find(scope or ROOT, now=timezone.now())
@@ -86,13 +87,13 @@ def duplicates_look(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
-    """Say which of the picked pairs would be merged and which not; then merge exactly these. Two queries; to merge,
-    about thirty for each pair, each by itself."""
+    """Show two groups of the selected pairs: those to merge, and those to skip. A posted form merges exactly the first
+    group. Two queries for the page, about thirty for each merged pair."""
     now = timezone.now()
     if request.method == "POST":
         form = MergeConfirmForm(request.POST)
         if form.is_valid():
-            return _merged(request, form.cleaned_data)
+            return _merge(request, form.cleaned_data)
         ids: list[uuid.UUID] = form.cleaned_data.get("pairs") or []
     else:
         ids = pairs_chosen(request.GET, principal=request.principal)
@@ -107,7 +108,7 @@ def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
+def _merge(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
     done = pairs_merge(
         said["pairs"], principal=request.principal, reason=said["reason"], now=timezone.now(), seen_at=said["seen_at"]
     )
@@ -116,7 +117,8 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
         undo_offer(request, _merge_words(request, pair_id), run)
     elif done.merged:
         messages.success(
-            request, f"{len(done.merged):,} pairs were merged. Undo a merge on the page of its pair (status “Merged”)."
+            request,
+            f"{len(done.merged):,} pairs were merged. To undo a merge, show the pairs of status “Merged” and open one.",
         )
     if done.skipped:
         why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.skipped).items())
@@ -127,13 +129,13 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
 
 @page(get=READER)
 def duplicate(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Show one pair side by side, and the link to the next. Nine queries at most."""
+    """Show the two topics of a pair side by side, and a link to the next pair. Nine queries at most."""
     return _pair(request, pair_id, DecideForm())
 
 
 @page(get=READER)
 def duplicate_peek(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Show what differs between two topics beside the list. Eight queries at most."""
+    """Return the differences between the topics of a pair, for a panel beside the list. Eight queries at most."""
     if not request.htmx:
         return go(request, "console:duplicate", pair_id)
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
@@ -169,14 +171,14 @@ def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResp
 
     def supersede(reason: str) -> None:
         run = pair_supersede(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, f"Superseded {_title(request, pair_id)}: queries return the newer topic only.", run)
+        undo_offer(request, f"Superseded {_title(request, pair_id)}: recalls return the newer memory only.", run)
 
     return _decide(request, pair_id, supersede)
 
 
 @page(post=OPERATOR)
 def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Undo the decision about a pair, and return to it or to the page with the notice."""
+    """Undo the decision about a pair. Redirect to the URL ``next`` of the form, else to the pair."""
     form = DecideForm(request.POST)
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
@@ -185,11 +187,11 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
     if not left:
-        messages.success(request, "Undone: both topics were restored.")
+        messages.success(request, "Undone: both memories were restored.")
     else:
         whys = " ".join(sorted({why for _topic, why in left}))
-        messages.warning(request, f"Nothing was undone: one of the topics has changed since. {whys}")
-    return go_back(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
+        messages.warning(request, f"Nothing was undone: one of the memories has changed since. {whys}")
+    return go_back(request, _back(request, request.POST.get("next") or _pair_url(request, pair_id)))
 
 
 def _pair(
@@ -200,7 +202,6 @@ def _pair(
     refused: MemoryProblem | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Show a pair; ``refused`` says why nothing was done."""
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
     following, left = pair_next(_list_filter(request), pair_id, principal=request.principal)
     return show(
@@ -220,12 +221,12 @@ def _pair(
 
 
 def _differing(pair: PairCompared) -> list[str]:
-    """Return the differences that matter as sentences."""
+    """Return a sentence for each difference that matters."""
     return differences_words([each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]])
 
 
 def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], None]) -> HttpResponse:
-    """Execute the decision and redirect to ``next``, such as the list, or to the next open pair."""
+    """Execute the decision ``do``. Redirect to the URL ``next`` of the form, else to the next open pair."""
     form = DecideForm(request.POST)
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
@@ -241,36 +242,34 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
     following, _left = pair_next(waiting, pair_id, principal=request.principal)
     if following is None:
         return go(request, f"{reverse(LIST)}{_query(request)}")
-    return go(request, _here(request, following))
+    return go(request, _pair_url(request, following))
 
 
 def _merge_words(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
-    """Return what a merge did, with the titles of the pair. One query."""
     pair = pair_summary(pair_id, principal=request.principal)
     older, newer = pair["older"]["title"], pair["newer"]["title"]
     into = "" if older == newer else f" into “{newer}”"
-    return f"Merged “{older}”{into}: the newer topic has the content of both."
+    return f"Merged “{older}”{into}: the newer memory has the content of both."
 
 
 def _title(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
-    """Return the title of the newer topic, in quotes. One query."""
     return f"“{pair_summary(pair_id, principal=request.principal)['newer']['title']}”"
 
 
 def _list_filter(request: ConsoleRequest) -> PairFilter:
-    """Return the filter of the list from which a pair was opened, as the URL of its page contains it."""
+    """Return the filter of the list from which a pair was opened. The URL of the pair's page contains this filter."""
     form = PairsForm(request.GET)
     form.is_valid()
     return form.to_filter()
 
 
 def _query(request: ConsoleRequest) -> str:
-    """Return the filter of the list as it stands behind an address."""
+    """Return the filter of the list as a query string with its question mark."""
     said = {name: request.GET[name] for name in PairsForm.base_fields if request.GET.get(name)}
     return f"?{urlencode(said)}" if said else ""
 
 
-def _here(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
+def _pair_url(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
     return reverse("console:duplicate", args=[pair_id]) + _query(request)
 
 
@@ -283,17 +282,18 @@ def _pairs_words(count: int, which: str = "") -> str:
 
 
 def _marked(pair: PairOut) -> dict[str, Any]:
-    """Return a row of the list with what differs between the two marked on each side; titles only if they differ."""
+    """Return a pair as a row of the list, with marked differences between the summaries, and between the titles if they
+    differ."""
     older, newer = pair["older"], pair["newer"]
     older_text, newer_text = _sides(older["summary"], newer["summary"])
-    told: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text}
+    row: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text}
     if older["title"] != newer["title"]:
-        told["older_title"], told["newer_title"] = _sides(older["title"], newer["title"])
-    return told
+        row["older_title"], row["newer_title"] = _sides(older["title"], newer["title"])
+    return row
 
 
 def _sides(older: str, newer: str) -> tuple[list[Piece], list[Piece]]:
-    pieces = pieces_shorten(words_differ(older, newer), most=MOST_SAME)
+    pieces = pieces_shorten(words_differ(older, newer), most=MAX_SAME)
     return [each for each in pieces if each.kind != "added"], [each for each in pieces if each.kind != "removed"]
 
 
@@ -308,20 +308,20 @@ def _flat(pair: PairOut) -> dict[str, Any]:
     }
 
 
-def _around(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[str, Any]:
-    """Return what the page shows beside the pairs, and these with what differs marked. One query."""
+def _page_context(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[str, Any]:
+    """Return the pairs with marked differences, and everything else that the page shows. One query."""
     request, scope = asked.request, asked.filter.scope
     return {
         "rows": [_marked(pair) for pair in pairs],
         "scope": scope,
         "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
         "settings": duplicate_settings(scope),
-        "uncompared": waiting_count(scope, at_most=MOST_COUNTED),
+        "uncompared": waiting_count(scope, at_most=MAX_COUNTED),
         "pickable": any(pair["state"] == "open" for pair in pairs),
     }
 
 
-# Pairs, newest first. Two queries for a page, one to count.
+# Pairs, newest first. Two queries for a page, one for the count.
 PAIRS = ListPage(
     name="duplicates",
     address="duplicates/",
@@ -331,7 +331,7 @@ PAIRS = ListPage(
     noun="pair",
     columns=COLUMNS,
     exported=_flat,
-    more=_around,
+    more=_page_context,
     # Pairs are taller than table rows, so a page has fewer.
     limit=20,
 )

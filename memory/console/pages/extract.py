@@ -1,4 +1,4 @@
-"""Extract: turn a text into facts. First a preview, then the import of the facts with its progress."""
+"""Extract: turn a text into facts. A preview shows the facts. Then they are stored, and the page shows the progress."""
 
 import uuid
 from typing import Any
@@ -17,7 +17,8 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.errors import MemoryProblem
 from memory.extraction.dropped_text import dropped_words
 from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_list
-from memory.extraction.request import Extracted, extract
+from memory.extraction.replies import ExtractReply
+from memory.extraction.request import extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
 from memory.extraction.work import extraction_start, extraction_work
@@ -27,9 +28,9 @@ from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
-# Seconds that a request works itself; then the worker continues and the page shows the progress.
+# Seconds of work within a request. After that, the worker continues and the page shows the progress.
 WORK_SECONDS = 2.0
-# Facts shown in a preview; counts include all.
+# The most facts shown in a preview. Counts include all facts.
 SHOWN = 200
 
 
@@ -43,12 +44,12 @@ class ExtractForm(forms.Form):
         help_text="Prose, a list, or a conversation with a speaker name before each line.",
     )
     scope = ScopeField(required=False, help_text="Facts are stored here and compared with existing facts here.")
-    kind = KindField(required=False, placeholder=FACT_KIND, help_text="Kind of the new topics.")
+    kind = KindField(required=False, placeholder=FACT_KIND, help_text="Kind of the new memories.")
 
     def said(self) -> dict[str, Any]:
         """Return the request for extraction."""
         data = self.cleaned_data
-        # Browsers send line breaks as two characters, which count as one.
+        # Browsers send a line break as two characters. It must count as one.
         return {
             "content": data["content"].replace("\r\n", "\n"),
             "scope": data["scope"] or None,
@@ -58,8 +59,7 @@ class ExtractForm(forms.Form):
 
 @page(get=READER, post=READER)
 def extract_look(request: ConsoleRequest) -> HttpResponse:
-    """Ask for a text, and show what would be stored of it; nothing is. One query for the page, and for a look those of
-    ``extract``."""
+    """Ask for a text, or preview its facts without storing them. One query, plus those of ``extract`` for a preview."""
     if request.method != "POST":
         initial = {name: request.GET.get(name, "") for name in ("scope", "kind")}
         return _form_page(request, ExtractForm(initial=initial))
@@ -80,19 +80,19 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
     form = ExtractForm(request.POST)
     if form.is_valid():
         said = form.said()
-        # Short texts are processed in the request; the worker does long ones and those that need a model.
-        now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_summary().configured
+        # The request processes short texts. The worker processes long texts, and all texts if a model is configured.
+        in_request = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_summary().configured
         try:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                enqueue=None if now_or_later else tasks.extraction_enqueue,
+                enqueue=None if in_request else tasks.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
             form.add_error("content", form_error(problem))
         else:
-            if now_or_later:
+            if in_request:
                 extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=tasks.extraction_enqueue)
                 tasks.upkeep_nudge()
             return go(request, "console:extraction", job.id)
@@ -101,7 +101,8 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
-    """Show the progress of an extraction, the stored facts and the known ones. Four queries at most."""
+    """Show the progress of an extraction, and either the facts that it stored or those known before. Four queries
+    at most."""
     job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     which = KNOWN if request.GET.get("show") == KNOWN or not job.stored else STORED
     facts, following = extraction_facts(job, which, cursor=request.GET.get("cursor"), limit=ROWS)
@@ -138,7 +139,7 @@ def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> Ht
 
 @page(post=OPERATOR)
 def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
-    """Stop an extraction; what it has stored stays."""
+    """Stop an extraction, but keep what it has stored."""
     job = job_cancel(ExtractionJob, extraction_id, principal=request.principal, now=timezone.now())
     stored = len(job.stored)
     messages.success(
@@ -159,23 +160,23 @@ def _form_page(request: ConsoleRequest, form: ExtractForm, *, status: int = 200,
     return show(request, "extract.html", context, status=status)
 
 
-def _look(found: Extracted) -> dict[str, Any]:
-    known = {each.text: each.topic_id for each in found.skipped_duplicates}
-    facts = [{"text": text, "topic_id": known.get(text)} for text in found.extracted]
+def _look(found: ExtractReply) -> dict[str, Any]:
+    known = {each["text"]: each["topic_id"] for each in found["skipped_duplicates"]}
+    facts = [{"text": text, "topic_id": known.get(text)} for text in found["extracted"]]
     return {
         "facts": facts[:SHOWN],
         "more": len(facts) - SHOWN,
         "count": len(facts),
         "new": len(facts) - len(known),
         "known": len(known),
-        "note": found.note,
-        "warning": found.warning,
-        "method": found.method,
-        "dropped": dropped_words(found.dropped),
+        "note": found["note"],
+        "warning": found["warning"],
+        "method": found["method"],
+        "dropped": dropped_words(found["dropped"]),
     }
 
 
-# Extractions. One query for a page, one to count.
+# Extractions. One query for a page, one for the count.
 EXTRACTIONS = ListPage(
     name="extract",
     address="extract/",

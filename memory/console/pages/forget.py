@@ -1,4 +1,4 @@
-"""Forget: release and purge by text or by filter. First a list of topics, then exactly that list."""
+"""Forget: release and purge by text or by filter. First create a list of topics, then execute exactly this list."""
 
 import uuid
 from collections.abc import Sequence
@@ -17,31 +17,30 @@ from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.check import erasure_check_start
 from memory.erasure.filters import ForgetFilter
-from memory.erasure.forget_list_create import forget_execute, forget_list
-from memory.erasure.forget_list_details import listing_others, listing_tally
-from memory.erasure.forget_list_refine import listing_narrow, listing_repeat
+from memory.erasure.forget_list_create import forget_execute, forget_list, listing_narrow, listing_repeat
 from memory.erasure.forget_lists import (
-    ListedTopic,
-    Listing,
     listing_get,
-    listing_matches,
+    listing_matches_page,
+    listing_others,
+    listing_tally,
     listings_count,
     listings_list,
 )
+from memory.erasure.replies import ForgetMatch
 from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
-from memory.models import ForgetRun
+from memory.models import ForgetListing, ForgetRun
 
-# Words of names that are offered as lookups.
-MOST_PARTS = 6
+# The most words of names that are offered as lookups.
+MAX_PARTS = 6
 COLUMNS = ("topic_id", "title", "scope", "kind", "standing", "pinned", "why", "confidence", "excerpt", "keeps")
 
 
 @page(get=READER, post=OPERATOR)
 def forget(request: ConsoleRequest) -> HttpResponse:
-    """Ask what to forget, and make the list of it. Beneath, the lists made before. One query; making a list costs what
-    ``forget_list`` does."""
+    """Show the earlier lists and the form of a new one. A posted form creates the list. One query for the page.
+    Creating a list runs the queries of ``forget_list``."""
     now, status = timezone.now(), 200
     if request.method == "POST":
         form = ForgetForm(request.POST)
@@ -69,27 +68,27 @@ def forget(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=OPERATOR)
 def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Show the topics of a list with reasons; once confirmed, execute exactly this list. Six queries at most."""
-    now, status = timezone.now(), 200
+    """Show the topics of a list and why each is on it. A confirmation executes the list. Six queries at most."""
+    status = 200
     refused: MemoryProblem | None = None
-    listing = listing_get(listing_id, principal=request.principal, now=now)
+    listing = listing_get(listing_id, principal=request.principal)
     form = _confirm_form(listing, request.POST if request.method == "POST" else None)
     if form.is_bound and listing.state == "executed":
         # The form was sent twice, and the first request has executed the list.
         return go(request, "console:forget_list", listing_id)
     if form.is_valid():
         try:
-            return _done(request, listing, verify=form.cleaned_data["verify"])
+            return _execute(request, listing, verify=form.cleaned_data["verify"])
         except Conflict as problem:
             refused, status = problem, 409
-            listing = listing_get(listing_id, principal=request.principal, now=now)
+            listing = listing_get(listing_id, principal=request.principal)
     elif form.is_bound:
         status = 422
     context = MATCHES.context(request, listing_id=listing_id)
-    matches: Sequence[ListedTopic] = context["rows"]
+    matches: Sequence[ForgetMatch] = context["rows"]
     operates = request.principal.role == OPERATOR
     undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
-    others = listing_others([match.topic_id for match in matches], query=listing.query)
+    others = listing_others(matches, query=listing.query)
     return show(
         request,
         "forget_list.html",
@@ -100,8 +99,8 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "form": form,
             "refused": refused,
             "is_first": not request.GET.get("cursor"),
-            "rows": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
-            "sure": len({match.confidence for match in matches}) < 2,
+            "rows": [{"match": match, "others": others.get(match["topic_id"], ())} for match in matches],
+            "sure": len({match["confidence"] for match in matches}) < 2,
             "tally": listing_tally(listing_id),
             "heading": _heading(listing),
             "button": _button(listing),
@@ -116,74 +115,71 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
 
 @page(post=OPERATOR)
 def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Make a new list of selected topics of a list."""
-    now = timezone.now()
-    listing = listing_get(listing_id, principal=request.principal, now=now)
+    """Create a list of the topics that are selected in another list."""
+    listing = listing_get(listing_id, principal=request.principal)
     form = PickForm(request.POST)
     if not form.is_valid():
         (wrong, *_more) = form.non_field_errors().as_data()
         return refusal(request, 422, "No list created", " ".join(wrong.messages), str(wrong.code))
-    made = listing_narrow(listing, form.ids, principal=request.principal, now=now)
+    made = listing_narrow(listing, form.ids, principal=request.principal, now=timezone.now())
     return go(request, "console:forget_list", made.id)
 
 
 @page(post=OPERATOR)
 def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Repeat the request of a list on the present store."""
-    now = timezone.now()
-    listing = listing_get(listing_id, principal=request.principal, now=now)
-    made = listing_repeat(listing, principal=request.principal, now=now)
+    """Create a list from the request of an earlier list and the current content of the store."""
+    listing = listing_get(listing_id, principal=request.principal)
+    made = listing_repeat(listing, principal=request.principal, now=timezone.now())
     return go(request, "console:forget_list", made.id)
 
 
-def _done(request: ConsoleRequest, listing: Listing, *, verify: bool) -> HttpResponse:
+def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool) -> HttpResponse:
     done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now())
-    topics = "1 topic is" if done.count == 1 else f"{done.count:,} topics are"
+    topics = "1 memory is" if done.count == 1 else f"{done.count:,} memories are"
     if done.receipt is not None:
         messages.success(request, f"{topics} purged. This is the receipt; a purge cannot be undone.")
         if verify:
             erasure_check_start(principal=request.principal, now=timezone.now(), enqueue=erasure_check_enqueue)
         return go(request, "console:forget_receipt", done.receipt.pk)
     if done.run is not None:
-        undo_offer(request, f"{topics} released and no longer returned by queries.", done.run)
+        undo_offer(request, f"{topics} released and no longer returned by recalls.", done.run)
     return go(request, "console:forget_list", listing.id)
 
 
-def _confirm_form(listing: Listing, data: Any) -> ForgetConfirmForm:
+def _confirm_form(listing: ForgetListing, data: Any) -> ForgetConfirmForm:
     return ForgetConfirmForm(data, phrases=[f"purge {listing.count}"] if listing.verb == PURGE else ())
 
 
 def _topics(count: int) -> str:
-    return "1 topic" if count == 1 else f"{count:,} topics"
+    return "1 memory" if count == 1 else f"{count:,} memories"
 
 
-def _button(listing: Listing) -> str:
+def _button(listing: ForgetListing) -> str:
     return f"{listing.verb.capitalize()} {_topics(listing.count)}"
 
 
-def _heading(listing: Listing) -> str:
+def _heading(listing: ForgetListing) -> str:
     verb = listing.verb.capitalize()
     if listing.state == "executed":
         return f"{_topics(listing.count)} {'was' if listing.count == 1 else 'were'} {listing.verb}d"
     if listing.state == "empty":
         return f"Nothing to {listing.verb}"
     if listing.state == "ambiguous":
-        # Only one can be chosen.
+        # Only one memory of the list can be chosen.
         return f"{verb} which memory?"
     return f"{verb} {_topics(listing.count)}{'?' if listing.state == 'open' else ', once listed'}"
 
 
-def _name_parts(listing: Listing) -> list[str]:
-    """Return the words of the names that were asked for, where a name has several: what says only one of them is about
-    somebody of that name, and whether it is the same only people know."""
+def _name_parts(listing: ForgetListing) -> list[str]:
+    """Return the words of each requested name that has several words. A topic that contains only one of these words may
+    be about the same person or another one, so the page offers a lookup of each word."""
     if listing.state != "open" or not listing.query:
         return []
     names = [name.split() for name in names_find(listing.query, [])]
-    return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MOST_PARTS]
+    return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MAX_PARTS]
 
 
-def _filter_words(listing: Listing) -> str:
-    """Return the filter of a list in words, without its scope."""
+def _filter_words(listing: ForgetListing) -> str:
     picked = listing.filter.get("ids")
     said = {name: value for name, value in listing.filter.items() if name not in ("ids", "scope")}
     words = [f"{_topics(len(picked))} selected" if picked else "", ForgetFilter(**said).describe()]
@@ -191,18 +187,17 @@ def _filter_words(listing: Listing) -> str:
 
 
 def _listings(asked: ListRequest[None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the lists that were made, each with its filter in words. One query."""
-    listings, following = listings_list(principal=asked.principal, cursor=cursor, limit=limit, now=asked.now)
+    """Return the earlier lists, each with its filter in words. One query."""
+    listings, following = listings_list(principal=asked.principal, cursor=cursor, limit=limit)
     return [{"listing": listing, "words": _filter_words(listing)} for listing in listings], following
 
 
 def _file(asked: ListRequest[None]) -> str:
-    """Return the name of the export of a list. One query. Raises ``NotVisible``."""
-    listing = listing_get(asked.arguments["listing_id"], principal=asked.principal, now=asked.now)
+    listing = listing_get(asked.arguments["listing_id"], principal=asked.principal)
     return f"forget-{listing.id}"
 
 
-# Earlier lists. One query for a page, one to count.
+# Earlier lists. One query for a page, one for the count.
 LISTINGS = ListPage(
     name="forget",
     address="forget/",
@@ -217,10 +212,11 @@ MATCHES = ListPage(
     name="forget_list",
     address="forget/<uuid:listing_id>/",
     form=NoFilter,
-    fetch=lambda asked, cursor, limit: listing_matches(
+    fetch=lambda asked, cursor, limit: listing_matches_page(
         asked.arguments["listing_id"], principal=asked.principal, cursor=cursor, limit=limit
     ),
     columns=COLUMNS,
+    exported=lambda match: {**match, "kind": match["topic_kind"]},
     file=_file,
     view=forget_listed,
 )

@@ -1,4 +1,4 @@
-"""Home: four numbers with their last days, what needs a decision, health, what is next. Slow parts load after it."""
+"""Home: four numbers over the last days, what needs a decision, health, and the next runs. Slow parts load later."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import DayField, ScopeField, end_of, filter_choice, start_of
-from memory.console.list_page import FilterForm, ListPage
+from memory.console.fields import ActorField, ScopeField, filter_choice
+from memory.console.list_page import ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.sparklines import day_links, limit_gauge, rung_bar, spark_bars, spark_line
+from memory.console.time_ranges import MinuteField, RangeForm
 from memory.core.scopes import ROOT
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.soft_limit import limit_scopes, soft_limits
@@ -29,7 +30,7 @@ LAST_RUNS = 5
 NEXT_RUNS = 4
 SCOPES = 5
 
-# The page to open for a finding, and its label.
+# For each health check: the URL name of the page to open, and its label.
 FINDING_PAGES = {
     "worker": ("schedules", "Worker and queue"),
     "queue": ("schedules", "Worker and queue"),
@@ -42,7 +43,7 @@ FINDING_PAGES = {
     "model": ("model", "Model"),
 }
 
-# The topics that a token gauge adds up.
+# For each token gauge: the search that finds the topics that it counts.
 TIER_LOOKUPS = {
     "identity": "kind:identity",
     "critical": "pinned:yes",
@@ -52,22 +53,27 @@ TIER_LOOKUPS = {
 }
 
 
-class RegrettedForm(FilterForm[dict[str, Any]]):
-    """The filter of the list of regretted archivings."""
+class RegrettedForm(RangeForm[dict[str, Any]]):
+    """The filter of the list of archived topics that were needed afterwards. The time is that of the archiving."""
 
     scope = ScopeField(required=False)
-    by = filter_choice("Archived by", [("", "Anyone"), ("run", "A run"), ("hand", "A person")])
-    since = DayField(required=False, label="Archived from")
-    until = DayField(required=False, label="Until")
+    author = ActorField(required=False, label="Written by", placeholder="a user or a key")
+    by = filter_choice("Archived by", [("", "A run"), ("hand", "A person"), ("anyone", "Anyone")])
+    since = MinuteField(label="Archived from (UTC)")
+
+    field_order = ("scope", "author", "by")
 
     def to_filter(self) -> dict[str, Any]:
         """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
+        since, until = self.period()
         return {
             "scope": cleaned.get("scope") or ROOT,
-            "by": cleaned.get("by") or None,
-            "since": start_of(cleaned.get("since")),
-            "until": end_of(cleaned.get("until")),
+            "writer": cleaned.get("author") or None,
+            # Only archivings by runs measure the policy.
+            "by": {"hand": "hand", "anyone": None}.get(cleaned.get("by", ""), "run"),
+            "since": since,
+            "until": until,
         }
 
 
@@ -91,7 +97,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "live": spark_line([day.live for day in topics]),
             "gained": sum(day.change for day in topics),
-            # An empty store has no pictures.
+            # For an empty store, no charts are drawn.
             "recalls": spark_bars(dates, [day.queries for day in days], "recalls") if standing.total else None,
             "recalled": sum(day.queries for day in days),
             "archivings": spark_bars(dates, [day.archived for day in days], "archived") if standing.total else None,
@@ -108,7 +114,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
             "steps": steps,
-            # The demo begins in an empty store and is at work until its topics have vectors.
+            # The demo begins in an empty store. It is in progress until its topics have vectors.
             "demo": None if steps.topics and steps.embedded else tasks.demo_progress(),
         },
     )
@@ -116,9 +122,9 @@ def home(request: ConsoleRequest) -> HttpResponse:
 
 @page(post=OPERATOR)
 def demo_start(request: ConsoleRequest) -> HttpResponse:
-    """Enqueue the demo for an empty store. Two queries."""
+    """Enqueue the load of the demo data if the store is empty. Two queries."""
     if topic_counts().total:
-        messages.warning(request, "The store has topics already, so no demo data was loaded.")
+        messages.warning(request, "The store has memories already, so no demo data was loaded.")
     else:
         tasks.demo_enqueue()
     return go(request, "console:home")
@@ -148,7 +154,7 @@ def home_health(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def home_limits(request: ConsoleRequest) -> HttpResponse:
-    """Show the token budgets, and the soft limits of scopes that set one. Three queries."""
+    """Show the token budgets, and the soft limits of the scopes that set one. Three queries."""
     policies = policies_current()
     gauges = token_gauges(policies, ROOT)
     most = max((gauge.tokens for gauge in gauges), default=0)
@@ -176,8 +182,8 @@ def home_activity(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def home_regret(request: ConsoleRequest) -> HttpResponse:
-    """Show how many of the topics that runs archived were needed afterwards. One query over the archivings of that
-    time."""
+    """Show how many of the topics that runs archived were needed afterwards. One query over the archivings of the last
+    ``DAYS`` days."""
     days = regret_days(days=DAYS, principal=request.principal, now=timezone.now())
     archived, regretted = sum(day.archived for day in days), sum(day.regretted for day in days)
     return _part(
@@ -196,14 +202,15 @@ def home_regret(request: ConsoleRequest) -> HttpResponse:
 
 
 def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any]) -> HttpResponse:
-    """Return a part for its place on the Home page, or, without script, as a page of its own."""
+    """Return a part of the Home page, or without JavaScript a page with this part only."""
     template = f"console/parts/home_{name}.html"
     if request.htmx:
         return show(request, template.removeprefix("console/"), context)
     return show(request, "home_part.html", {"part": template, "title": title, **context})
 
 
-# Regretted archivings, newest first. One query over the archivings of that time, one to count.
+# Archived topics that were needed afterwards, newest first. One query for a page and one for the count, each over all
+# archivings of the period.
 REGRETTED = ListPage(
     name="home_regretted",
     address="overview/regretted/",

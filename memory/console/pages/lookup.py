@@ -55,7 +55,7 @@ COLUMNS = (
 
 # Examples of the query language; each is a link to its result.
 CHEATS = (
-    ("kitchen tap", "ranked by meaning and words, like an agent's query; the words need not occur"),
+    ("kitchen tap", "ranked by meaning and words, like an agent's recall; the words need not occur"),
     ('"kitchen tap"', "exactly these words in title, summary or values"),
     ("tap -garden", "without a word; a minus negates any condition"),
     ("(tea OR coffee) used:never", "OR combines alternatives; conditions side by side must all match"),
@@ -70,11 +70,11 @@ CHEATS = (
     ("salience:<0.1", "salience below 0.1; also <= > >= and 0.1..0.3"),
     ("created:>=2026-05-01", "created on or after a date; also 2026-05-01..2026-05-31"),
     ("created:<7d", "created less than seven days ago"),
-    ("used:>30d", "not retrieved for 30 days"),
-    ("retrievals:>3", "retrieved more than three times"),
+    ("used:>30d", "not recalled for 30 days"),
+    ("retrievals:>3", "recalled more than three times"),
     ("pinned:yes", "protected from forgetting"),
     ("provenance:api", "ingested this way"),
-    ("is:released", "released topics; shown only with this condition"),
+    ("is:released", "released memories; shown only with this condition"),
 )
 
 SORT_WORDS = {
@@ -87,7 +87,7 @@ SORT_WORDS = {
     "idle": "Longest unused first",
 }
 
-# The columns that sort a list; each has two of ``SORT_WORDS``.
+# The columns by which a list can be sorted, each with two orders of ``SORT_WORDS``.
 SORTS = {
     "created": SortColumn("created", "oldest"),
     "salience": SortColumn("salience", "faintest"),
@@ -95,13 +95,13 @@ SORTS = {
 }
 
 
-# The facets, by their qualifier, and how many values of each are shown.
+# The search qualifier and the label of each facet, and the most values shown per facet.
 FACETS = {"scope": "Scope", "kind": "Kind", "rung": "Rung", "by": "Author"}
 FACET_VALUES = 8
 
 
 class Facet(NamedTuple):
-    """A value of a facet: how many topics it leaves, and the address of that search."""
+    """A value of a facet: the number of topics that have it, and the URL of the search narrowed to it."""
 
     value: str
     number: int
@@ -115,7 +115,7 @@ class SearchField(SuggestField):
 
 
 class SearchForm(forms.Form):
-    """The search box; what is typed is parsed by ``search_read``."""
+    """The search box. ``search_read`` parses its text."""
 
     q = SearchField(
         required=False, label="Search", placeholder='words, "a phrase", rung:archived, by:agent, used:>30d …'
@@ -134,9 +134,9 @@ class AgentForm(forms.Form):
     """A request for ``POST /v1/query``, and the key whose answer is shown."""
 
     q = forms.CharField(label="Question", max_length=8000, widget=forms.TextInput(attrs={"data-search": ""}))
-    key = forms.ChoiceField(required=False, label="As", help_text="The query uses the role and scope of this key.")
+    key = forms.ChoiceField(required=False, label="As", help_text="The recall uses the role and scope of this key.")
     scope = ScopeField(required=False, help_text="Leave empty for everything the key can read.")
-    top_k = forms.IntegerField(required=False, label="Topics at most", min_value=1, max_value=MAX_TOP_K, initial=8)
+    top_k = forms.IntegerField(required=False, label="Memories at most", min_value=1, max_value=MAX_TOP_K, initial=8)
     token_budget = forms.IntegerField(required=False, label="Token budget", min_value=1, max_value=1_000_000)
     depth = forms.IntegerField(required=False, label="Neighbours, steps", min_value=0, max_value=MAX_DEPTH, initial=1)
     as_of = forms.DateTimeField(
@@ -145,7 +145,7 @@ class AgentForm(forms.Form):
     include_archived = forms.BooleanField(required=False, label="Include archived")
     explain = forms.BooleanField(required=False, label="Explain")
 
-    # Members that a link omits have the defaults of the API.
+    # Fields that a link omits have the defaults of the API.
     defaults = {"top_k": "8", "depth": "1"}
 
     def __init__(self, *args: Any, keys: list[ImpersonatedKey], operator: Principal, **options: Any) -> None:
@@ -160,7 +160,7 @@ class AgentForm(forms.Form):
         return self._principals[self.cleaned_data["key"]]
 
     def clean(self) -> dict[str, Any]:
-        """Check that the key sees the scope, and that the store has data at that time."""
+        """Check that the key may read the scope, and that ``as_of`` is between ``EARLIEST`` and ``LATEST``."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("scope") and "key" in cleaned:
             try:
@@ -173,7 +173,7 @@ class AgentForm(forms.Form):
         return cleaned
 
     def to_filter(self) -> QueryRequest:
-        """Return the request; empty members have the defaults of the API."""
+        """Return the request. Empty fields have the defaults of the API."""
         cleaned = {
             name: value for name, value in self.cleaned_data.items() if name != "key" and value not in (None, "")
         }
@@ -182,8 +182,9 @@ class AgentForm(forms.Form):
 
 @page(get=READER)
 def lookup(request: ConsoleRequest) -> HttpResponse:
-    """Show the results of a search. At most ten queries beside those of the session. Errors mark their position."""
-    typed, sort, part = request.GET.get("q", ""), request.GET.get("sort", ""), _part(request)
+    """Show the results of a search, or mark the position of an error. At most ten queries besides those of the
+    session."""
+    typed, sort, part = request.GET.get("q", ""), request.GET.get("sort", ""), _part_chosen(request)
     context: dict[str, Any] = {"q": typed, "sort": sort, "orders": _orders(sort), "cheats": CHEATS, "part": part}
     context |= {"sorts": sort_links(request, SORTS), "box": SearchForm(typed, flaw=False)}
     try:
@@ -209,15 +210,15 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def lookup_facets(request: ConsoleRequest) -> HttpResponse:
-    """Show the values that narrow a lookup, with the number of topics that each would leave. One query per part of the
-    page, and one for words."""
+    """Show the values that narrow a lookup, each with the number of topics that it would leave. One query per part of
+    the page, and one more if the search contains words."""
     typed, search = request.GET.get("q", ""), _search(request)
     counts, partial = search_facets(search, now=timezone.now())
     wanted = [part for part in parts_of(search.tree) if isinstance(part, Comparison)]
     facets = []
     for name, label in FACETS.items():
         chosen = max((str(part.value) for part in wanted if part.field == name), key=len, default="")
-        # A scope is narrowed further; of the others a topic has one, or one is enough.
+        # A chosen scope can be narrowed further. For each other facet, one chosen value is enough.
         open_ = name == "scope" or not chosen
         found = sorted(counts[name].items(), key=lambda each: (-each[1], each[0])) if open_ else []
         values = [Facet(value, count, _narrowed(typed, name, value)) for value, count in found if '"' not in value]
@@ -237,7 +238,7 @@ def _narrowed(typed: str, name: str, value: str) -> str:
 
 @page(get=READER)
 def lookup_exact(request: ConsoleRequest) -> HttpResponse:
-    """Show exact search beside the index for the question of a lookup."""
+    """For the question of a lookup, compare the results of an exact search with those of the index."""
     typed = request.GET.get("q", "")
     search = search_read(typed, principal=request.principal)
     exactness = exactness_check(search, now=timezone.now())
@@ -260,8 +261,8 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
 
 
 def _orders(sort: str, *, ranks: bool = True) -> list[tuple[str, str, bool]]:
-    """Return the orders to choose from: value, words and whether it is in force. The default has an empty value, so
-    that a search without words gets the best match first when words are added."""
+    """Return the orders to choose from, as (value, label, whether it applies). The value of the default order is empty.
+    The default is the best match for searches with words, so adding words to a search changes its order."""
     default = "best" if ranks else "created"
     return [
         ("" if name == default else name, words, name == (sort or default))
@@ -270,17 +271,17 @@ def _orders(sort: str, *, ranks: bool = True) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _part(request: ConsoleRequest) -> str:
-    """Return the only state that a URL asks for; without a question that of live memories."""
+def _part_chosen(request: ConsoleRequest) -> str:
+    """Return the part of the results that the URL selects, empty for all parts. If ``part`` is missing, an empty search
+    selects the live topics, and other searches select all parts."""
     return request.GET.get("part") or ("" if request.GET.get("q", "").strip() else LIVE)
 
 
 def _search(request: ConsoleRequest) -> TopicSearch:
-    """Return the search in a URL. Raises ``SearchFlaw`` if it is invalid."""
-    return search_read(request.GET.get("q", ""), principal=request.principal, part=_part(request))
+    return search_read(request.GET.get("q", ""), principal=request.principal, part=_part_chosen(request))
 
 
-# The topics that meet every part of a lookup. One query per part of the page to count.
+# The topics that match a lookup. The count runs one query per part of the page.
 TOPICS = ListPage(
     name="lookup",
     address="lookup/",

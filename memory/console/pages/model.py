@@ -33,7 +33,8 @@ def model(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def model_reach(request: ConsoleRequest) -> HttpResponse:
-    """Show whether the model answers. One small request to its endpoint every few minutes, without stored text."""
+    """Show whether the model answers. At most every few minutes, this sends a small request to its endpoint, without
+    stored text."""
     template = "parts/model_reach.html" if request.htmx else "model_reach.html"
     return show(request, template, {"reach": model_reach_lately()})
 

@@ -33,7 +33,7 @@ _Kind = NotificationTarget.Kind
 
 
 class TargetForm(forms.Form):
-    """A target. ``once`` becomes its id, so that one form makes one target."""
+    """A target. ``once`` becomes its id, so that a form that is sent twice creates only one target."""
 
     once = forms.UUIDField(widget=forms.HiddenInput)
     kind = forms.ChoiceField(label="Type", choices=_Kind.choices)
@@ -51,7 +51,7 @@ class TargetForm(forms.Form):
         required=False,
         min_value=0,
         max_value=100,
-        help_text="Of the topics archived by runs in 30 days, the share that was needed afterwards. Needs the event "
+        help_text="Of the memories archived by runs in 30 days, the share that was needed afterwards. Needs the event "
         "above.",
     )
     enabled = forms.BooleanField(required=False, help_text="Messages to a disabled target are given up.")
@@ -77,7 +77,7 @@ class TargetForm(forms.Form):
         address.required, address.help_text = False, f"Now {target_place(target)}. Leave empty to keep it."
 
     def values(self) -> dict[str, Any]:
-        """Return the members of the target; an address that stays is left out."""
+        """Return the members of the target. An empty address is omitted, so that the stored address remains."""
         said: dict[str, Any] = self.cleaned_data
         share = said["regret_above"]
         kept: dict[str, Any] = {
@@ -107,7 +107,7 @@ def notifications_sent(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def notifications_add(request: ConsoleRequest) -> HttpResponse:
-    """Add a target and show its secret in the reply to the form and nowhere else. Two queries."""
+    """Add a target, and show its secret only in the reply to the form. Two queries."""
     form = TargetForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
@@ -123,7 +123,7 @@ def notifications_add(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def notifications_edit(request: ConsoleRequest, target_id: uuid.UUID) -> HttpResponse:
-    """Change or disable a target. One query, three to change."""
+    """Change or disable a target. One query for the page, four for a change."""
     target = target_get(target_id)
     form = TargetForm(request.POST if request.method == "POST" else None, target=target)
     if form.is_valid():

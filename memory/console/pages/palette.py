@@ -1,35 +1,35 @@
-"""The command palette: what a typed text may stand for, each as a link."""
+"""The command palette: links to what a typed text may mean."""
 
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.urls import path, reverse
 
+from memory.console.navigation import Link, actions_found, places_found
 from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.people import actors_suggested
-from memory.console.places import Link, actions_found, places_found
 from memory.forgetting.run_text import event_words
 from memory.insight.suggestions import runs_suggested, scopes_suggested, topics_suggested
 from memory.models import ForgetRun
 
-# Characters that are read, and entries of each kind.
-MOST_LETTERS = 200
-MOST = 5
+# The most characters of the text that are read, and the most entries of each kind.
+MAX_LETTERS = 200
+MAX = 5
 
 
 @page(get=READER)
 def palette(request: ConsoleRequest) -> HttpResponse:
-    """Return what the text ``q`` finds: places, actions, scopes, topics, runs, callers. At most six queries, none
-    without a text."""
-    text = " ".join(request.GET.get("q", "").replace("\0", "").split())[:MOST_LETTERS]
+    """Return what the text ``q`` finds: places, actions, scopes, topics, runs, callers. At most six queries; none for
+    an empty text."""
+    text = " ".join(request.GET.get("q", "").replace("\0", "").split())[:MAX_LETTERS]
     if not request.htmx:
         return go(request, f"{reverse('console:lookup')}?{urlencode({'q': text})}")
-    groups = [("Go to", _plain(places_found(request.role, text))), ("Do", _plain(actions_found(request.role, text)))]
+    groups = [("Go to", _rows(places_found(request.role, text))), ("Do", _rows(actions_found(request.role, text)))]
     if text:
-        scopes = [each for each in scopes_suggested(text, most=MOST) if request.principal.sees(each)]
-        topics = topics_suggested(text, principal=request.principal, most=MOST)
-        runs = runs_suggested(text, principal=request.principal, most=MOST)
-        callers = [name for name in actors_suggested(text, most=MOST) if name != "system"]
+        scopes = [each for each in scopes_suggested(text, most=MAX) if request.principal.sees(each)]
+        topics = topics_suggested(text, principal=request.principal, most=MAX)
+        runs = runs_suggested(text, principal=request.principal, most=MAX)
+        callers = [name for name in actors_suggested(text, most=MAX) if name != "system"]
         groups += [
             ("Scopes", [(each, "", _about("scope", scope=each), "") for each in scopes]),
             (
@@ -43,7 +43,7 @@ def palette(request: ConsoleRequest) -> HttpResponse:
     return show(request, "parts/palette.html", {"groups": [(name, found) for name, found in groups if found]})
 
 
-def _plain(links: list[Link]) -> list[tuple[str, str, str, str]]:
+def _rows(links: list[Link]) -> list[tuple[str, str, str, str]]:
     return [(link.label, f"g {link.key}" if link.key else "", link.address, "") for link in links]
 
 

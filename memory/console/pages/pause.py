@@ -1,4 +1,4 @@
-"""The brake: pause forgetting in a scope, and resume it."""
+"""Pause: stop forgetting in a scope, and resume it."""
 
 import datetime as dt
 
@@ -27,7 +27,7 @@ class PauseForm(forms.Form):
 
 @page(get=OPERATOR, post=OPERATOR)
 def pause(request: ConsoleRequest) -> HttpResponse:
-    """Show the pauses in force and ask where to pause; start or lift one. Three queries."""
+    """Show the active pauses and the form for a new one, or start or lift a pause. Three queries."""
     now = timezone.now()
     context = {"active": pauses_active(now)}
     if request.method != "POST":
@@ -36,7 +36,7 @@ def pause(request: ConsoleRequest) -> HttpResponse:
     if "lift" in request.POST:
         scope = request.POST["lift"]
         pause_lift(scope, reason=request.POST.get("reason", "")[:500], principal=request.principal, now=now)
-        messages.success(request, f"Forgetting goes on in {scope}.")
+        messages.success(request, f"Forgetting is resumed in {scope}.")
         return go(request, "console:runs")
     form = PauseForm(request.POST)
     if form.is_valid():

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods
 
 from memory.access.accounts import ROLES
 from memory.access.people import (
+    ORDERS,
     Person,
     SignInLink,
     password_choose,
@@ -29,27 +30,42 @@ from memory.access.people import (
     person_get,
     person_invite,
     person_link_renew,
+    person_remove,
     person_role_change,
 )
 from memory.console.fields import ReasonForm, form_error
-from memory.console.list_page import ListPage, ListRequest, NoFilter
+from memory.console.list_page import FilterForm, ListPage, ListRequest, sort_columns, sort_field
 from memory.console.page import ADMINISTRATOR, ANYBODY, ConsoleRequest, go, page, refused, show
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.insight.activity import days_begin
 from memory.insight.audit_list import AuditFilter, audit_summary
 from memory.notifications.send import SendFailed, mail_post
+from memory.stores.current import MAIN
 
-# "Lately" in the list, and the range of the link to Activity.
+# The list counts the changes of this number of days. Its links to Activity cover the same days.
 LATELY_DAYS = 7
 MAY = {
     "reader": "sees everything and changes nothing",
-    "operator": "also changes policies, runs and topics",
+    "operator": "also changes policies, runs and memories",
     "administrator": "also manages keys, people and notifications",
 }
 
 
+SORTS = sort_columns(ORDERS)
+
+
+class PeopleForm(FilterForm[str]):
+    """The order of the list."""
+
+    sort = sort_field(SORTS)
+
+    def to_filter(self) -> str:
+        """Return the order, by name if none is given."""
+        return self.cleaned_data.get("sort") or "name"
+
+
 class MailForm(ReasonForm):
-    """A mail address, where a mail server is set up, and the reason."""
+    """A mail address and the reason. Without a configured mail server, there is no field for the address."""
 
     mail = forms.EmailField(
         label="Mail address (optional)", required=False, help_text="The link is also sent to this address."
@@ -81,9 +97,9 @@ class InviteForm(MailForm, RoleForm):
     field_order = ["name", "role", "mail", "reason"]
 
 
-def _lately(asked: ListRequest[None], rows: Sequence[Person]) -> dict[str, Any]:
-    """Return each person with what they may do and the number of their changes lately, None if there are too many to
-    count. One query."""
+def _with_changes(asked: ListRequest[str], rows: Sequence[Person]) -> dict[str, Any]:
+    """Return (person, rights of the role, number of changes) for each row. The number covers ``LATELY_DAYS`` days. It
+    is None if there are too many changes to count. One query."""
     made = audit_summary(
         AuditFilter(by="people", since=days_begin(LATELY_DAYS, now=asked.now)), principal=asked.principal
     )
@@ -95,48 +111,59 @@ def _lately(asked: ListRequest[None], rows: Sequence[Person]) -> dict[str, Any]:
     }
 
 
-# People by name. Two queries for a page, one to count.
+# People, by name unless sorted otherwise. Two queries for a page, one for the count.
 PEOPLE = ListPage(
     name="people",
     address="settings/people/",
-    form=NoFilter,
-    fetch=lambda _asked, cursor, limit: people_list(cursor=cursor, limit=limit),
+    form=PeopleForm,
+    fetch=lambda asked, cursor, limit: people_list(sort=asked.filter, cursor=cursor, limit=limit),
     count=lambda _asked, most: people_count(at_most=most),
     noun="account",
-    more=_lately,
+    more=_with_changes,
     least=ADMINISTRATOR,
+    sorts=SORTS,
 )
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def people_invite(request: ConsoleRequest) -> HttpResponse:
-    """Ask for a name and a role, and show the link of the new person in the reply to the form and nowhere else."""
+    """Ask for a name and a role, and show the link of the new person only in the reply to the form. An administrator of
+    the installation may also name a person who has an account for other stores. Such a person needs no link."""
     form = InviteForm(request.POST if request.method == "POST" else None, initial={"role": "reader"})
     if form.is_valid():
         try:
-            link = person_invite(**form.cleaned_data, principal=request.principal, now=timezone.now())
+            made = person_invite(**form.cleaned_data, principal=request.principal, now=timezone.now())
         except (Conflict, ValueRefused) as problem:
             form.add_error("name", form_error(problem))
         else:
-            return _link_show(request, link)
+            return _link_show(request, made) if isinstance(made, SignInLink) else _granted(request, made)
     return show(request, "person_invite.html", {"form": form}, status=422 if form.errors else 200)
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def person(request: ConsoleRequest, person_id: int) -> HttpResponse:
-    """Show a person, and do what ``act`` says: change the role, make a new link, disable or enable. One query, at most
-    eleven to change."""
+    """Show a person, or execute the posted ``act``: change the role, remove the person, create a new link, disable or
+    enable. One query for the page, at most eleven for a change."""
     found = person_get(person_id)
     act, data = request.POST.get("act", ""), request.POST
     shown: dict[str, forms.Form] = {
         "role": RoleForm(data if act == "role" else None, initial={"role": found.role}, auto_id="role_%s"),
         "link": MailForm(data if act == "link" else None, initial={"mail": found.mail}, auto_id="link_%s"),
         "state": ReasonForm(data if act == "state" else None, auto_id="state_%s"),
+        "remove": ReasonForm(data if act == "remove" else None, auto_id="remove_%s"),
     }
     form = shown.get(act)
     if form is not None and form.is_valid():
         return _change(request, found, act, form.cleaned_data)
-    context = {"person": found, "forms": shown, "own": found.id == request.user.pk, "may": MAY.get(found.role or "")}
+    context = {
+        "person": found,
+        "forms": shown,
+        "own": found.id == request.user.pk,
+        "may": MAY.get(found.role or ""),
+        "in_main": request.store == MAIN,
+        # Only an administrator of the installation may change the account of a person who has other stores.
+        "account_too": request.user.is_superuser or not found.elsewhere,
+    }
     return show(request, "person.html", context, status=422 if request.method == "POST" else 200)
 
 
@@ -145,18 +172,25 @@ def _change(request: ConsoleRequest, found: Person, act: str, said: dict[str, An
     if act == "link":
         return _link_show(request, person_link_renew(found.id, **said, **by))
     if act == "role":
-        changed = person_role_change(found.id, **said, **by)
-        messages.success(request, f"{changed.name} now has the role {changed.role}.")
-    elif found.state == "disabled":
+        return _granted(request, person_role_change(found.id, **said, **by))
+    if act == "remove":
+        person_remove(found.id, **said, **by)
+        messages.success(request, f"{found.name} has no access to this store any more.")
+        return go(request, "console:people")
+    if found.state == "disabled":
         return _link_show(request, person_enable(found.id, **said, **by))
-    else:
-        person_disable(found.id, **said, **by)
-        messages.success(request, f"{found.name} is disabled and signed out.")
+    person_disable(found.id, **said, **by)
+    messages.success(request, f"{found.name} is disabled and signed out.")
     return go(request, "console:person", found.id)
 
 
+def _granted(request: ConsoleRequest, changed: Person) -> HttpResponse:
+    messages.success(request, f"{changed.name} now has the role {changed.role}.")
+    return go(request, "console:person", changed.id)
+
+
 def _link_show(request: ConsoleRequest, link: SignInLink) -> HttpResponse:
-    """Show a link, and send it to the mail address of the person, if both are set up. No query."""
+    """Show a link. It is also mailed if the person has a mail address and a mail server is configured. No query."""
     address = request.build_absolute_uri(reverse("console:choose_password", args=[link.uid, link.token]))
     mailed = ""
     if link.person.mail and settings.EMAIL_HOST:
@@ -176,12 +210,13 @@ def _link_show(request: ConsoleRequest, link: SignInLink) -> HttpResponse:
 
 
 class NewPassword(PasswordResetConfirmView):
-    """The page of a link: it asks for a password, once. The token moves from the address to the session first."""
+    """The page that a sign-in link opens. A link accepts a password once. The token is first moved from the URL to the
+    session."""
 
     template_name = "console/choose_password.html"
 
     def form_valid(self, form: "SetPasswordForm[User]") -> HttpResponse:
-        """Set the password, and lead to the page for signing in."""
+        """Set the password, and redirect to the sign-in page."""
         token = self.request.session.get(INTERNAL_RESET_SESSION_TOKEN, "")
         assert self.user is not None
         try:
@@ -194,7 +229,7 @@ class NewPassword(PasswordResetConfirmView):
         return go(self.request, "console:sign_in")
 
     def render_to_response(self, context: dict[str, Any], **response: Any) -> HttpResponse:
-        """Show the form, or that the link is of no use any more (410)."""
+        """Show the form, or say that the link is no longer valid (410)."""
         status = 410 if not self.validlink else 422 if context["form"].errors else 200
         return super().render_to_response(context, status=status, **response)
 

@@ -1,4 +1,4 @@
-"""Tuning: the values and rules of a scope, its versions and the way back in them, the presets, and all policies."""
+"""Tuning: the values and rules of a scope, its versions and rollbacks, the presets, and the tree of all policies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from memory.console.drafts import SaveForm
-from memory.console.fields import MOST_ADDRESS, ReasonForm, form_error
+from memory.console.fields import MAX_ADDRESS, ReasonForm
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
+from memory.console.policy_form import DraftForm, draft_error, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped, rule_stepped, rules_of_draft
 from memory.console.preset_curve import preset_curve
 from memory.console.regret_chart import regret_picture
@@ -48,23 +48,23 @@ from memory.policy.tree import policies_emptied, policies_tree
 VERSIONS = 20
 REGRET_DAYS = 90
 EMPTIED = 20
-# The tabs that edit a draft, by the names of their URLs. The URL of their steps has `_effect` after it.
+# The URL names of the tabs that edit a draft. The URL names for their steps append `_effect`.
 VALUES, RULES = "policy", "policy_rules"
 
 
 class RollbackForm(ReasonForm):
-    """Why somebody goes back, and on which version they decided it."""
+    """The reason for a rollback, and the newest version at the time of the decision."""
 
     base_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
 
 def scope_of(request: ConsoleRequest) -> str:
-    """Return the scope a page is about, the root unless one is named. Raises ``ValueRefused``."""
+    """Return the scope in the URL, or the root if there is none. Raises ``ValueRefused``."""
     return scope_normalize(request.GET.get("scope") or ROOT)
 
 
 def number_of(request: ConsoleRequest, name: str) -> int:
-    """Return the number of a version in the form or the address, 0 if it is left out. Raises ``ValueRefused``."""
+    """Return the number of a version in the form or the URL, 0 if there is none. Raises ``ValueRefused``."""
     members = request.POST if request.method == "POST" and name in request.POST else request.GET
     try:
         return cursor_as_number(members.get(name) or "0")
@@ -74,7 +74,7 @@ def number_of(request: ConsoleRequest, name: str) -> int:
 
 @page(get=READER)
 def policies(request: ConsoleRequest) -> HttpResponse:
-    """Show the tree of policies. Three queries; the topics under each are counted afterwards, by one more."""
+    """Show the tree of policies. Three queries. With ``counts``, one more for the number of topics of each policy."""
     counted = "counts" in request.GET
     nodes, following = policies_tree(cursor=request.GET.get("cursor"), limit=ROWS, counted=counted)
     return show(
@@ -92,13 +92,13 @@ def policies(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def policy_versions(request: ConsoleRequest) -> HttpResponse:
-    """Show the versions of the policy of a scope, newest first. Two queries; regret over time comes afterwards, by two
-    more."""
+    """Show the versions of the policy of a scope, newest first. Two queries. With ``regret``, two more for regret over
+    time."""
     scope = scope_of(request)
     before = number_of(request, "cursor")
-    history = policy_history(scope, before=before or None, limit=VERSIONS)
+    versions, following = policy_history(scope, before=before or None, limit=VERSIONS)
     head = tuning_head("policy_versions", scope, policies_current())
-    shown: dict[str, Any] = {"head": head, "versions": history.items, "next": history.next}
+    shown: dict[str, Any] = {"head": head, "versions": versions, "next": following}
     if "regret" in request.GET:
         now = timezone.now()
         days = regret_days(days=REGRET_DAYS, principal=request.principal, now=now, scope=scope)
@@ -109,14 +109,14 @@ def policy_versions(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def policy_version(request: ConsoleRequest) -> HttpResponse:
-    """Show one version by itself. Two queries."""
+    """Show one version. Two queries."""
     version = policy_version_show(scope_of(request), number=number_of(request, "number"))
     return show(request, "policy_version.html", {"version": version})
 
 
 @page(get=READER)
 def policy_presets(request: ConsoleRequest) -> HttpResponse:
-    """Show presets and shipped sets of rules, as they differ from what is in force. Two queries."""
+    """Show presets and shipped sets of rules, with their differences from the values in force. Two queries."""
     scope = scope_of(request)
     head = tuning_head("policy_presets", scope, policies_current())
     return show(
@@ -166,10 +166,10 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
 def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     """Show a draft of the values or rules of a scope, or save it as the next version.
 
-    A draft that is refused, and one made on a version that is no longer the newest, comes back as it was typed.
+    A draft that is refused, or is based on a version that is no longer the newest, is shown again unchanged.
     """
     scope = scope_of(request)
-    # The draft is always compared with a version.
+    # The draft is always compared with a version, so an invalid number is refused here.
     number_of(request, "base_version")
     policies = policies_current()
     if request.method != "POST":
@@ -178,12 +178,12 @@ def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
         return _editor(request, tab, form, SaveForm(), tried=bool(request.GET.keys() - {"scope"}))
     form, save = DraftForm(request.POST, policies=policies, scope=scope), SaveForm(request.POST)
     if tab == RULES:
-        # A rule that is being changed is part of what is saved.
+        # The rule that is being edited is saved together with the draft.
         texts, rule = rule_stepped(form, request.POST)
         form = DraftForm(texts, policies=policies, scope=scope)
         if rule is not None:
             return _editor(request, tab, form, save, tried=False, rule=rule, status=422)
-    # Both are checked, so that one reply has all errors.
+    # Both forms are validated, so that one reply has all errors.
     if not (form.is_valid() & save.is_valid()):
         return _editor(request, tab, form, save, tried=True, status=422)
     try:
@@ -191,7 +191,7 @@ def policy(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     except Conflict as problem:
         return _editor(request, tab, form, save, tried=True, status=409, conflict=problem)
     except MemoryProblem as problem:
-        form.add_error(field_named(problem), form_error(problem))
+        form.add_error(field_named(problem), draft_error(problem))
         return _editor(request, tab, form, save, tried=True, status=422)
     return go(request, address(tab, scope))
 
@@ -214,7 +214,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
             texts, rule = rule_stepped(form, request.POST)
     except MemoryProblem as problem:
         form.is_valid()
-        form.add_error(field_named(problem), form_error(problem))
+        form.add_error(field_named(problem), draft_error(problem))
         return _editor(request, tab, form, save, tried=True, status=422)
     form = DraftForm(texts, policies=policies, scope=scope)
     status = 422 if rule is not None and (rule.errors or rule.wrong) else 200
@@ -223,7 +223,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
 
 @page(get=READER)
 def policy_edit(request: ConsoleRequest) -> HttpResponse:
-    """Redirect from where the editor was."""
+    """Redirect from the former URL of the editor."""
     tab = RULES if request.GET.keys() & {"add", "switch"} else VALUES
     return go(request, f"{reverse(f'console:{tab}')}?{request.GET.urlencode()}")
 
@@ -240,14 +240,14 @@ def _editor(
     clashes: Sequence[str] | None = None,
     rule: RuleForm | None = None,
 ) -> HttpResponse:
-    """Render a tab with a draft, or the part with the effect of the draft, which is updated during input."""
+    """Render a tab with a draft. For an update during input, render only the part with the effect of the draft.
+    ``tried`` says whether the effect is shown."""
     base = int(form["base_version"].value() or 0)
     drafted = form.drafted if form.is_valid() else None
     effect: Effect | None = None
     if drafted is not None and tried:
-        preset, values, rules = draft_of(form)
-        effect = policy_effect_of(form.scope, preset=preset, values=values, rules=rules, now=timezone.now())
-    # A rule that is being changed is part of what is saved.
+        effect = policy_effect_of(form.scope, present=form.policies, draft=drafted, now=timezone.now())
+    # The rule that is being edited is saved together with the draft.
     changes = rule is not None or (
         drafted is not None and drafted.set_at(form.scope).as_stored() != form.policies.set_at(form.scope).as_stored()
     )
@@ -272,11 +272,11 @@ def _editor(
         "typed": request.method == "POST",
     }
     if request.htmx and request.htmx.target == "policy-tried":
-        # The request is valid even if the draft is not.
+        # The status is 200, because the request is valid even if the draft is not.
         return show(request, "parts/policies_tried.html", shown)
     if tab == VALUES:
         shown["sheet"] = policy_sheet(form.scope, now=timezone.now())
-        # Rules that the draft changes go along.
+        # The form also sends the rules that the draft changes, as hidden fields.
         shown["carried"] = [(name, value) for name, value in draft_query(form) if name == "rules"]
         return show(request, "policy.html", shown, status=status)
     draft = rules_of_draft(form)
@@ -292,12 +292,11 @@ def _editor(
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """Return names of values as people know them. Other parts of a policy, such as rules, keep their names."""
     return [KNOB_LABELS.get(name, name) for name in names]
 
 
 def _others(form: DraftForm, draft: SetPolicy) -> list[dict[str, Any]]:
-    """Return the rules in force beside those of the draft: of its preset, and of the scopes above."""
+    """Return the rules in force that the draft does not set itself: those of its preset and of the scopes above."""
     policies = form.policies.with_policy(draft)
     rules = rules_as_json(policies, policies.effective(form.scope))
     return [rule for rule in rules if not rule["here"] or rule["preset"]]
@@ -306,7 +305,7 @@ def _others(form: DraftForm, draft: SetPolicy) -> list[dict[str, Any]]:
 def _salience_address(form: DraftForm) -> str:
     """Return the URL of this draft on the Salience page, without the draft if it is too long for a URL."""
     draft = address("salience", form.scope, **dict(draft_query(form)))
-    return draft if len(draft) <= MOST_ADDRESS else address("salience", form.scope)
+    return draft if len(draft) <= MAX_ADDRESS else address("salience", form.scope)
 
 
 urlpatterns = [

@@ -1,4 +1,4 @@
-"""Receipts of purges, the verification of their chain, and the search for what they say was erased."""
+"""Receipts of purges, the verification of their chain, and the search for remains of erased content."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.access.principal import Principal
-from memory.console.list_page import ListPage, ListRequest, NoFilter
+from memory.console.list_page import FilterForm, ListPage, ListRequest, sort_columns, sort_field
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.erasure.check import erasure_check_start, erasure_checks_last
-from memory.erasure.receipts import receipt_get, receipts_count, receipts_list, receipts_verify
+from memory.erasure.receipts import ORDERS, receipt_get, receipts_count, receipts_list, receipts_verify
 from memory.health import worker_problem
 from memory.jobs.tasks import erasure_check_enqueue
 from memory.models import ErasureCheck, ErasureReceipt
@@ -34,19 +34,32 @@ COLUMNS = (
     "reason_hash",
     "hash",
 )
-# What was erased, as people call it, by table.
+# For each table: the noun for one erased row, and for several.
 SAID = {
     "memory_topic": ("memory", "memories"),
     "memory_revision": ("value", "values"),
     "memory_lexeme": ("word", "words"),
     "memory_link": ("link", "links"),
-    "memory_accesslog": ("query record", "query records"),
+    "memory_accesslog": ("recall record", "recall records"),
     "memory_conversationturn": ("message", "messages"),
 }
 
 
+SORTS = sort_columns(ORDERS)
+
+
+class ReceiptsForm(FilterForm[str]):
+    """The order of the list."""
+
+    sort = sort_field(SORTS)
+
+    def to_filter(self) -> str:
+        """Return the order, newest first if none is given."""
+        return self.cleaned_data.get("sort") or "number"
+
+
 class OfReceiptForm(forms.Form):
-    """The receipt from whose page a verification is asked for."""
+    """The receipt whose page requested a verification."""
 
     receipt = forms.UUIDField(required=False)
 
@@ -58,7 +71,7 @@ class OfReceiptForm(forms.Form):
 
 @page(post=OPERATOR)
 def receipts_check(request: ConsoleRequest) -> HttpResponse:
-    """Start a verification, unless one is at work. At most eight queries."""
+    """Start a verification, unless one is running. At most eight queries."""
     receipt = OfReceiptForm(request.POST).receipt_of(request.principal)
     erasure_check_start(principal=request.principal, now=timezone.now(), enqueue=erasure_check_enqueue)
     return go(request, "console:forget_receipt", receipt.pk) if receipt else go(request, "console:forget_receipts")
@@ -66,7 +79,7 @@ def receipts_check(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def receipts_check_progress(request: ConsoleRequest) -> HttpResponse:
-    """Return the progress of a verification, and its result at the end, for a page that shows it. Four queries."""
+    """Return the progress of a verification and, at the end, its result, for a page that polls it. Four queries."""
     receipt = OfReceiptForm(request.GET).receipt_of(request.principal)
     if not request.htmx:
         return go(request, "console:forget_receipt", receipt.pk) if receipt else go(request, "console:forget_receipts")
@@ -74,7 +87,8 @@ def receipts_check_progress(request: ConsoleRequest) -> HttpResponse:
 
 
 def _verification(principal: Principal, receipt: ErasureReceipt | None = None) -> dict[str, Any]:
-    """Return the verification at work, the last result, and what of it is about ``receipt``. Three queries at most."""
+    """Return the running verification, the last result, and the part of this result about ``receipt``. Three queries at
+    most."""
     newest, done = erasure_checks_last(principal=principal)
     working = newest is not None and newest.status == ErasureCheck.Status.WORKING
     verified = done if done and (receipt is None or done.receipts >= receipt.number) else None
@@ -92,8 +106,8 @@ def _verification(principal: Principal, receipt: ErasureReceipt | None = None) -
     }
 
 
-def _said(receipt: ErasureReceipt) -> str:
-    """Return what a purge erased, in words: ``2 memories, 29 words, 1 query``."""
+def _erased_words(receipt: ErasureReceipt) -> str:
+    """Return what a purge erased, in words: ``2 memories, 29 words, 1 recall record``."""
     counts = {"memory_topic": len(receipt.topic_ids), **receipt.counts}
     found = ((counts.get(table, 0), words) for table, words in SAID.items())
     return ", ".join(f"{times:,} {one if times == 1 else many}" for times, (one, many) in found if times)
@@ -108,7 +122,7 @@ def receipts_chain(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
-    """Show one receipt, and whether anything is left of what it says was erased. Four queries at most."""
+    """Show one receipt, and whether any of the content that it lists as erased is left. Four queries at most."""
     found = receipt_get(receipt_id, principal=request.principal)
     counts = sorted(
         ((table, _table_words(table), times) for table, times in found.counts.items()),
@@ -119,7 +133,7 @@ def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
         "forget_receipt.html",
         {
             **_verification(request.principal, found),
-            "said": _said(found),
+            "said": _erased_words(found),
             "topic_count": len(found.topic_ids),
             "counts": counts,
             "rows": sum(found.counts.values()),
@@ -128,7 +142,6 @@ def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
 
 
 def _table_words(table: str) -> str:
-    """Return the label of a table or column; unknown names stay unchanged."""
     name, _dot, column = table.partition(".")
     words = next(
         (str(each._meta.verbose_name_plural) for each in apps.get_models() if each._meta.db_table == name), name
@@ -136,24 +149,26 @@ def _table_words(table: str) -> str:
     return f"{words}: {column.replace('_', ' ')}" if column else words
 
 
-def _more(asked: ListRequest[None], rows: Sequence[ErasureReceipt]) -> Mapping[str, Any]:
-    """Return the last verification, and what each purge erased. Three queries at most."""
-    return {**_verification(asked.principal), "lines": [(each, _said(each)) for each in rows]}
+def _more(asked: ListRequest[str], rows: Sequence[ErasureReceipt]) -> Mapping[str, Any]:
+    return {**_verification(asked.principal), "lines": [(each, _erased_words(each)) for each in rows]}
 
 
-# Receipts, newest first. Four queries for a page, one to count; the chain is verified separately.
+# Receipts. Four queries for a page, one for the count. The chain is verified separately.
 RECEIPTS = ListPage(
     name="forget_receipts",
     address="forget/receipts/",
-    form=NoFilter,
-    fetch=lambda asked, cursor, limit: receipts_list(principal=asked.principal, cursor=cursor, limit=limit),
+    form=ReceiptsForm,
+    fetch=lambda asked, cursor, limit: receipts_list(
+        principal=asked.principal, sort=asked.filter, cursor=cursor, limit=limit
+    ),
     count=lambda asked, most: receipts_count(principal=asked.principal, at_most=most),
     noun="receipt",
     columns=COLUMNS,
     file=lambda _asked: "receipts",
     more=_more,
+    sorts=SORTS,
 )
-# One receipt, which is exported with every id and hash. One query.
+# One receipt. Its export contains every id and hash. One query.
 RECEIPT = ListPage(
     name="forget_receipt",
     address="forget/receipts/<uuid:receipt_id>/",

@@ -1,11 +1,12 @@
-"""Released: topics that no query returns, who released them and why; restore begins here."""
+"""Released: topics that no query returns, who released them and why. They can be restored here."""
 
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.console.list_page import FilterForm, ListPage, SortColumn, TopicFields, filters_of, sort_field
+from memory.console.list_page import ListPage, SortColumn, TopicFields, filters_of, sort_field
+from memory.console.time_ranges import RangeForm
 from memory.insight.released_list import ReleasedFilter, released_count, released_ids, released_list
 
 COLUMNS = (
@@ -27,29 +28,34 @@ COLUMNS = (
 SORTS = {"released": SortColumn("released", "-released"), "title": SortColumn("title", "-title", descending=False)}
 
 
-class ReleasedForm(TopicFields, FilterForm[ReleasedFilter]):
+class ReleasedForm(TopicFields, RangeForm[ReleasedFilter]):
     """The filter of the list."""
 
     sort = sort_field(SORTS)
 
+    field_order = ("text", "scope", "kind")
+
     def to_filter(self) -> ReleasedFilter:
         """Return the filter; invalid fields are ignored."""
         cleaned: dict[str, Any] = self.cleaned_data
+        since, until = self.period()
         return ReleasedFilter(
             scope=cleaned.get("scope") or "/",
             kind=cleaned.get("kind") or None,
             text=cleaned.get("text") or None,
+            since=since,
+            until=until,
             sort=cleaned.get("sort") or "released",
         )
 
 
 def released_chosen(members: Mapping[str, Any], *, principal: Principal, at_most: int) -> list[uuid.UUID]:
-    """Return all topics that the filter in an address finds, none for a filter that cannot be read. One query."""
+    """Return the ids of all topics that match the filter in a URL; none if the filter is invalid. One query."""
     form = ReleasedForm(members)
     return released_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
 
 
-# What is released. One query for a page, one to count.
+# The released topics. One query for a page, one for the count.
 RELEASED = ListPage(
     name="released",
     address="released/",

@@ -13,7 +13,7 @@ from django.utils import timezone
 from memory.console.fields import ReasonForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.run_forms import FOR_APPROVAL, ActionsForm, RunsForm, StartForm
+from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
 from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.scopes import ROOT
@@ -26,13 +26,14 @@ from memory.forgetting.run_list import (
     run_actions_count,
     run_actions_worded,
     run_as_json,
+    run_reasons,
     runs_count,
     runs_held,
     runs_list,
     versions_before,
 )
 from memory.forgetting.run_text import run_sentence, undo_summary
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
+from memory.forgetting.runs import run_begin, run_get, run_start, run_undo
 from memory.health import worker_problem
 from memory.insight.recalls import recalls_behind
 from memory.insight.regret import regret_of_run
@@ -85,16 +86,16 @@ ACTION_COLUMNS = (
     "at",
 )
 
-# Next times shown above the list of runs.
+# The most upcoming scheduled runs shown above the list.
 NEXT_SHOWN = 5
-# Seconds that a request works itself; then the worker continues and the page shows the progress.
+# Seconds of work within a request. After that, the worker continues and the page shows the progress.
 WORK_SECONDS = 1.0
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def runs_start(request: ConsoleRequest) -> HttpResponse:
-    """Ask where, plan there, and lead to the plan: a dry run, or a run that is held until it is approved. Nothing is
-    forgotten before that."""
+    """Ask for a scope, plan a run there, and redirect to the plan: a dry run, or a run that is held until it is
+    approved. Nothing is forgotten yet."""
     if request.method != "POST":
         return show(request, "runs_start.html", _start(StartForm(initial={"scope": request.GET.get("scope", "")})))
     form = StartForm(request.POST)
@@ -114,7 +115,8 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show one run and its actions. Eight queries, for a plan at most eight more, for a run after a query three."""
+    """Show one run and its actions. Eight queries, plus at most eight for a plan, and three if a query started the
+    run."""
     found = run_get(run_id, principal=request.principal)
     tally = run_action_counts(run_id)
     actions = ACTIONS.context(request, form=ActionsForm(request.GET, tally=tally), run_id=run_id)
@@ -139,6 +141,25 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 @page(get=READER)
+def run_peek(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Return the counts of a run and the reasons for it, for a panel beside the list. Ten queries at most."""
+    if not request.htmx:
+        return go(request, "console:run", run_id)
+    found = run_get(run_id, principal=request.principal)
+    tally = run_action_counts(run_id)
+    return show(
+        request,
+        "parts/run_peek.html",
+        {
+            "run": run_as_json(found) | {"sentence": run_sentence(found, states=tally.by_state)},
+            "tally": tally,
+            "reasons": run_reasons(found),
+            "recall": recalls_behind([found]).get(run_id),
+        },
+    )
+
+
+@page(get=READER)
 def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a run for its page, which is reloaded at the end."""
     found = run_get(run_id, principal=request.principal)
@@ -152,7 +173,7 @@ def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @page(get=READER)
 def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show how many archivings of a run were regretted. Two queries."""
+    """Show how many of the topics that a run archived were needed afterwards. Two queries."""
     found = run_get(run_id, principal=request.principal)
     context = {"run": run_as_json(found), "regret": regret_of_run(run_id, now=timezone.now())}
     return show(request, "parts/run_regret.html" if request.htmx else "run_regret.html", context)
@@ -166,8 +187,6 @@ def _progress(found: ForgetRun) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _RunConfirmation:
-    """One operation on a run: its texts, its preview, and its function."""
-
     title: str
     button: str
     lead: str
@@ -176,9 +195,10 @@ class _RunConfirmation:
     take: Callable[[ConsoleRequest, uuid.UUID, str], None]
 
 
-def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
-    run = run_apply(
+def _apply(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
+    run = run_begin(
         run_id,
+        ForgetRun.Status.PLANNED,
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
@@ -188,9 +208,10 @@ def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     _say(request, run, run_sentence(run))
 
 
-def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
-    run = run_approve(
+def _approve(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
+    run = run_begin(
         run_id,
+        ForgetRun.Status.HELD,
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
@@ -201,14 +222,14 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
 
 
 def _say(request: ConsoleRequest, run: ForgetRun, sentence: str) -> None:
-    """Show what a run did, with Undo as soon as it can be undone."""
+    """Show what a run did, with an Undo button if the run can be undone now."""
     if run.status == ForgetRun.Status.DONE and run.applied:
         undo_offer(request, sentence, run)
     else:
         messages.success(request, sentence)
 
 
-def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
+def _undo(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     undone = run_undo(run_id, principal=request.principal, reason=reason, now=timezone.now())
     messages.success(request, undo_summary(undone.restored, undone.conflict_count))
 
@@ -219,7 +240,7 @@ _APPLY = _RunConfirmation(
     "Applies exactly what the dry run planned. This can be undone.",
     (ForgetRun.Status.PLANNED,),
     apply_preview,
-    _applied,
+    _apply,
 )
 _APPROVE = _RunConfirmation(
     "Approve this run",
@@ -227,21 +248,21 @@ _APPROVE = _RunConfirmation(
     "The run was held and starts when you approve it. It can be undone.",
     (ForgetRun.Status.HELD,),
     approve_preview,
-    _approved,
+    _approve,
 )
 _UNDO = _RunConfirmation(
     "Undo this run",
     "Undo",
-    "Restores every topic that has not changed since the run. "
-    "An undo cannot be undone. Under the same policy, these topics are due again in the next run.",
+    "Restores every memory that has not changed since the run. "
+    "An undo cannot be undone. Under the same policy, these memories are due again in the next run.",
     (ForgetRun.Status.DONE, ForgetRun.Status.FAILED),
     undo_preview,
-    _taken_back,
+    _undo,
 )
 
 
 def _behind(run: ForgetRun) -> list[dict[str, Any]]:
-    """Return the policy versions of a run, and which are new since the previous run. Three queries."""
+    """Return the policy versions of a run, each with whether it is new since the previous run. Three queries."""
     return versions_behind(run.policy_versions, before=versions_before(run))
 
 
@@ -294,7 +315,7 @@ def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return every run, newest first, each with the query that set it off. One query, and three for such runs."""
+    """Return the runs, each with the query that started it, if any. At most four queries."""
     found, following = runs_list(asked.filter, cursor=cursor, limit=limit)
     recalls = recalls_behind(found)
     return [
@@ -302,9 +323,9 @@ def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tupl
     ], following
 
 
-def _around(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
-    """Return the held runs, unless the list shows them, and on the first page the next times and the form of a new
-    run. Seven queries."""
+def _beside_list(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
+    """Return the held runs, unless the list itself shows them. On the first page of the list, also return the next
+    scheduled runs and the form for a new run. Seven queries."""
     held, waiting = ([], 0) if asked.filter.status == ForgetRun.Status.HELD else runs_held()
     around = {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
     if "cursor" in asked.request.GET:
@@ -315,16 +336,15 @@ def _around(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, An
 
 
 def _start(form: StartForm) -> dict[str, Any]:
-    """Return what the form of a new run needs. One query."""
     return {"start": form, "soft_limit": policies_current().knobs(ROOT).topic_count_soft_limit}
 
 
 def _file(asked: ListRequest[ActionFilter]) -> str:
-    """Return the name of the export of a run. One query. Raises ``NotVisible``."""
     return f"run-{run_get(asked.arguments['run_id'], principal=asked.principal).pk}"
 
 
-# Every run, and before them those that wait for approval and the next times. Ten queries at most, one to count.
+# All runs. Above the list, the page shows the held runs and the next scheduled runs. Eleven queries at most for a page,
+# one for the count.
 RUNS = ListPage(
     name="runs",
     address="runs/",
@@ -333,16 +353,17 @@ RUNS = ListPage(
     count=lambda asked, most: runs_count(asked.filter, at_most=most),
     noun="run",
     columns=COLUMNS,
-    more=_around,
+    more=_beside_list,
+    sorts=SORTS,
 )
-# When each policy runs next, by scope. Five queries.
+# The next scheduled run of each policy, ordered by scope. Five queries.
 NEXT = ListPage(
     name="runs_next",
     address="runs/next/",
     form=NoFilter,
     fetch=lambda asked, cursor, limit: schedules_policies(now=asked.now, cursor=cursor, limit=limit),
 )
-# The actions of one run. Two queries to count.
+# The actions of one run. Two queries for the count.
 ACTIONS = ListPage(
     name="run",
     address="runs/<uuid:run_id>/",
@@ -364,6 +385,7 @@ urlpatterns = [
     *NEXT.urlpatterns,
     path("runs/start/", runs_start, name="runs_start"),
     *ACTIONS.urlpatterns,
+    path("runs/<uuid:run_id>/peek/", run_peek, name="run_peek"),
     path("runs/<uuid:run_id>/progress/", run_progress, name="run_progress"),
     path("runs/<uuid:run_id>/regret/", run_regret, name="run_regret"),
     path("runs/<uuid:run_id>/apply/", run_applied, name="run_apply"),

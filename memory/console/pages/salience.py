@@ -1,5 +1,6 @@
-"""Tuning, Curve: what a draft of the policy would forget, now and later, and saving the draft."""
+"""The tab Curve of Tuning: what a draft of the policy would forget, now and later, and saving the draft."""
 
+import datetime as dt
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -8,23 +9,24 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from memory.console.drafts import BacktestForm, SalienceDraft, SaveForm, draft_sent
-from memory.console.fields import MOST_ADDRESS, form_error
-from memory.console.list_page import ListPage, ListRequest
+from memory.console.fields import MAX_ADDRESS, form_error
+from memory.console.list_page import ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.policy_form import field_named
+from memory.console.policy_form import draft_error, field_named
 from memory.console.policy_steps import draft_save
-from memory.console.salience_figure import backtest_figure, bin_query, lookup_address, salience_figure
+from memory.console.salience_figure import backtest_figure, bin_query, lookup_address, salience_figure, salience_picture
 from memory.console.tuning import tuning_head
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.forgetting.runs import run_start
 from memory.insight.backtest import backtest
-from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_preview
+from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, draft_preview
+from memory.insight.whatif import Trial, affected_count, affected_page
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_rows, policy_versions
 
-# Topics that a draft newly touches, on the page itself; the list has all of them.
+# The maximum number of newly affected topics on the page. Their list has all of them.
 SHOWN = 5
 STEPS = ("load", "aside", "swap", "drop", "again")
 _STRETCH = ("since", "until", "step")
@@ -32,10 +34,10 @@ _STRETCH = ("since", "until", "step")
 
 @page(get=READER, post=READER)
 def salience(request: ConsoleRequest) -> HttpResponse:
-    """Show the page, or after a threshold was moved what it comes to. Three queries, however many policies there are.
+    """Show the page or, after a threshold was moved, only the effect of the draft. Three queries.
 
-    A form leads to the address of its draft, also after a step that changes the draft itself, such as loading a preset.
-    A draft that no address can hold is shown at once.
+    A form is redirected to the URL of its draft, also after a step that changes the draft, such as loading a preset. If
+    the URL would be too long, the page is shown without a redirect.
     """
     sent = request.method == "POST"
     draft = SalienceDraft(request.POST if sent else request.GET, policies=policies_current())
@@ -50,7 +52,7 @@ def salience(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=OPERATOR)
 def salience_save(request: ConsoleRequest) -> HttpResponse:
-    """Save a draft as the next version. After an error or a conflict the page shows the draft again."""
+    """Save a draft as the next version. After an error or a conflict, the page shows the draft again."""
     if request.method != "POST":
         return _back(request)
     said = request.POST.dict()
@@ -61,18 +63,18 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     try:
         draft_save(request, draft.form, reason=form.cleaned_data["reason"])
     except Conflict as problem:
-        return _overtaken(request, said, form, problem)
+        return _conflict_show(request, said, form, problem)
     except MemoryProblem as problem:
-        draft.form.add_error(field_named(problem), form_error(problem))
+        draft.form.add_error(field_named(problem), draft_error(problem))
         draft.refused = True
         return _shown(request, draft, save=form, status=422)
-    # The policies as they are after the save, so that the page opens with the saved values as its draft.
+    # The policies are read again after the save, so that the page opens with the saved values as its draft.
     return go(request, SalienceDraft({"scope": draft.scope}, policies=policies_current()).address + "&saved=1")
 
 
 @page(get=READER, post=OPERATOR)
 def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
-    """Make a dry run under the policy in force, and redirect to it."""
+    """Create a dry run under the policy in force, and redirect to it."""
     if request.method != "POST":
         return _back(request)
     scope = scope_normalize(request.POST.get("scope") or "/")
@@ -82,9 +84,9 @@ def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=READER)
 def salience_backtest(request: ConsoleRequest) -> HttpResponse:
-    """Replay a draft and what is in force over the recorded past. Two queries for each, read in parts.
+    """Replay the draft and the policy in force over the recorded past. Two queries for each of them, read in batches.
 
-    The draft comes as one member of an address, or in the fields of its own form; a form leads to that address.
+    The draft is one parameter of the URL, or the fields of a form. A form is redirected to the URL with the draft.
     """
     now, sent = timezone.now(), request.method == "POST"
     said = (request.POST if sent else request.GET).dict()
@@ -98,7 +100,7 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     if sent and not request.htmx:
         members = {"scope": draft.scope, "draft": draft.own, **{name: said.get(name, "") for name in _STRETCH}}
         address = f"{reverse('console:salience_backtest')}?{urlencode(members)}"
-        if len(address) <= MOST_ADDRESS:
+        if len(address) <= MAX_ADDRESS:
             return HttpResponseRedirect(address)
     context: dict[str, Any] = {
         "form": form,
@@ -122,8 +124,8 @@ def _back(request: ConsoleRequest) -> HttpResponse:
     return go(request, f"{reverse('console:salience')}?{request.GET.urlencode()}")
 
 
-def _valid(request: ConsoleRequest) -> SalienceDraft:
-    """Return the draft in a URL. Raises ``ValueRefused`` with its first error."""
+def _draft_valid(request: ConsoleRequest) -> SalienceDraft:
+    """Return the draft in the URL. Raises ``ValueRefused`` with the first error of an invalid draft."""
     draft = SalienceDraft(request.GET, policies=policies_current())
     if draft.refused:
         wrong = next(iter(draft.form.errors.as_data().values()))[0]
@@ -131,28 +133,20 @@ def _valid(request: ConsoleRequest) -> SalienceDraft:
     return draft
 
 
-def _tried(asked: ListRequest[SalienceDraft]) -> dict[str, Any]:
-    """Return what a list of the affected is made of."""
-    draft = asked.filter
-    return {
-        "scope": draft.scope,
-        "present": draft.policies,
-        "draft": draft.drafted,
-        "now": asked.now,
-        "subset": draft.subset,
-    }
+def _trial(draft: SalienceDraft, now: dt.datetime) -> Trial:
+    return Trial(draft.scope, draft.policies, draft.drafted, now, event=EVENT, subset=draft.subset)
 
 
-def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, problem: Conflict) -> HttpResponse:
-    """Show the page again with what was typed, and what somebody else saved meanwhile beside it.
+def _conflict_show(request: ConsoleRequest, said: dict[str, str], form: SaveForm, problem: Conflict) -> HttpResponse:
+    """Show the page again with the draft, and with the version that another user has saved meanwhile.
 
-    The draft then stands on that version: who has seen it and saves again, means it.
+    The draft is then based on that version. So the user, who now sees the version, can save the draft again.
     """
     policies = policies_current()
     draft = SalienceDraft(said, policies=policies)
     newest = policies.numbers.get(draft.scope, 0)
     again = SalienceDraft({**said, "base_version": str(newest)}, policies=policies)
-    versions = policy_versions(draft.scope, limit=1).items
+    versions, _older = policy_versions(draft.scope, limit=1)
     conflict = {
         "sentence": problem.sentence,
         "code": problem.code,
@@ -171,17 +165,7 @@ def _shown(
     part: bool = False,
     status: int = 200,
 ) -> HttpResponse:
-    now = timezone.now()
-    tried = draft_preview(
-        draft.scope,
-        present=draft.policies,
-        draft=draft.drafted,
-        other=draft.other,
-        now=now,
-        scale=draft.scale,
-        subset=draft.subset,
-        limit=SHOWN,
-    )
+    tried = draft_preview(_trial(draft, timezone.now()), other=draft.other, scale=draft.scale, limit=SHOWN)
     knobs = draft.drafted.knobs(draft.scope)
     words = _lookup_words(draft)
     bins = [
@@ -190,6 +174,9 @@ def _shown(
         else each
         for each in tried.bins
     ]
+    figure = salience_figure(
+        tried.found.histogram, knobs, scale=draft.scale, lookup=lookup_address(words) if words else ""
+    )
     reply = show(
         request,
         "parts/salience_effect.html" if part else "salience.html",
@@ -197,13 +184,12 @@ def _shown(
             "draft": draft,
             "tried": tried,
             "bins": bins,
-            "figure": salience_figure(
-                tried.found.histogram, knobs, scale=draft.scale, lookup=lookup_address(words) if words else ""
-            ),
+            "figure": figure,
+            "picture": None if part else salience_picture(figure),
             "held": draft.form.held,
             "head": tuning_head("salience", draft.scope, draft.policies),
             "save": save or SaveForm(initial={"reason": draft.reason}),
-            "most_address": MOST_ADDRESS,
+            "most_address": MAX_ADDRESS,
             "conflict": conflict,
             "saved": "saved" in request.GET,
         },
@@ -216,7 +202,8 @@ def _shown(
 
 
 def _lookup_words(draft: SalienceDraft) -> str:
-    """Return the words that look up the topics shown; empty if their scores under the draft are not their salience."""
+    """Return the search that finds the topics of the histogram. It is empty if scores under the draft may differ from
+    stored salience, because searches compare stored salience."""
     drafted, present = (each.knobs(draft.scope) for each in (draft.drafted, draft.policies))
     if drafted.strategy not in ("half_life", "static") or drafted.keys != present.keys:
         return ""
@@ -225,14 +212,16 @@ def _lookup_words(draft: SalienceDraft) -> str:
     return " ".join(filter(None, parts))
 
 
-# The topics that a draft newly touches. Two queries for a page, two to count.
+# The topics that a draft newly affects. Two queries for a page, two for the count.
 AFFECTED = ListPage(
     name="salience_affected",
     address="salience/affected/",
-    read=_valid,
-    fetch=lambda asked, cursor, limit: affected_list(**_tried(asked), cursor=cursor, limit=limit),
-    count=lambda asked, most: affected_total(**_tried(asked), at_most=most),
-    noun="topic",
+    read=_draft_valid,
+    fetch=lambda asked, cursor, limit: affected_page(
+        _trial(asked.filter, asked.now), only_new=True, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: affected_count(_trial(asked.filter, asked.now), only_new=True, at_most=most),
+    noun="memory",
     columns=AFFECTED_COLUMNS,
     file=lambda _asked: "affected",
     more=lambda asked, _topics: {"draft": asked.filter},

@@ -17,7 +17,7 @@ from memory.jobs.schedule_list import ScheduleSummary, failures_list, queue_stat
 
 
 class WhyForm(forms.Form):
-    """The reason of an operation on a schedule; optional."""
+    """The optional reason of an operation on a schedule."""
 
     reason = ReasonField(required=False)
 
@@ -42,7 +42,7 @@ class ChangeForm(WhyForm):
 
 @page(get=READER)
 def schedules(request: ConsoleRequest) -> HttpResponse:
-    """Show the jobs, the worker, the queue and the failures of late. Eight queries."""
+    """Show the jobs, the worker, the queue and recent failures. Eight queries."""
     now = timezone.now()
     return show(
         request,
@@ -53,7 +53,7 @@ def schedules(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
-    """Return worker and queue alone, for the page that shows them. Five queries."""
+    """Return only the worker and the queue, for the page that shows them. Five queries."""
     if not request.htmx:
         return go(request, "console:schedules")
     return show(request, "parts/schedule_pulse.html", {"queue": queue_status(now=timezone.now())})
@@ -61,8 +61,6 @@ def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
 
 @dataclass(frozen=True)
 class _ScheduleAction:
-    """One operation on a schedule."""
-
     title: str
     button: str
     lead: str
@@ -106,25 +104,25 @@ def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) ->
 
 @page(get=OPERATOR, post=OPERATOR)
 def schedules_run(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
-    """Ask whether to run a job now, and queue it."""
+    """Ask whether to run a job now. A confirmation enqueues it."""
     return _confirm(request, schedule_id, _RUN)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def schedules_pause(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
-    """Ask whether to pause a schedule, and do it."""
+    """Ask whether to pause a schedule. A confirmation pauses it."""
     return _confirm(request, schedule_id, _PAUSE)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def schedules_resume(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
-    """Ask whether to resume a schedule, and do it."""
+    """Ask whether to resume a schedule. A confirmation resumes it."""
     return _confirm(request, schedule_id, _RESUME)
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
-    """Ask how often a job is to run, and set it."""
+    """Ask for the interval of a schedule. A posted form sets it."""
     now = timezone.now()
     schedule = schedule_get(schedule_id, now=now)
     act = _ScheduleAction("Change", "Change interval", "The job next runs after this interval.", schedule_change, "")

@@ -1,4 +1,4 @@
-"""Scopes: the tree of them, level by level, and one page about each."""
+"""Scopes: the tree of scopes, level by level, and a page for each scope."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,14 +27,14 @@ from memory.insight.topic_counts import topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
-# The columns that sort the tree.
+# The columns by which the tree can be sorted.
 SORTS = {
     "size": SortColumn("size"),
     "name": SortColumn("name", descending=False),
     "growth": SortColumn("growth"),
     "recalls": SortColumn("recalls"),
 }
-# Scopes below, recalls, changes, runs and keys on the page of one.
+# The maximum numbers of child scopes, recalls, runs and keys on the page of a scope. ``LATEST`` also limits changes.
 LARGEST, LATEST, LAST_RUNS, KEYS = 8, 10, 5, 20
 
 
@@ -65,7 +65,8 @@ class OpenForm(forms.Form):
 
 
 def _level(asked: ListRequest[Level], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the scopes of a level with policy and the agents that have a key for single ones. Three queries."""
+    """Return the scopes of a level. Each has its policy and its writers: the agents whose keys cover this scope but not
+    the whole level. Three queries."""
     found, following = scope_children(
         asked.filter.parent,
         sort=asked.filter.sort,
@@ -76,13 +77,12 @@ def _level(asked: ListRequest[Level], cursor: str | None, limit: int) -> tuple[l
     )
     policies = policies_current()
     above = scope_ancestors(asked.filter.parent)
-    writers = scope_writers([each.path for each in found], now=asked.now, without=above)
+    writers = scope_writers([each.path for each in found], now=asked.now, excluded=above)
     rows = [_row(each, policies, asked.filter.parent) | {"writers": writers[each.path]} for each in found]
     return rows, following
 
 
 def _row(figures: ScopeFigures, policies: Policies, parent: str) -> dict[str, Any]:
-    """Return a scope with its bar and the policy that applies. No query."""
     return {
         "scope": figures,
         "name": figures.path if parent == ROOT else figures.path.removeprefix(parent),
@@ -92,9 +92,9 @@ def _row(figures: ScopeFigures, policies: Policies, parent: str) -> dict[str, An
     }
 
 
-def _above(asked: ListRequest[Level], rows: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the scope of a level with the agents that write in all of it, the scopes above, and the fields to open
-    another. One query."""
+def _beside_level(asked: ListRequest[Level], rows: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the scope whose children a level contains, the agents whose keys cover all of it, the scopes above, and
+    the form to open another scope. One query."""
     *above, here = scope_ancestors(asked.filter.parent)
     return {
         "above": above,
@@ -105,7 +105,7 @@ def _above(asked: ListRequest[Level], rows: Sequence[Any]) -> Mapping[str, Any]:
     }
 
 
-# A level of the tree, largest scope first. Four queries for a page, one to count.
+# A level of the tree, largest scope first. Four queries for a page, one for the count.
 SCOPES = ListPage(
     name="scopes",
     address="scopes/",
@@ -113,15 +113,15 @@ SCOPES = ListPage(
     fetch=_level,
     count=lambda asked, most: scope_children_count(asked.filter.parent, principal=asked.principal, at_most=most),
     noun="scope",
-    more=_above,
+    more=_beside_level,
     sorts=SORTS,
 )
 
 
 @page(get=READER)
 def scope(request: ConsoleRequest) -> HttpResponse:
-    """Show one scope with all that lies below it: its figures over time, its policy, who may write there and what
-    happened last. Fifteen queries."""
+    """Show one scope, including the scopes below it: figures over time, the policy, who may write there, and the latest
+    events. Fifteen queries."""
     here, principal, now = request.principal.scope_chosen(scope_of(request)), request.principal, timezone.now()
     counts = topic_counts(here)
     policies = policies_current()
@@ -141,7 +141,7 @@ def scope(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(counts.rungs),
             "policy": policies.effective(here),
             "policies_below": sum(each != here and scope_within(each, here) for each in policies.policies),
-            # Where nothing lies below, there is no level to show.
+            # If there are no scopes below, there is no level to show.
             "children": [_row(each, policies, here) for each in children] if has_below else [],
             "more_children": more is not None,
             "recalls": recalls,
@@ -157,7 +157,7 @@ def scope(request: ConsoleRequest) -> HttpResponse:
 
 
 def _figures(scope: str, live: int, principal: Principal) -> dict[str, Any]:
-    """Return the pictures of the last days of a scope. Three queries."""
+    """Return the charts and totals of a scope over the last ``DAYS`` days. Three queries."""
     now = timezone.now()
     days = activity_days(scope, days=DAYS, principal=principal, now=now)
     topics = live_days(live, days=DAYS, now=now, scope=scope)

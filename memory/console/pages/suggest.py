@@ -1,4 +1,4 @@
-"""Suggestions for fields: the options of a list, at most ``MOST``, for what was typed."""
+"""Suggestions for fields: at most ``MAX`` options that complete the typed text."""
 
 import re
 from collections.abc import Callable
@@ -10,22 +10,22 @@ from django.utils.html import format_html_join
 from memory.console.page import READER, ConsoleRequest, page
 from memory.console.people import actors_suggested
 from memory.insight.action_words import actions_suggested
-from memory.insight.suggestions import MOST, kinds_suggested, scopes_suggested
+from memory.insight.suggestions import MAX, kinds_suggested, scopes_suggested
 from memory.predicates.search_text import search_narrow
 from memory.predicates.tree import RUNGS
 
-MOST_LETTERS = 500
+MAX_LETTERS = 500
 
 
 def kinds_listed(text: str, *, most: int) -> list[str]:
-    """Return completions of the last of several kinds, separated by commas. One query."""
+    """Complete the last kind in a list of kinds that are separated by commas. One query."""
     before, comma, last = text.rpartition(",")
     return [f"{before}{comma} {kind}".strip() for kind in kinds_suggested(last.strip(), most=most)]
 
 
 def searches_listed(text: str, *, most: int) -> list[str]:
-    """Return completions of a search whose last part is the beginning of a scope, a kind, a rung or an author. At most
-    two queries."""
+    """Complete a search whose last part is the beginning of a scope, a kind, a rung or an author. At most two
+    queries."""
     found = _QUALIFIED.search(text)
     if found is None:
         return []
@@ -55,12 +55,12 @@ WHAT: dict[str, Callable[..., list[str]]] = {
 
 @page(get=READER)
 def suggest(request: ConsoleRequest, what: str) -> HttpResponse:
-    """Return options for the member of the address that ``field`` names. Accounts see the whole store. At most two
-    queries."""
+    """Return options for a typed text. ``field`` names the URL parameter that contains the text. The options cover the
+    whole store, because every account may read all of it. At most two queries."""
     if what not in WHAT:
         raise Http404
-    typed = request.GET.get(request.GET.get("field", ""), "").replace("\0", "").strip()[:MOST_LETTERS]
-    found = WHAT[what](typed, most=MOST)
+    typed = request.GET.get(request.GET.get("field", ""), "").replace("\0", "").strip()[:MAX_LETTERS]
+    found = WHAT[what](typed, most=MAX)
     reply = HttpResponse(format_html_join("\n", '<option value="{}"></option>', ((each,) for each in found)))
     reply.headers["X-Console"] = "1"
     return reply

@@ -1,7 +1,7 @@
 """One topic: its state and the reason, its text and history, its salience, and its uses.
 
-Looking at a topic here leaves no trace in the access log. A lookup by an agent says that the topic was wanted, and
-counts as regret if it was archived; somebody who inspects the store says no such thing, and would spoil the measure.
+Viewing a topic here is not recorded in the access log. A lookup by an agent shows that the topic was needed, and counts
+as regret if the topic was archived. A person who only inspects the store would distort this measure.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.pages import topic_actions, topic_forget
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import graph_place
-from memory.console.why_card import answer, lines
+from memory.console.topic_why import answer, lines
 from memory.insight.accesses import accesses_of
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.replies import WhyReply
@@ -29,7 +29,7 @@ from memory.policy.effective import policies_current
 from memory.recall.lookup import topic_get
 
 LAST_CHANGES = 5
-# Conversations listed that wrote to a topic.
+# The maximum number of conversations listed as writers of a topic.
 TALKS = 3
 REVISIONS = 30
 
@@ -60,7 +60,7 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 @page(get=READER)
 def topic_peek(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show the beginning of a topic beside a list. Eighteen queries at most."""
+    """Return the first part of the page of a topic, for a panel beside a list. Eighteen queries at most."""
     if not request.htmx:
         return go(request, "console:topic", topic_id)
     now = timezone.now()
@@ -70,7 +70,6 @@ def topic_peek(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 def _why(card: WhyReply, now: dt.datetime) -> dict[str, Any]:
-    """Return the card and its lines. One query."""
     mode = policies_current().knobs(card["scope"]).mode
     return {"why": card, "answer": answer(card, now=now), "lines": lines(card, now=now, mode=mode)}
 

@@ -22,8 +22,8 @@ from memory.ingest.edit import TopicChange, topic_edit
 from memory.models import ForgetRun
 from memory.recall.lookup import topic_get
 
-# As the API takes them.
-MOST_TEXT, MOST_NAME, MOST_CATEGORIES, MOST_REASON = 20_000, 200, 50, 500
+# The limits of the API, in characters or categories.
+MAX_TEXT, MAX_NAME, MAX_CATEGORIES, MAX_REASON = 20_000, 200, 50, 500
 MEMBERS = ("title", "summary", "kind", "categories", "salience")
 
 
@@ -45,7 +45,7 @@ class LinesField(forms.CharField):
 
     def __init__(self, *, rows: int, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": rows})
-        super().__init__(max_length=MOST_TEXT, required=False, strip=False, widget=widget, **options)
+        super().__init__(max_length=MAX_TEXT, required=False, strip=False, widget=widget, **options)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the text was changed."""
@@ -57,7 +57,7 @@ class TopicForm(forms.Form):
 
     title = LineField(max_length=1000)
     summary = LinesField(rows=6)
-    kind = LineField(max_length=MOST_NAME, required=False, widget=SuggestInput("kind"))
+    kind = LineField(max_length=MAX_NAME, required=False, widget=SuggestInput("kind"))
     categories = LinesField(rows=3, help_text="One per line.")
     salience = forms.FloatField(
         min_value=0,
@@ -66,7 +66,7 @@ class TopicForm(forms.Form):
         help_text="Leave empty to keep the current value.",
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
 
     def __init__(self, data: Any, *, detail: Mapping[str, Any]) -> None:
@@ -79,20 +79,20 @@ class TopicForm(forms.Form):
         return lines_plain(self.cleaned_data["summary"])
 
     def clean_categories(self) -> list[str]:
-        """Return the names, without blanks around those that are new. Raises ``ValidationError`` for too many, or one
-        that is too long."""
+        """Return the names. Spaces around new names are removed. Raises ``ValidationError`` for too many names, or for
+        a name that is too long."""
         lines = lines_plain(self.cleaned_data["categories"]).split("\n")
         names = [line if line in self.known else line.strip() for line in lines if line in self.known or line.strip()]
-        if len(names) > MOST_CATEGORIES:
-            raise forms.ValidationError(f"At most {MOST_CATEGORIES} categories.", code=ProblemCode.TOO_MANY_CATEGORIES)
-        if any(len(name) > MOST_NAME for name in names):
+        if len(names) > MAX_CATEGORIES:
+            raise forms.ValidationError(f"At most {MAX_CATEGORIES} categories.", code=ProblemCode.TOO_MANY_CATEGORIES)
+        if any(len(name) > MAX_NAME for name in names):
             raise forms.ValidationError(
-                f"Use at most {MOST_NAME} characters per category.", code=ProblemCode.TEXT_TOO_LONG
+                f"Use at most {MAX_NAME} characters per category.", code=ProblemCode.TEXT_TOO_LONG
             )
         return names
 
     def change(self) -> TopicChange:
-        """Return the changes; unchanged members are left out."""
+        """Return the changed members."""
         return TopicChange(**{name: self.cleaned_data[name] for name in MEMBERS if name in self.changed_data})
 
 
@@ -100,7 +100,7 @@ class TopicActionForm(forms.Form):
     """The reason of an action on a topic, and where to go afterwards."""
 
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
 
     def __init__(self, *args: Any, why: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -124,49 +124,49 @@ ACTS = {
     "pin": TopicAction(
         "Pin",
         ("No run summarizes, detaches, archives or releases it, whatever its score, until it is unpinned.",),
-        "Pin topic",
+        "Pin memory",
         "is pinned. Runs skip it.",
         partial(topics_pin, pinned=True),
     ),
     "unpin": TopicAction(
         "Unpin",
         ("The policy applies to it again, based on its current score.",),
-        "Unpin topic",
+        "Unpin memory",
         "is no longer pinned.",
         partial(topics_pin, pinned=False),
     ),
     "archive": TopicAction(
         "Archive",
         (
-            "Queries and lists no longer show it.",
-            "It is still found by its id, in the archive, and by queries that include archived topics.",
+            "Recalls and lists no longer show it.",
+            "It is still found by its id, in the archive, and by recalls that include archived memories.",
             "Its salience is lowered according to the policy.",
             "Nothing is deleted: it can be restored completely.",
         ),
-        "Archive topic",
+        "Archive memory",
         "is archived.",
         topics_archive,
     ),
     "restore": TopicAction(
         "Restore",
         (
-            "It becomes active: queries return it again, with all its fields and links.",
-            "Its salience is set to that of a new topic, unless its own is higher.",
+            "It becomes active: recalls return it again, with all its fields and links.",
+            "Its salience is set to that of a new memory, unless its own is higher.",
             "If a run archived it, this counts as regret.",
         ),
-        "Restore topic",
+        "Restore memory",
         "is active again.",
         topics_restore,
     ),
     "release": TopicAction(
         "Release",
         (
-            "Queries and lists no longer show it, even if they include archived topics.",
-            "Other topics no longer show it as a neighbour.",
+            "Recalls and lists no longer show it, even if they include archived memories.",
+            "Other memories no longer show it as a neighbour.",
             "It stays in the store, can be found by its id, and can be restored.",
         ),
-        "Release topic",
-        "is released. No query returns it.",
+        "Release memory",
+        "is released. No recall returns it.",
         topics_release,
     ),
 }
@@ -215,8 +215,8 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpResponse:
-    """Explain an action and ask for the reason; then execute it. Buttons post what can be undone without asking. About
-    a dozen queries."""
+    """Explain an action and ask for the reason. A posted form executes the action. Buttons for actions that can be
+    undone post directly, without this page. About a dozen queries."""
     act, now = ACTS[verb], timezone.now()
     detail = topic_get(topic_id, principal=request.principal, now=now)
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)

@@ -10,39 +10,40 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import ReasonField, form_error
-from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ForgetConfirmForm
+from memory.console.forget_forms import MAX_REASON, WHY_PURGED, ForgetConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import text_cut
 from memory.erasure.purge import topics_purge
-from memory.erasure.supersede import MAX_TEXT, Superseded, supersede
+from memory.erasure.replies import SupersededOut
+from memory.erasure.supersede import MAX_TEXT, supersede
 from memory.finding.facts import facts_of, topic_contents
 from memory.recall.lookup import topic_detail, topic_get
 
-# Characters of an id that are enough as confirmation.
+# This number of first characters of an id is enough as confirmation.
 SHORT = 8
-# Facts of a topic that are offered, and characters of a replaced text that are shown.
-MOST_FACTS, MOST_TOLD, EXCERPT = 60, 3, 120
+# The most facts that are offered, the most changes that a notice lists, and the most characters of each text.
+MAX_FACTS, MAX_TOLD, EXCERPT = 60, 3, 120
 
 
 class PurgeForm(ForgetConfirmForm):
     """The reason of a purge, and the typed title or beginning of the id."""
 
-    reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
+    reason = ReasonField(max_length=MAX_REASON, error_messages={"required": WHY_PURGED})
 
     def __init__(self, data: Any, *, title: str, topic_id: str) -> None:
         short = topic_id[:SHORT]
         super().__init__(
-            data, phrases=(title, short, topic_id), asks=f"Type the topic title, or the start of its id: {short}"
+            data, phrases=(title, short, topic_id), asks=f"Type the memory title, or the start of its id: {short}"
         )
         self.fields["reason"].widget.attrs["autofocus"] = True
 
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Say what a purge of one topic erases; once its title is typed, erase it and show the receipt. Three queries, and
-    what a purge costs."""
+    """Show what a purge of one topic erases. A form with the typed title purges the topic and leads to the receipt.
+    Three queries, plus those of a purge."""
     now = timezone.now()
     detail = topic_detail(topic_id, principal=request.principal, now=now)
     form = PurgeForm(request.POST if request.method == "POST" else None, title=detail["title"], topic_id=str(topic_id))
@@ -54,7 +55,7 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         except Conflict as problem:
             refused, status = problem, 409
         else:
-            messages.success(request, "Purged 1 topic. This is the receipt; a purge cannot be undone.")
+            messages.success(request, "Purged 1 memory. This is the receipt; a purge cannot be undone.")
             return go(request, "console:forget_receipt", receipt.pk)
     elif form.is_bound:
         status = 422
@@ -81,7 +82,7 @@ class SupersedeForm(forms.Form):
         label="What is no longer true",
         error_messages={
             "required": "Choose a fact.",
-            "invalid_choice": "The topic no longer contains this fact. Choose again.",
+            "invalid_choice": "The memory no longer contains this fact. Choose again.",
         },
     )
     new_text = forms.CharField(
@@ -90,7 +91,7 @@ class SupersedeForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="One self-contained sentence.",
     )
-    reason = ReasonField(max_length=MOST_REASON, required=False)
+    reason = ReasonField(max_length=MAX_REASON, required=False)
 
     def __init__(self, data: Any, *, facts: list[str]) -> None:
         super().__init__(data)
@@ -103,14 +104,14 @@ class SupersedeForm(forms.Form):
 
 @page(get=OPERATOR, post=OPERATOR)
 def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Replace one fact that a topic states by what is true now; what says the same elsewhere in its scope goes with
-    it. Four queries, and what ``supersede`` costs."""
+    """Replace one fact of a topic, and the same fact in other topics of its scope. Four queries, plus those of
+    ``supersede``."""
     now = timezone.now()
     detail = topic_get(topic_id, principal=request.principal, now=now)
     if detail["merged_into"] or detail["released_at"]:
-        raise Conflict("Queries do not return this topic. Restore it first.", code=ProblemCode.WRONG_STANDING)
+        raise Conflict("Recalls do not return this memory. Restore it first.", code=ProblemCode.WRONG_STANDING)
     facts = _facts(topic_id)
-    form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MOST_FACTS])
+    form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MAX_FACTS])
     status = 422 if form.is_bound else 200
     if form.is_valid():
         said = form.cleaned_data
@@ -129,27 +130,26 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
             status = 409 if isinstance(problem, Conflict) else 422
             form.add_error(None, form_error(problem))
         else:
-            messages.success(request, _superseded_words(done.superseded))
-            return go(request, "console:topic", done.topic_id)
+            messages.success(request, _superseded_words(done["superseded"]))
+            return go(request, "console:topic", done["topic_id"])
     return show(
-        request, "topic_supersede.html", {"form": form, "topic": detail, "more": len(facts) - MOST_FACTS}, status=status
+        request, "topic_supersede.html", {"form": form, "topic": detail, "more": len(facts) - MAX_FACTS}, status=status
     )
 
 
 def _facts(topic_id: uuid.UUID) -> list[str]:
-    """Return the facts that a topic states, each once. Two queries."""
     topic = topic_contents([topic_id])[topic_id]
     return list(dict.fromkeys(fact.text for fact in facts_of(topic)))
 
 
-def _superseded_words(done: list[Superseded]) -> str:
+def _superseded_words(done: list[SupersededOut]) -> str:
     if not done:
-        return "No topic contained the old fact any more; the new fact was stored."
-    lines = [
-        f"“{_short(each.before)}” now says “{_short(each.after)}”" if each.after else f"“{_short(each.before)}” removed"
-        for each in done[:MOST_TOLD]
-    ]
-    topics = "1 topic" if len(done) == 1 else f"{len(done):,} topics"
+        return "No memory contained the old fact any more; the new fact was stored."
+    lines = []
+    for each in done[:MAX_TOLD]:
+        change = f"now says “{_short(each['after'])}”" if each["after"] else "removed"
+        lines.append(f"“{_short(each['before'])}” {change}")
+    topics = "1 memory" if len(done) == 1 else f"{len(done):,} memories"
     return f"Replaced in {topics}: {'; '.join(lines)}. The history keeps the previous text."
 
 

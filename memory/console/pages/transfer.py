@@ -1,4 +1,4 @@
-"""Export and import: the store as a file, and files into the store, which are checked first."""
+"""Export of the store as a file, and import of files, which are checked first."""
 
 import functools
 import uuid
@@ -15,12 +15,11 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from memory.access.accounts import account_role
 from memory.console.download import download
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
-from memory.console.people import may
+from memory.console.people import may, store_enter
 from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
@@ -30,20 +29,20 @@ from memory.jobs import tasks
 from memory.jobs.resumable import job_get, jobs_count, jobs_list
 from memory.models import ImportJob
 from memory.transfer.export import export_note, export_size, store_export
+from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_cancel, import_confirm, import_offer
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
 from memory.transfer.revert import import_release, import_revert_preview
-from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
 from memory.transfer.work import import_work
 
 FILE_NAME = "memstate-export.jsonl"
-# Bytes of a file that the request checks itself, because the worker may be busy for a minute.
+# Files up to this number of bytes are checked in the request, because the worker may be busy for a minute.
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
-# Files that an import accepts, by what they are; two lines of each.
+# Two sample lines for each of two kinds of file that an import accepts.
 SAMPLES = {
     "Memories, as JSON Lines": """\
 {"memory": "Mara drives an old blue Volvo.", "user_id": "mara", "created_at": "2026-03-01T09:00:00Z"}
@@ -60,7 +59,7 @@ def _sources() -> list[tuple[str, str]]:
     return [
         ("", "Detect from the file"),
         (FORMAT, "MemState export"),
-        *((name, source.title[:1].upper() + source.title[1:]) for name, source in SOURCES.items()),
+        *((name, source.title[:1].upper() + source.title[1:]) for name, source in IMPORTERS.items()),
     ]
 
 
@@ -71,7 +70,7 @@ class ExportForm(forms.Form):
     vectors = forms.BooleanField(required=False, label="With vectors")
 
     def __init__(self, data: Any = None) -> None:
-        # Beside the form of an import, which has a scope too.
+        # The ids of the fields differ from those of the import form on the same page, which has a scope too.
         super().__init__(data, auto_id="export_%s")
 
 
@@ -89,14 +88,14 @@ class ReadingForm(forms.Form):
 class ImportForm(ReadingForm):
     """A file, and the options of its import."""
 
-    # The last, so that the others have arrived when it is refused halfway.
+    # The last field of the form. So the other fields have arrived if the file is refused during the upload.
     file = forms.FileField(
         label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt", "data-submits": True})
     )
 
 
 class ReleaseForm(forms.Form):
-    """Why what an import has brought is released, and how many topics that were when somebody looked."""
+    """The reason for releasing the topics of an import, and the number of topics that the page showed."""
 
     reason = ReasonField(max_length=500)
     expected = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
@@ -110,7 +109,7 @@ def transfer(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR)
 def transfer_size(request: ConsoleRequest) -> HttpResponse:
-    """Show the number of lines of an export, and its approximate size. Two statements for each type of line."""
+    """Show the number of lines of an export, and its approximate size. Two queries for each type of line."""
     form = ExportForm(request.GET)
     wanted: dict[str, Any] = form.cleaned_data if form.is_valid() else {}
     count, size = export_size(
@@ -124,7 +123,8 @@ def transfer_size(request: ConsoleRequest) -> HttpResponse:
 
 @page(post=OPERATOR)
 def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
-    """Give out an export as a file, in one snapshot, with flat memory. By no link, since the journal tells of it."""
+    """Return an export of one snapshot as a file, in constant memory. Only a POST creates an export, because each one
+    is journaled."""
     form = ExportForm(request.POST)
     if not form.is_valid():
         return _page(request, ImportForm(), exporting=form, status=422)
@@ -143,7 +143,6 @@ def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
 @csrf_protect
 @page(post=OPERATOR)
 def _upload(request: ConsoleRequest) -> HttpResponse:
-    """Upload a file and check it."""
     upload = request.upload_handlers[0]
     assert isinstance(upload, FolderUpload)
     form = ImportForm(request.POST, request.FILES)
@@ -173,9 +172,9 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
 @csrf_exempt
 @functools.wraps(_upload)
 def transfer_upload(request: HttpRequest) -> HttpResponseBase:
-    """Let the file of a form go to disk as it arrives. Nothing can read the form before that is said, not even for its
-    token, so the token is looked at behind it."""
-    welcome = may(account_role(request.user), OPERATOR)
+    """Write the file of a form to disk as it arrives. The upload handler must be set before anything reads the form,
+    even its CSRF token. So ``_upload`` checks the token afterwards."""
+    welcome = may(store_enter(request), OPERATOR)
     limit = settings.MEMSTATE_MAX_IMPORT_BYTES if welcome else 0
     upload = FolderUpload(request, folder=uploads_folder(), limit=limit)
     request.upload_handlers = [upload]
@@ -187,11 +186,13 @@ def transfer_upload(request: HttpRequest) -> HttpResponseBase:
 
 @page(post=OPERATOR)
 def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Check the file of an import again, as something else or for another scope."""
+    """Check the file of an import again, in another format or for another scope."""
     job = job_get(ImportJob, import_id, principal=request.principal)
     form = ReadingForm(request.POST)
-    if not _again(job):
-        raise Conflict("The file is being processed or was removed. Upload it again.", code=ProblemCode.UPLOAD_GONE)
+    if not _checkable_again(job):
+        raise Conflict(
+            "The file cannot be checked again: it is being imported, or it was removed.", code=ProblemCode.UPLOAD_GONE
+        )
     if not form.is_valid():
         return _import_page(request, job, form=form, status=422)
     try:
@@ -206,7 +207,7 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
 
 @page(get=OPERATOR)
 def transfer_import(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Show an import: the progress of its check, its preview, its progress, or its result."""
+    """Show an import at its present step: the progress of its check, its preview, its progress, or its result."""
     return _import_page(request, job_get(ImportJob, import_id, principal=request.principal))
 
 
@@ -239,7 +240,7 @@ def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespon
     job = import_cancel(import_id, principal=request.principal, now=timezone.now())
     upload_discard(job.file)
     brought = job.counts.get("topic", {}).get(BROUGHT, 0)
-    kept = "1 imported topic is" if brought == 1 else f"{brought:,} imported topics are"
+    kept = "1 imported memory is" if brought == 1 else f"{brought:,} imported memories are"
     stays = f" {kept} kept." if brought else ""
     messages.success(request, f"Stopped.{stays}" if job.done else "The import was cancelled; nothing was imported.")
     return go(request, "console:transfer")
@@ -247,8 +248,8 @@ def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespon
 
 @page(get=OPERATOR, post=OPERATOR)
 def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Show how many of the topics that an import has brought can be released; then release exactly so many, in one
-    step. Four queries to look."""
+    """Show how many topics of an import can be released. A posted form releases them, unless their number has changed.
+    Many topics are released in several steps. Four queries for the page."""
     form = ReleaseForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         done = import_release(
@@ -259,7 +260,9 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
             expected=form.cleaned_data["expected"],
         )
         if done.run is not None:
-            undo_offer(request, f"{done.released:,} topic{'' if done.released == 1 else 's'} released.", done.run)
+            undo_offer(
+                request, f"{done.released:,} {'memory' if done.released == 1 else 'memories'} released.", done.run
+            )
         # The next step of a large import.
         return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
     look = import_revert_preview(import_id, principal=request.principal)
@@ -305,22 +308,23 @@ def _import_page(
         "at_work": job.status in job.AT_WORK,
         "rows": rows,
         "left": any(row["left"] for row in rows),
-        "brings": _brings(report),
+        "brings": _would_import(report),
         "before": import_before(job),
-        "again": _again(job),
+        "again": _checkable_again(job),
         "known": report is not None and report.total(THERE) > 0,
         "form": form or ReadingForm(initial={"source": job.source, "scope": job.scope}),
     }
     return show(request, "transfer_import.html", context, status=status)
 
 
-def _again(job: ImportJob) -> bool:
-    """Return whether the file can be read in another way."""
+def _checkable_again(job: ImportJob) -> bool:
+    """Return whether the file can be checked again in another format."""
     return job.status in (Status.WAITING, Status.FAILED) and not job.done and Path(job.file).is_file()
 
 
 def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """Return a row for each type of line, with the counts of imported, existing and skipped lines and the reasons."""
+    """Return a row for each type of line: the numbers of imported, existing and skipped lines, and why lines were
+    skipped."""
     rows = []
     for sort, counts in counts_sorted(sorts):
         left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
@@ -336,8 +340,8 @@ def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _brings(report: ImportReport | None) -> dict[str, Any] | None:
-    """Return how many topics the checked file would import; if it has none, how many lines of another sort.
+def _would_import(report: ImportReport | None) -> dict[str, Any] | None:
+    """Return how many topics the checked file would import or, if it has no topics, how many lines of another type.
 
     Return None if it would import nothing.
     """
@@ -348,7 +352,7 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
     return {"count": count, "noun": noun_of(sort, count)}
 
 
-# Imports. One query for a page, one to count.
+# Imports. One query for a page, one for the count.
 IMPORTS = ListPage(
     name="transfer",
     address="transfer/",

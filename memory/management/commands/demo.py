@@ -22,16 +22,21 @@ class Command(StoreCommand):
     help = "Fill the store with a believable half year of one assistant's memory."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the size and the seed of the story."""
-        parser.add_argument("--topics", type=int, default=DEMO_TOPICS, help=f"how many topics (default {DEMO_TOPICS})")
-        parser.add_argument("--seed", type=int, default=DEMO_SEED, help="another seed gives another half year")
+        parser.add_argument(
+            "--topics", type=int, default=DEMO_TOPICS, help=f"The number of topics (default {DEMO_TOPICS})."
+        )
+        parser.add_argument(
+            "--seed",
+            type=int,
+            default=DEMO_SEED,
+            help="The seed of the random numbers. Another seed creates other data.",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Load the story with a progress bar."""
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
             raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
-        # The demo may be the first command of a new store.
+        # The demo may be the first command, before any migration.
         call_command("migrate", verbosity=0, interactive=False)
         try:
             story = story_build(now=now, seed=options["seed"], topics=options["topics"])

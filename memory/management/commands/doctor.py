@@ -5,19 +5,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from memory.health import ALL_CHECKS, health_findings
+from memory.health import ALL_CHECKS, cluster_check, health_findings
+from memory.management.store_command import StoreCommand
+from memory.stores.citus import cluster_is
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     help = "Says in sentences what is healthy and what is not; the exit status is 1 if something is not."
-    # The command must work even if Django's checks fail.
-    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         findings = health_findings(ALL_CHECKS, now=timezone.now())
+        if findings["database"].ok and cluster_is():
+            findings |= health_findings({"cluster": cluster_check}, now=timezone.now())
         for name, finding in findings.items():
             mark = self.style.SUCCESS("ok ") if finding.ok else self.style.ERROR("bad")
             self.stdout.write(f"{mark}  {name:<14} {finding.sentence}")

@@ -29,13 +29,13 @@ class Command(StoreCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file, the scope and the vectors."""
-        parser.add_argument("file", help="where to write; - for the standard output")
-        parser.add_argument("--scope", default="/", help="export what lies here and below (default /)")
-        parser.add_argument("--vectors", action="store_true", help="with the embeddings, which are made anew otherwise")
+        parser.add_argument("file", help="The file to write, or - for the standard output.")
+        parser.add_argument("--scope", default="/", help="Export this scope and all scopes below it (default /).")
+        parser.add_argument(
+            "--vectors", action="store_true", help="Include the embeddings. Otherwise, an import computes them again."
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Export, and print the number of lines."""
         try:
             scope = scope_normalize(options["scope"])
             principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
@@ -56,13 +56,13 @@ class Command(StoreCommand):
             ) from problem
         except MemoryProblem as problem:
             raise command_refused(problem) from problem
-        self.stdout.write(f"{lines:,} lines are in {path}.")
+        self.stdout.write(f"{lines:,} lines were written to {path}.")
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
         # No other account may read the file.
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
             _own_check(file, part)
-            _turn_take(file, part)
+            _file_lock(file, part)
             # The file may contain the lines of an export that was stopped.
             file.truncate(0)
             lines = self._write(file, principal, vectors=vectors)
@@ -82,7 +82,7 @@ class Command(StoreCommand):
         return lines
 
 
-def _turn_take(file: IO[bytes], part: Path) -> None:
+def _file_lock(file: IO[bytes], part: Path) -> None:
     """Lock the file until it is closed. Raise ``CommandRefused`` if another process is writing the file."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""manage.py extract FILE: extracts facts from a file like POST /v1/extract, with a progress bar."""
+"""manage.py extract FILE: extracts the same facts from a file as POST /v1/extract, with a progress bar."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.extraction.dropped_text import dropped_words
-from memory.extraction.request import Extracted, extract
+from memory.extraction.replies import ExtractReply
+from memory.extraction.request import extract
 from memory.jobs.tasks import upkeep_request
 from memory.management.store_command import CommandRefused, StoreCommand, command_refused
 
@@ -23,14 +24,16 @@ class Command(StoreCommand):
     help = "Extract facts from a text file; --store remembers those that are not known yet."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file, and the scope and kind of its facts."""
-        parser.add_argument("file", type=Path, help="UTF-8 text")
-        parser.add_argument("--scope", default="/", help="where facts are stored, and compared with what is known")
-        parser.add_argument("--kind", help="kind of the topics that facts become; fact unless given")
-        parser.add_argument("--store", action="store_true", help="remember the facts that are not known yet")
+        parser.add_argument("file", type=Path, help="A UTF-8 text file.")
+        parser.add_argument(
+            "--scope",
+            default="/",
+            help="The scope in which facts are stored and compared with existing ones (default /).",
+        )
+        parser.add_argument("--kind", help="The kind of the new topics (default fact).")
+        parser.add_argument("--store", action="store_true", help="Store the facts that are new.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Extract, and print the facts."""
         path: Path = options["file"]
         try:
             content = path.read_text(encoding="utf-8-sig")
@@ -44,12 +47,12 @@ class Command(StoreCommand):
             raise CommandRefused(f"{path} is not UTF-8 text.", ProblemCode.FILE_UNREADABLE) from problem
         except MemoryProblem as problem:
             raise command_refused(problem) from problem
-        for fact in found.extracted:
+        for fact in found["extracted"]:
             self.stdout.write(fact)
         for line in _summary_lines(found):
             self.stderr.write(line)
 
-    def _extract(self, content: str, *, scope: str, kind: str | None, store: bool) -> Extracted:
+    def _extract(self, content: str, *, scope: str, kind: str | None, store: bool) -> ExtractReply:
         principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
         with tqdm(unit=" parts", desc="Extracting", dynamic_ncols=True) as bar:
 
@@ -66,12 +69,18 @@ class Command(StoreCommand):
                 now=timezone.now(),
                 tick=tick,
             )
-        if found.stored:
+        if found["stored"]:
             upkeep_request()
         return found
 
 
-def _summary_lines(found: Extracted) -> list[str]:
-    counts = f"{len(found.extracted)} facts, {len(found.skipped_duplicates)} of them known, {len(found.stored)} stored."
-    left_out = dropped_words(found.dropped)
-    return [counts, *([f"Left out: {left_out}."] if left_out else []), *filter(None, [found.warning]), found.note]
+def _summary_lines(found: ExtractReply) -> list[str]:
+    facts, known, stored = len(found["extracted"]), len(found["skipped_duplicates"]), len(found["stored"])
+    left_out = dropped_words(found["dropped"])
+    lines = [
+        f"{facts} facts, {known} of them known, {stored} stored.",
+        f"Left out: {left_out}." if left_out else "",
+        found["warning"] or "",
+        found["note"],
+    ]
+    return [line for line in lines if line]

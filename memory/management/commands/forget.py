@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from memory.access.principal import Principal
+from memory.access.principal import TERMINAL
 from memory.core.durations import duration_parse
 from memory.core.errors import MemoryProblem
 from memory.core.rules import EVENTS
@@ -19,38 +19,47 @@ from memory.forgetting.apply import run_step
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.forgetting.plan import run_plan
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_undo
+from memory.forgetting.runs import run_begin, run_get, run_undo
 from memory.management.store_command import StoreCommand, command_refused
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
 
-TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")
-
 
 class Command(StoreCommand):
-    """Runs of forgetting. Each option reports its result and how to undo it."""
+    """Plans, applies, lists and undoes runs of forgetting, and pauses forgetting. The output of a run or a pause states
+    how to undo it."""
 
     help = "Plan a forget run and show it; with --apply, make it. Apply, approve and undo runs."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the options of a new run, and those that refer to an earlier run."""
-        parser.add_argument("scope", nargs="?", default=ROOT, help="the scope to look at, with all below it")
-        parser.add_argument("--event", choices=EVENTS, default="manual", help="what to answer; manual is not gated")
-        parser.add_argument("--apply", action="store_true", help="do it; without this, it is a dry run")
-        parser.add_argument("--show", type=int, default=20, metavar="N", help="how many topics to list")
+        parser.add_argument(
+            "scope", nargs="?", default=ROOT, help="The scope; scopes below it are included (default /)."
+        )
+        parser.add_argument(
+            "--event",
+            choices=EVENTS,
+            default="manual",
+            help="The event that the run responds to (default manual, which ignores the soft limit).",
+        )
+        parser.add_argument("--apply", action="store_true", help="Apply the run. Without this option, it is a dry run.")
+        parser.add_argument("--show", type=int, default=20, metavar="N", help="The number of topics to list.")
         named = parser.add_mutually_exclusive_group()
-        named.add_argument("--runs", action="store_true", help="list the latest runs")
-        named.add_argument("--apply-plan", type=uuid.UUID, metavar="RUN", help="apply the plan of a dry run")
-        named.add_argument("--approve", type=uuid.UUID, metavar="RUN", help="let a held run go ahead")
-        named.add_argument("--undo", type=uuid.UUID, metavar="RUN", help="take a run back")
-        named.add_argument("--pause", action="store_true", help="stop all forgetting in the scope until it is lifted")
-        named.add_argument("--resume", action="store_true", help="lift the pause of the scope")
-        named.add_argument("--pauses", action="store_true", help="list the pauses in force")
-        parser.add_argument("--for", dest="duration", metavar="TIME", help="end of --pause, such as 12h or 7d")
-        parser.add_argument("--reason", default="", help="why, for the journal")
+        named.add_argument("--runs", action="store_true", help="List the latest runs.")
+        named.add_argument("--apply-plan", type=uuid.UUID, metavar="RUN", help="Apply the plan of this dry run.")
+        named.add_argument("--approve", type=uuid.UUID, metavar="RUN", help="Approve this held run.")
+        named.add_argument("--undo", type=uuid.UUID, metavar="RUN", help="Undo this run.")
+        named.add_argument("--pause", action="store_true", help="Pause all forgetting in the scope.")
+        named.add_argument("--resume", action="store_true", help="End the pause of the scope.")
+        named.add_argument("--pauses", action="store_true", help="List the current pauses.")
+        parser.add_argument(
+            "--for",
+            dest="duration",
+            metavar="TIME",
+            help="The length of the pause, such as 12h or 7d (default: until --resume).",
+        )
+        parser.add_argument("--reason", default="", help="The reason, for the journal.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Run the option that was given."""
         try:
             if options["runs"]:
                 self._list(scope_normalize(options["scope"]), options["show"])
@@ -71,11 +80,11 @@ class Command(StoreCommand):
         scope, reason, now = scope_normalize(options["scope"]), options["reason"], timezone.now()
         if options["resume"]:
             pause_lift(scope, reason=reason, principal=TERMINAL, now=now)
-            self.stdout.write(f"Forgetting goes on in {scope}.")
+            self.stdout.write(f"Forgetting in {scope} is no longer paused.")
             return
         until = now + dt.timedelta(seconds=duration_parse(options["duration"])) if options["duration"] else None
         pause_start(scope, reason=reason, until=until, principal=TERMINAL, now=now)
-        self.stdout.write(f"Forgetting is paused in {scope}. Lift the pause with: manage.py forget {scope} --resume")
+        self.stdout.write(f"Forgetting is paused in {scope}. To end the pause: manage.py forget {scope} --resume")
 
     def _pauses(self, scope: str) -> None:
         for pause in pauses_active(timezone.now(), scope):
@@ -100,10 +109,10 @@ class Command(StoreCommand):
     def _begin(self, options: dict[str, Any]) -> None:
         arguments: dict[str, Any] = {"principal": TERMINAL, "reason": options["reason"], "now": timezone.now()}
         # ``seconds=0`` applies nothing yet, so that the progress bar begins at 0.
-        verb, run_id = (
-            (run_apply, options["apply_plan"]) if options["apply_plan"] else (run_approve, options["approve"])
-        )
-        run = verb(run_id, **arguments, seconds=0.0)
+        run_id, status = options["apply_plan"], ForgetRun.Status.PLANNED
+        if not run_id:
+            run_id, status = options["approve"], ForgetRun.Status.HELD
+        run = run_begin(run_id, status, **arguments, seconds=0.0)
         self._report(self._work(run), options["show"])
 
     def _work(self, run: ForgetRun) -> ForgetRun:
@@ -134,21 +143,21 @@ class Command(StoreCommand):
         if more:
             self.stdout.write(f"  and {run.planned - len(actions):,} more; --show lists more of them")
         if run.skipped:
-            self.stdout.write(f"{run.skipped:,} were left alone, because they changed after the plan.")
+            self.stdout.write(f"{run.skipped:,} were skipped, because they changed after the plan.")
         if run.left_over:
-            self.stdout.write(f"{run.left_over:,} more are due, beyond max_topics_for_forget_scan.")
+            self.stdout.write(f"{run.left_over:,} more are due, but a run plans at most max_topics_for_forget_scan.")
         if run.status == ForgetRun.Status.HELD:
-            self.stdout.write(f"{run.held_because} To let it go ahead: manage.py forget --approve {run.id}")
+            self.stdout.write(f"{run.held_because} To approve it: manage.py forget --approve {run.id}")
         elif run.status == ForgetRun.Status.PLANNED and run.planned:
-            self.stdout.write(f"Nothing was changed. To do exactly this: manage.py forget --apply-plan {run.id}")
+            self.stdout.write(f"Nothing was changed. To apply this plan: manage.py forget --apply-plan {run.id}")
         elif run.applied:
-            self.stdout.write(f"To take it back: manage.py forget --undo {run.id}")
+            self.stdout.write(f"To undo it: manage.py forget --undo {run.id}")
 
     def _undo(self, run_id: uuid.UUID, reason: str) -> None:
         undone = run_undo(run_id, principal=TERMINAL, reason=reason, now=timezone.now())
-        self.stdout.write(f"{undone.restored:,} topics are as they were before run {run_id}.")
+        self.stdout.write(f"{undone.restored:,} topics were restored to their state before run {run_id}.")
         for topic_id, why in undone.conflicts[:20]:
-            self.stdout.write(f"  {topic_id} was left as it is. {why}")
+            self.stdout.write(f"  {topic_id} was not restored. {why}")
         if undone.conflict_count > 20:
             self.stdout.write(f"  and {undone.conflict_count - 20:,} more")
 

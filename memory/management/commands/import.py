@@ -17,12 +17,12 @@ from memory.jobs.tasks import upkeep_request
 from memory.management.store_command import CommandRefused, StoreCommand
 from memory.models import ImportJob
 from memory.transfer.check import import_check
+from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_start
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress, counts_sentences
 from memory.transfer.revert import import_release, import_revert_preview
-from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 
 # Seconds of work per turn. The progress is read after each turn, because another process may do the work too.
@@ -39,30 +39,32 @@ class Command(StoreCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file, its source and the other options."""
         parser.add_argument("file", type=Path, nargs="?")
         parser.add_argument(
             "--from",
             dest="source",
-            choices=(FORMAT, *SOURCES),
-            help="what has written the file; detected from the file if left out",
+            choices=(FORMAT, *IMPORTERS),
+            help="The system that wrote the file (default: detect it from the file).",
         )
         parser.add_argument(
-            "--scope", default="/", help="the scope for files of other systems; nothing is written outside (default /)"
+            "--scope",
+            default="/",
+            help="The scope for files of other systems (default /). Nothing is written outside it.",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="report what would be imported and what would be left out"
+            "--dry-run",
+            action="store_true",
+            help="Report what would be imported and what would be omitted, and write nothing.",
         )
         parser.add_argument(
             "--take-back",
             type=uuid.UUID,
             metavar="IMPORT",
-            help="instead of a file: release the topics of this import, except those changed since",
+            help="Release the topics of this import, except those that have changed since.",
         )
-        parser.add_argument("--reason", default="", help="the reason, for the journal")
+        parser.add_argument("--reason", default="", help="The reason, for the journal.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Check and import the file."""
         path = options["file"]
         try:
             scope = scope_normalize(options["scope"])
@@ -74,7 +76,7 @@ class Command(StoreCommand):
                 raise CommandRefused("Give the path of a file.", ProblemCode.INVALID_ARGUMENT)
             source = options["source"] or source_guess(path) or FORMAT
             if source != options["source"] and source != FORMAT:
-                self.stdout.write(f"Read as: {SOURCES[source].title}.")
+                self.stdout.write(f"Read as: {IMPORTERS[source].title}.")
             if options["dry_run"]:
                 self._dry(path, principal, source=source)
                 return
@@ -115,7 +117,7 @@ class Command(StoreCommand):
         self._losses(report)
         if report.problems:
             raise CommandRefused("\n".join(report.problems), ProblemCode.IMPORT_REFUSED)
-        self.stdout.write("Nothing was written. Leave out --dry-run to import the file.")
+        self.stdout.write("Nothing was written. To import the file, run the command without --dry-run.")
 
     def _work(self, job: ImportJob) -> ImportJob:
         try:

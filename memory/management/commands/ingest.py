@@ -1,5 +1,5 @@
-"""manage.py ingest FILE.jsonl: ingests a file like POST /v1/ingest/batch, with a progress bar. If it was stopped, it
-continues."""
+"""manage.py ingest FILE.jsonl: ingests a file of JSON Lines, as POST /v1/ingest/batch does, and shows a progress bar.
+After an interruption, the same command continues."""
 
 import codecs
 import hashlib
@@ -28,16 +28,17 @@ LINES_PER_BATCH = 200
 
 
 class Command(StoreCommand):
-    """Ingests in batches. The idempotency key of a batch is a hash of the file up to the end of the batch, so a batch
-    that was written before a kill is not written twice."""
+    """Ingests in batches. The idempotency key of a batch is a hash of the file up to the end of the batch, so that a
+    repeated command does not write a batch twice."""
 
     help = "Ingest a file of JSON Lines, one item as for POST /v1/ingest on each line."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the file and the scope of its topics."""
         parser.add_argument("file", type=Path)
-        parser.add_argument("--scope", default="/", help="scope of items that name none; nothing is written outside it")
-        parser.add_argument("--defer", action="store_true", help="leave the embedding to the worker")
+        parser.add_argument(
+            "--scope", default="/", help="The scope of items without a scope. Items outside it are refused."
+        )
+        parser.add_argument("--defer", action="store_true", help="Let the worker compute the embeddings later.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Ingest the file and print the refused lines. The exit status is 1 if there are any."""
@@ -52,12 +53,14 @@ class Command(StoreCommand):
             ) from problem
         except MemoryProblem as problem:
             raise command_refused(problem) from problem
-        self.stdout.write(f"{accepted} items are in the store.")
+        self.stdout.write(f"{accepted} items were stored.")
         if refused:
-            # The key includes the lines before the batch, so that a changed file is another file.
+            # The idempotency key of a batch is computed from all lines up to its end. A changed line therefore changes
+            # the keys of its batch and of all later batches.
             raise CommandRefused(
-                f"{refused} items were refused, each for the reason given above. Put them, corrected, into a file of "
-                "their own: this one, once it is changed, would be written again from the change on.",
+                f"{refused} items were refused, each for the reason given above. Put the corrected items "
+                "into another file. If you change this file and ingest it again, everything after the first change is "
+                "stored twice.",
                 ProblemCode.ITEMS_REFUSED,
             )
 
@@ -69,7 +72,7 @@ class Command(StoreCommand):
         with tqdm(total=size, unit="B", unit_scale=True, desc="Ingesting", dynamic_ncols=True) as bar:
             for first, lines in _batches(file):
                 numbers, items = self._parse(first, lines)
-                # The hash covers the file up to here, so that the same lines at another place are another batch.
+                # The hash covers the file up to here, so that the same lines at another place are a different batch.
                 digest.update(b"".join(lines))
                 _status, reply = batch_ingest(
                     items,
@@ -90,7 +93,6 @@ class Command(StoreCommand):
         return accepted, refused
 
     def _parse(self, first: int, lines: list[bytes]) -> tuple[list[int], list[object]]:
-        """Return (number, item or problem) of each line that is not blank."""
         numbers: list[int] = []
         items: list[object] = []
         for number, line in enumerate(lines, start=first):

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.core.problem_codes import ProblemCode
-from memory.embedding import embedder_get
 from memory.management.store_command import CommandRefused
 
 _HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create makes one."
@@ -26,8 +25,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the option for the file with the key."""
-        parser.add_argument("--key-file", type=Path, help="a file that holds nothing but a key")
+        parser.add_argument("--key-file", type=Path, help="A file that contains only the key.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Serve until the client closes stdin. A missing or invalid key ends with exit status 2."""
@@ -41,13 +39,13 @@ class Command(BaseCommand):
                 f"The store cannot be read: {problem}", ProblemCode.DATABASE_UNAVAILABLE, returncode=2
             ) from problem
         finally:
-            # From here on, this thread only waits until the agent ends.
+            # From here on, this thread needs no connection: it only waits until the agent ends.
             connections.close_all()
         # Imported here, because the SDK takes long to load.
         from memory.mcp.stdio import stdio_serve
 
-        # Loads the model now, so that the first question does not wait for it.
-        threading.Thread(target=embedder_get, daemon=True).start()
+        # Load what requests need now, so that the first query does not wait for it.
+        threading.Thread(target=_warm, daemon=True).start()
         # The server reads in another thread, where it cannot be interrupted. This thread receives signals.
         failures: list[BaseException] = []
 
@@ -65,6 +63,14 @@ class Command(BaseCommand):
             sys.exit(130)
         if failures:
             raise failures[0]
+
+
+def _warm() -> None:
+    from memory.embedding import embedder_get
+    from memory.mcp.server import requests_load
+
+    requests_load()
+    embedder_get()
 
 
 def _secret(file: Path | None) -> str:

@@ -38,13 +38,11 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare ``--check``."""
         parser.add_argument(
             "--check", action="store_true", help="Write nothing; exit with 1 unless the committed files are up to date."
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Write the files, or compare them with ``--check``."""
         for file, text in files_made(Path(settings.BASE_DIR)).items():
             name = file.relative_to(settings.BASE_DIR)
             if not options["check"]:

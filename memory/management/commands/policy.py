@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
+from memory.access.principal import TERMINAL
 from memory.core.errors import ValueRefused
 from memory.core.policy_presets import PRESETS
 from memory.core.policy_values import KNOBS
@@ -21,8 +22,6 @@ from memory.policy.read import policy_show, policy_versions, version_as_json
 from memory.policy.save import policy_rollback, policy_save, version_present
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 
-AUTHOR = "terminal"
-
 
 class Command(VerbCommand, StoreCommand):
     """Policies at the terminal. A change takes effect at once, in every process."""
@@ -30,35 +29,46 @@ class Command(VerbCommand, StoreCommand):
     help = "Show and set what is forgotten, how and when."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add one subcommand per verb."""
         verbs = parser.add_subparsers(dest="verb", required=True)
-        show = verbs.add_parser("show", help="what is in force at a scope, and where each value comes from")
+        show = verbs.add_parser("show", help="Show the values in force at a scope, and the source of each.")
         show.add_argument("scope", nargs="?", default="/")
-        show.add_argument("--set-only", action="store_true", help="leave out the defaults")
-        change = verbs.add_parser("set", help="change some values and keep the others that are set")
-        change.add_argument("words", nargs="*", metavar="[SCOPE] NAME=VALUE", help="a scope, / by default, and values")
-        change.add_argument("--preset", choices=[*PRESETS, "none"], help="a published design, or none")
-        change.add_argument("--unset", action="append", default=[], metavar="NAME", help="inherit this value again")
+        show.add_argument("--set-only", action="store_true", help="Omit the defaults.")
+        change = verbs.add_parser("set", help="Change some values and keep the others.")
+        change.add_argument(
+            "words", nargs="*", metavar="[SCOPE] NAME=VALUE", help="The scope (default /) and the new values."
+        )
+        change.add_argument("--preset", choices=[*PRESETS, "none"], help="Use this preset, or none.")
+        change.add_argument(
+            "--unset", action="append", default=[], metavar="NAME", help="Remove this value, so that it is inherited."
+        )
         change.add_argument(
             "--add-rules",
             action="append",
             default=[],
             choices=list(SHIPPED_RULE_SETS),
-            help="add a shipped set of rules",
+            help="Add this shipped set of rules.",
         )
-        change.add_argument("--drop-rule", action="append", default=[], metavar="NAME", help="remove a rule set here")
+        change.add_argument(
+            "--drop-rule", action="append", default=[], metavar="NAME", help="Remove this rule from the scope."
+        )
         _reason_add(change)
-        versions = verbs.add_parser("versions", help="the history of a scope's policy, newest first")
+        versions = verbs.add_parser("versions", help="List the versions of a policy, newest first.")
         versions.add_argument("scope", nargs="?", default="/")
         versions.add_argument("--limit", type=int, default=20)
-        rollback = verbs.add_parser("rollback", help="make a new version with the content of an older one")
+        rollback = verbs.add_parser("rollback", help="Create a new version with the content of an older one.")
         rollback.add_argument("scope", nargs="?", default="/")
-        rollback.add_argument("--to", type=int, required=True, metavar="VERSION", help="0 for nothing set")
+        rollback.add_argument(
+            "--to",
+            type=int,
+            required=True,
+            metavar="VERSION",
+            help="The number of the older version; 0 removes all values.",
+        )
         _reason_add(rollback)
 
     def _show(self, options: dict[str, Any]) -> None:
         policy = policy_show(options["scope"])
-        version = f"version {policy['version']}" if policy["version"] else "nothing set"
+        version = f"version {policy['version']}" if policy["version"] else "no policy"
         self.stdout.write(
             f"{policy['scope']}: {version}" + (f", preset {policy['preset']}" if policy["preset"] else "")
         )
@@ -68,10 +78,10 @@ class Command(VerbCommand, StoreCommand):
             preset = f" by preset {entry['preset']}" if "preset" in entry else ""
             self.stdout.write(f"  {name:<28} {value_words(entry['value']):<20} {entry['from']}{preset}")
         for rule in policy["rules_in_words"]:
-            state = "" if rule["enabled"] else " (switched off)"
+            state = "" if rule["enabled"] else " (disabled)"
             self.stdout.write(f"  rule {rule['name']}{state}, {rule['from']}: {rule['words']}")
         for work in policy["rekeying"]:
-            done = "not begun yet" if work["total"] is None else f"{work['done']} of {work['total']} topics"
+            done = "not started" if work["total"] is None else f"{work['done']} of {work['total']} topics"
             self.stdout.write(f"  new half-life below {work['scope']}: {done}")
         self._next_run(policy["scope"])
 
@@ -91,7 +101,7 @@ class Command(VerbCommand, StoreCommand):
             preset=preset,
             values=values,
             rules=_rules_changed(present, options),
-            author=AUTHOR,
+            author=TERMINAL.actor,
             reason=options["reason"],
             now=timezone.now(),
             base_version=present.number,
@@ -102,57 +112,60 @@ class Command(VerbCommand, StoreCommand):
         limit = options["limit"]
         if not 1 <= limit <= 10_000:
             raise CommandRefused("--limit must lie between 1 and 10000.", ProblemCode.INVALID_ARGUMENT)
-        page = policy_versions(options["scope"], limit=limit)
-        if not page.items:
-            self.stdout.write("Nobody has set a policy here.")
-        for item in page.items:
+        versions, following = policy_versions(options["scope"], limit=limit)
+        if not versions:
+            self.stdout.write("This scope has no policy of its own.")
+        for item in versions:
             back = "" if item["rolled_back_to"] is None else f", back to version {item['rolled_back_to']}"
             at = f"{item['created_at']:%Y-%m-%d %H:%M} UTC"
             self.stdout.write(f"version {item['version']}{back}, {at}, {item['author']}: {item['reason']}")
             for line in item["diff"]:
                 self.stdout.write(f"  {line['in_words']}")
-        if page.next is not None:
-            self.stdout.write(f"{page.next - 1} older; --limit shows more.")
+        if following is not None:
+            self.stdout.write(f"{following - 1} older versions; use --limit to list more.")
 
     def _rollback(self, options: dict[str, Any]) -> None:
         scope = scope_normalize(options["scope"])
         before = version_present(scope).number
-        version = policy_rollback(scope, to=options["to"], author=AUTHOR, reason=options["reason"], now=timezone.now())
+        version = policy_rollback(
+            scope, to=options["to"], author=TERMINAL.actor, reason=options["reason"], now=timezone.now()
+        )
         self._version_print(version, before)
 
     def _version_print(self, version: PolicyVersion, before: int) -> None:
         if version.number == before:
-            self.stdout.write(f"This is what is set at {version.scope} already; nothing has changed.")
+            self.stdout.write(f"Nothing was changed: {version.scope} already has these values.")
             return
-        self.stdout.write(f"{version.scope} is at version {version.number}.")
+        self.stdout.write(f"{version.scope} now has version {version.number}.")
         for line in version_as_json(version)["diff"]:
             self.stdout.write(f"  {line['in_words']}")
         if policies_current().rekeying_touches(version.scope):
-            self.stdout.write("The worker gives the topics their new half-life in the background.")
+            self.stdout.write("The worker applies the new half-life to the topics in the background.")
         self._next_run(version.scope)
 
     def _next_run(self, scope: str) -> None:
         knobs = policies_current().knobs(scope_normalize(scope))
         if knobs.mode == "off":
-            self.stdout.write("No scheduled run: mode is off.")
+            self.stdout.write("No run is scheduled, because mode is off.")
         else:
             at = cron_next(knobs.cron, now=timezone.now())
             self.stdout.write(f"Next scheduled run: {at:%Y-%m-%d %H:%M} UTC.")
 
 
 def _reason_add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", default="", help="why; those who read the history will ask")
+    parser.add_argument("--reason", default="", help="The reason, for the journal.")
 
 
 def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Return (scope, values by canonical name). The scope is the first word unless this word is an assignment."""
+    """Return the scope, and the values by canonical name. The scope is the first word unless this word is an
+    assignment."""
     words = list(words)
     scope = scope_normalize(words.pop(0)) if words and _is_scope(words[0]) else "/"
     values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise ValueRefused(f"{word!r} is no NAME=VALUE.", code=ProblemCode.INVALID_ARGUMENT)
+            raise ValueRefused(f"{word!r} is not of the form NAME=VALUE.", code=ProblemCode.INVALID_ARGUMENT)
         name = knob_name(name.strip())
         if name in values:
             raise ValueRefused(f"{name} is given twice.", code=ProblemCode.INVALID_ARGUMENT)

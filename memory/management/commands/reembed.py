@@ -1,4 +1,4 @@
-"""manage.py reembed: replaces vectors of another embedding model by vectors of the present one."""
+"""manage.py reembed: replaces the vectors of other embedding models with vectors of the current model."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class Command(StoreCommand):
     help = "Embed every topic anew whose vector is of another model than the present one. Can be stopped and resumed."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """Embed until no topic waits. Meanwhile, these topics are found by their words."""
+        """Embed until no topic is left. Until a topic has its new vector, search finds it only by its words."""
         embedder = embedder_get()
         try:
             # Check that the new model works before old vectors are discarded.
@@ -37,4 +37,4 @@ class Command(StoreCommand):
                 f"{left} topics are still without a vector of {embedder.model_name}; run it again.",
                 ProblemCode.WORK_LEFT,
             )
-        self.stdout.write(f"All vectors are {embedder.model_name}'s.")
+        self.stdout.write(f"All vectors come from {embedder.model_name}.")

@@ -7,12 +7,13 @@ from typing import Any
 from tqdm import tqdm
 
 from memory.core.problem_codes import ProblemCode
-from memory.erasure.verify import MOST_LISTED, Trace, VerificationReport, erasure_verify, rows_expected
+from memory.erasure.verify import MAX_LISTED, Trace, VerificationReport, erasure_verify, rows_expected
 from memory.management.store_command import CommandRefused, StoreCommand
 
 
 class Command(StoreCommand):
-    """Exits with 1 if a trace is left, or if a receipt was changed."""
+    """Exits with 1 if a trace is left, if a receipt was changed or made with another secret key, or if a node was not
+    searched."""
 
     help = (
         "Verify the chain of receipts, and search every table of the database for what they say was erased: ids, "
@@ -20,11 +21,9 @@ class Command(StoreCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare ``--quiet``."""
         parser.add_argument("--quiet", action="store_true", help="Print only what is wrong.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Search every table and report the traces."""
         began = time.monotonic()
         with tqdm(total=rows_expected(), unit="row", desc="Reading", disable=options["quiet"] or None) as bar:
 
@@ -43,6 +42,8 @@ class Command(StoreCommand):
         self._list(report.traces, self.stderr)
         if report.unreadable:
             self.stderr.write(f"Not read for lack of permission: {', '.join(report.unreadable)}.")
+        if report.nodes_away:
+            self.stderr.write(f"The statistics on these nodes were not searched: {', '.join(report.nodes_away)}.")
         if quiet:
             return
         if report.stored_again:
@@ -59,13 +60,13 @@ class Command(StoreCommand):
             f"{report.chain.count:,} {'receipt' if report.chain.count == 1 else 'receipts'}."
         )
         if report.ok:
-            self.stdout.write("The chain of receipts is whole, and nothing is left of what was erased.")
+            self.stdout.write("The chain of receipts is complete, and no erased content was found.")
 
     def _list(self, traces: list[Trace], out: Any) -> None:
         for trace in traces:
             out.write(f"  {trace.sentence()}")
-        if len(traces) == MOST_LISTED:
-            out.write(f"  ... and perhaps more: only {MOST_LISTED:,} are listed.")
+        if len(traces) == MAX_LISTED:
+            out.write(f"  ... and perhaps more: only {MAX_LISTED:,} are listed.")
 
     def _conclusion(self, report: VerificationReport) -> str:
         if report.traces:
@@ -73,4 +74,6 @@ class Command(StoreCommand):
             return f"{count:,} {'trace is' if count == 1 else 'traces are'} left of what was erased."
         if not report.ours:
             return "The receipts were made with another secret key, so texts and identifiers cannot be searched."
+        if report.chain.ok:
+            return "Some nodes of the cluster could not be searched, so nothing is proven. Try again when they answer."
         return f"The chain of receipts is broken at receipt {report.chain.broken_at}."

@@ -1,11 +1,12 @@
-"""Django's backend for PostgreSQL, with the schema of the current store in the ``search_path`` of every statement.
+"""Django's backend for PostgreSQL: every statement and COPY has the schema of the current store in its ``search_path``.
 
-The path is set for one transaction, never for a session, so that neither a pooled connection nor pgbouncer can carry it
-to another request. It costs no round trip: it is sent together with BEGIN, or with the statement outside a transaction.
-Without a store the path is that of the session, ``public``, where stores have no tables.
+The path is set for a transaction and never for a session, so that a pooled connection or pgbouncer cannot pass it on to
+another request. The path needs no round trip of its own, because it is sent with BEGIN or, outside a transaction, with
+the statement. Without a store, the path of the session applies: ``public``, where stores have no tables.
 
-All statements pass ``StoreConnection._start_query``, also those of cursors that Django does not know. It is private to
-psycopg, which calls it before each statement to send BEGIN; ``tests/stores/test_door.py`` fails if that changes.
+Psycopg calls its private method ``_start_query`` before each statement, to send BEGIN. ``StoreConnection`` overrides
+it, so that the path is also set for cursors that Django does not know. ``tests/stores/test_door.py`` fails if psycopg
+changes this.
 """
 
 import contextlib
@@ -21,10 +22,10 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from memory.stores.current import store_or_none, store_schema, store_use
 
-# The types of Django's cursors are those of another driver.
+# The type stubs declare Django's cursors for another driver.
 _Cursor: Any = base.Cursor
 _ServerSideCursor: Any = base.ServerSideCursor
-_GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+_SUCCESS = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 def path_set() -> bytes | None:
@@ -36,7 +37,7 @@ def path_set() -> bytes | None:
 class StoreConnection(psycopg.Connection[Any]):
     """A connection whose statements run in the current store."""
 
-    # What was set in the running transaction.
+    # The path that is set in the running transaction.
     _path: bytes | None = None
     # True while a statement outside a transaction is sent with its path.
     _covered = False
@@ -75,18 +76,18 @@ class StoreConnection(psycopg.Connection[Any]):
         self._check_connection_ok()
         self.pgconn.send_query(command)
         for result in (yield from generators.execute(self.pgconn)):
-            if result.status not in _GOOD:
+            if result.status not in _SUCCESS:
                 raise errors.error_from_result(result, encoding=self.pgconn._encoding)
 
     def path_needed(self) -> bytes | None:
-        """Return what has to be sent with the next statement; None in a transaction and without a store."""
+        """Return the statement that sets the path, or None within a transaction or without a store."""
         if self.autocommit and self.pgconn.transaction_status == TransactionStatus.IDLE:
             return path_set()
         return None
 
     @contextmanager
     def covered(self) -> Iterator[None]:
-        """Allow a statement outside a transaction, because it is sent with its path."""
+        """Allow a statement outside a transaction. The caller sends the path with the statement."""
         self._covered, self._path = True, b""
         try:
             yield
@@ -109,12 +110,12 @@ class StoreCursor(_Cursor):  # type: ignore[misc]
             query = path + b"; " + query if isinstance(query, bytes) else f"{path.decode()}; {query}"
         with connection.covered():
             super().execute(query, params, **more)
-        # From the result of the path to that of the statement.
+        # Moves from the result of the path to the result of the query.
         self.nextset()
         return self
 
     def executemany(self, query: Any, params_seq: Any, **more: Any) -> None:
-        """Run a statement for each of the parameters, in one transaction."""
+        """Run a statement once for each element of ``params_seq``, in one transaction."""
         if self.connection.path_needed() is None:
             super().executemany(query, params_seq, **more)
         else:
@@ -123,7 +124,7 @@ class StoreCursor(_Cursor):  # type: ignore[misc]
 
     @contextmanager
     def copy(self, *args: Any, **more: Any) -> Iterator[Any]:
-        """Run COPY; outside a transaction in one of its own."""
+        """Run COPY, in a new transaction if none is running."""
         own = contextlib.nullcontext() if self.connection.path_needed() is None else self.connection.transaction()
         with own, super().copy(*args, **more) as copy:
             yield copy
@@ -133,7 +134,8 @@ class StoreServerCursor(_ServerSideCursor):  # type: ignore[misc]
     """Django's cursor for results that are fetched in parts."""
 
     def execute(self, *args: Any, **more: Any) -> Any:
-        """Declare the cursor; outside a transaction in one of its own, which a cursor WITH HOLD outlasts."""
+        """Declare the cursor, in a new transaction if none is running. It stays open afterwards if it is declared WITH
+        HOLD."""
         if self.connection.path_needed() is None:
             return super().execute(*args, **more)
         with self.connection.transaction():
@@ -141,7 +143,7 @@ class StoreServerCursor(_ServerSideCursor):  # type: ignore[misc]
 
 
 class PreparedCursor(psycopg.Cursor[Any]):
-    """A cursor that sends parameters apart, so that the database can keep the plan."""
+    """A cursor that sends the parameters separately from the statement, so that the database can keep the plan."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Any:
         """Run a statement. One round trip."""
@@ -149,7 +151,7 @@ class PreparedCursor(psycopg.Cursor[Any]):
         path = connection.path_needed()
         if path is None:
             return super().execute(query, params, **more)
-        # Of several statements in one string, none can be prepared. A pipeline is one transaction.
+        # Several statements in one string cannot be prepared. A pipeline is one transaction.
         with connection.covered(), connection.pipeline():
             psycopg.ClientCursor(connection).execute(path)
             return super().execute(query, params, **more)
@@ -158,7 +160,7 @@ class PreparedCursor(psycopg.Cursor[Any]):
 class DatabaseWrapper(base.DatabaseWrapper):
     """The connection of a thread."""
 
-    # The driver, with connections of our own.
+    # The driver, with ``StoreConnection`` as the class of its connections.
     Database: Any = SimpleNamespace(**{**vars(psycopg), "connect": StoreConnection.connect})
 
     def get_connection_params(self) -> dict[str, Any]:
@@ -173,14 +175,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return super().pool
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """Return a cursor; a ``name`` makes it one on the server."""
+        """Return a cursor. With a ``name``, it is a server-side cursor."""
         if name is None:
             return super().create_cursor()
         return StoreServerCursor(self.connection, name=name, scrollable=False, withhold=self.connection.autocommit)
 
     @contextmanager
     def _nodb_cursor(self) -> Iterator[Any]:
-        # For CREATE DATABASE, which no transaction may contain.
+        # CREATE DATABASE cannot run in a transaction, so it is sent without a store and its path.
         with store_use(None), super()._nodb_cursor() as cursor:
             yield cursor
 

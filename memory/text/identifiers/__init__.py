@@ -1,17 +1,14 @@
-"""Finds identifiers and dates in texts, in any spelling.
-
-Two identifiers are equal if their canonical forms are equal. A part of an identifier does not match: ``a@x.io`` is not
-found in ``a.smith@x.io``, and ``INV-100`` not in ``INV-1001`` or ``INV-100-2``.
-"""
+"""Finds identifiers and dates in texts, in any spelling. Equal identifiers have equal canonical forms. A part of an
+identifier does not match: ``a@x.io`` is not found in ``a.smith@x.io``."""
 
 import re
 from typing import Final
 
 from memory.text.codes import codes_find as codes_any
 from memory.text.codes import codes_solid
+from memory.text.identifiers.account_numbers import accounts_find, phones_find
 from memory.text.identifiers.codes import codes_find, numbered_find
 from memory.text.identifiers.datetimes import datetimes_find
-from memory.text.identifiers.digits import accounts_find, phones_find
 from memory.text.identifiers.machines import machines_find
 from memory.text.identifiers.places import files_find, paths_find, points_find
 from memory.text.identifiers.view import Identifier, TextView
@@ -24,7 +21,7 @@ __all__ = ["KINDS", "STRONG", "Identifier", "identifier_search_keys", "identifie
 STRONG: Final = wordset(
     "email phone url domain path uuid card ip cidr mac iban handle hashtag code isbn doi coordinates hash vin ssn"
 )
-# Kinds that do not.
+# Kinds that do not identify one person or thing.
 WEAK: Final = wordset("date time datetime")
 KINDS: Final = STRONG | WEAK
 
@@ -34,18 +31,15 @@ _ANYTHING: Final = re.compile(
 
 _DIGIT_OR_JOINT: Final = re.compile(r"\d|_|-\w+-|[a-z][A-Z][a-z]")
 
-# A cheaper test for most texts: characters that occur in identifiers, and words in lower case.
+# A cheap test for most texts: characters that occur in identifiers, and words (in lower case) of addresses and times.
 _SIGN: Final = re.compile(r"[\d@#/\\_]|\.\w")
 _WORDS: Final = (" at ", "noon", "midday", "midnight", "mitternacht")
 
 
 def identifiers_find(text: str) -> list[Identifier]:
-    """Return the identifiers in ``text`` in order, with their spans. Linear in the length of the text.
-
-    Two identifiers with one span are alternatives: 03/04/2024 is the third of April or the fourth of March. Parts of an
-    identifier are not found again: the domain of an e-mail address is not a domain. Exceptions: a datetime is also a
-    date and a time, and a URL with an IP address also that address.
-    """
+    """Return the identifiers in ``text`` in order, with their spans. Identifiers with the same span are alternatives:
+    03/04/2024 is in April or in March. Parts of an identifier are not returned, except the parts of datetimes and the
+    IP addresses in URLs. Linear time."""
     return sorted(_read(text).found, key=lambda one: (one.start, -one.end, one.key))
 
 
@@ -62,7 +56,7 @@ def identifiers_index(text: str) -> set[str]:
 
 
 def identifier_search_keys(request: str) -> set[str]:
-    """Return the index keys by which to search for texts with an identifier of ``request``."""
+    """Return the index keys of texts that may contain an identifier of ``request``."""
     strong = STRONG - {"code"}
     keys = {key for one in identifiers_find(request) if one.kind in strong for key in one.search_keys}
     solid, grouped = codes_solid(request)

@@ -1,4 +1,4 @@
-"""Codes that people number things with: INV-2024-001, PO#123, ABC-123, order 4711, plates and serial numbers."""
+"""Codes of numbered things: INV-2024-001, PO#123, ABC-123, order 4711, number plates and serial numbers."""
 
 import re
 from typing import Final
@@ -12,7 +12,8 @@ _ALNUM: Final = rf"(?:(?!_){WORD})"
 _FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
 _ENDS: Final = rf"(?!{WORD})"
 
-# Grouped by first character, because a search that ignores case tries the alternatives one by one. Longest first.
+# Grouped by first character, because a search that ignores case would otherwise try every noun at each position. Longer
+# nouns come first.
 _NOUN: Final = "|".join(
     f"{first}(?:{'|'.join(re.escape(noun[1:]) for noun in sorted(NOUNS, key=len, reverse=True) if noun[0] == first)})"
     for first in sorted({noun[0] for noun in NOUNS})
@@ -35,7 +36,7 @@ _SPACED: Final = lazy_pattern(
     rf"\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
 )
 _PLATE: Final = lazy_pattern(
-    # Of the United Kingdom, Germany, India, Spain and countries with similar plates.
+    # Number plates of the United Kingdom, Germany, India, Spain and countries with similar plates.
     rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?"
     r"|[A-Z]{2}[- ]\d{1,2}[- ][A-Z]{1,2}[- ]\d{4}|\d{1,4} [A-Z]{2,3} \d{1,4})"
     rf"(?!{WORD})(?!-\w)"
@@ -45,25 +46,23 @@ _NOUN_WORDS: Final = frozenset(
     word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
 ) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
 _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
-# These patterns begin with a digit and look back from there, so that the search goes from digit to digit.
+# These patterns begin with a digit and use lookbehinds for the rest, so that the search tries only the digits.
 _CAPITAL_NUMBER: Final = lazy_pattern(
     r"\d(?: ?[A-Z]|(?<=[A-ZÄÖÜ]\d)|(?<=[A-ZÄÖÜ][ #:-]\d)|(?<=[A-ZÄÖÜ][ #:-]{2}\d)|(?<=[A-ZÄÖÜ][ #:-]{3}\d))"
 )
 _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
 _JOINED: Final = lazy_pattern(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
 _UNDERLINED: Final = lazy_pattern(r"_\w")
-# Nouns before which a short number is a code: "ticket 12", but not "order 12 boxes".
+# Nouns after which a short number is a code: "ticket 12", but not "order 12 boxes".
 _NUMBERED_ALONE: Final = wordset("ticket pr po issue room locker invoice task flight")
 _SEPARATORS: Final = lazy_pattern(r"[-_/.#: ]+")
 _RUNS: Final = lazy_pattern(r"\d+|[^\W\d_]+")
 
 
 def numbered_find(view: TextView) -> None:
-    """Add numbers with a noun or a sign: ``order no. 4711``, ``ticket #12``, ``#12``. Linear in the text.
-
-    "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
-    """
-    for match in _LABELLED.finditer(view.text) if not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text else ():
+    """Add numbers with a noun or a sign: ``order no. 4711``, ``ticket #12``, ``#12``. "ticket #12" and "invoice #12"
+    are two things; "#12" alone may be either. Linear time."""
+    for match in view.matches(_LABELLED, likely=not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text):
         noun = NOUNS.get(match[1].casefold())
         if noun is None:
             continue
@@ -76,27 +75,23 @@ def numbered_find(view: TextView) -> None:
         number = digits.lstrip("0") or "0"
         canonical = f"{noun}-{number}"
         view.add("code", canonical, match.start(), match.end(3), marks=(f"*number:{number}",))
-    view.hide()
-    for match in _NUMBERED.finditer(view.text) if "#" in view.text or not _NUMBER_WORDS.isdisjoint(view.words) else ():
+    for match in view.matches(_NUMBERED, likely="#" in view.text or not _NUMBER_WORDS.isdisjoint(view.words)):
         number = match[1].lstrip("0") or "0"
         view.add("code", number, match.start(), match.end(), marks=(f"~number:{number}",))
-    view.hide()
 
 
 def codes_find(view: TextView) -> None:
     """Add codes of letters and digits, or of numbers with a separator between them. Linear in the text."""
     likely = view.digits and (_CAPITAL_NUMBER.search(view.text) or not _SMALL_CODES.isdisjoint(view.words))
     for pattern in (_PLATE, _SPACED) if likely else ():
-        for match in pattern.finditer(view.text):
+        for match in view.matches(pattern):
             first = re.match(r"[^\W\d_]*", match[1])
             if first is not None and first[0].upper() not in CAPITALS:
                 _add(view, match[1], match.start(1), match.end(1))
-        view.hide()
     joined = (view.digits and _JOINED.search(view.text)) or ("_" in view.text and _UNDERLINED.search(view.text))
-    for match in _TOKEN.finditer(view.text) if joined else ():
+    for match in view.matches(_TOKEN, likely=joined):
         if _code_like(match[1]):
             _add(view, match[1], match.start(1), match.end(1), named=True)
-    view.hide()
 
 
 def code_canonical(code: str) -> str:
@@ -132,7 +127,7 @@ def _code_like(token: str) -> bool:
             return digits > 7
         return digits > 4 and re.search(r"[.:]", token) is None and max(map(len, groups)) > 2
     if len(groups) == 1:
-        # "5th", "1990s", "16gb", "221b" and "Q3" are too short, or a number with its unit.
+        # "5th", "1990s", "16gb", "221b" and "Q3" are not codes, because they are too short or a number with its unit.
         return (
             len(token) > 2
             and not re.fullmatch(r"\d+[^\W\d_]{1,3}|[^\W\d_]\d", token)

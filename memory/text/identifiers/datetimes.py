@@ -22,7 +22,7 @@ _ISO: Final = lazy_pattern(
 _BASIC: Final = lazy_pattern(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
 _THREE: Final = lazy_pattern(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
 _HAN: Final = lazy_pattern(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
-# These patterns begin with a digit and accept any word as a month; the word is looked up later.
+# ``_NAME`` accepts any word as a month; the word is looked up later. The next three patterns begin with a digit.
 _NAME: Final = rf"({LETTER}{{3,10}})"
 _DAY_MONTH: Final = lazy_pattern(
     rf"\d(?<!{WORD}\d)(?<![/\\$€£.:#{TAKEN}]\d)\d?{_ORDINAL}{_OF}{_NAME}(?!{WORD})\.?"
@@ -37,7 +37,7 @@ _YEAR: Final = lazy_pattern(rf"\d(?<=\s\d)\d{{3}}(?!{WORD})")
 _MONTH_BEFORE: Final = lazy_pattern(rf"(?<!{WORD}){_NAME}\.?,?\s(?:the\s|of\s|de\s)?$", re.IGNORECASE)
 
 _CLOCK: Final = lazy_pattern(
-    # Also after a hyphen: "10:30-11:30".
+    # A time may follow a hyphen: "10:30-11:30".
     rf"(?<!{WORD})(?<![^\W\d][-./:])(?<!\d[./:])(?<![/\\#$€£{TAKEN}])(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
 )
 _HOUR: Final = lazy_pattern(
@@ -50,19 +50,15 @@ _NAMED: Final = lazy_pattern(
 
 
 def datetimes_find(view: TextView) -> None:
-    """Add dates, times of day, and datetimes. Linear in the text.
-
-    An ambiguous date such as 03/04/2024 is added twice: as the third of April and the fourth of March. Dates with full
-    stops have the day first. Two-digit years from 70 on belong to the last century.
-    """
+    """Add dates, times of day and datetimes. An ambiguous date such as 03/04/2024 is added twice. Dates with full stops
+    have the day first. Two-digit years from 70 on are in the 20th century. Linear time."""
     if view.digits:
         _dates(view)
-        for match in _CLOCK.finditer(view.text) if ":" in view.text and _CLOCKY.search(view.text) else ():
+        for match in view.matches(_CLOCK, likely=":" in view.text and _CLOCKY.search(view.text)):
             hour, minute = _hour(int(match[1]), (match[4] or "")[:1]), int(match[2])
             if hour is not None and minute < 60 and (not match[3] or int(match[3]) < 60):
                 _time(view, hour, minute, int(match[3] or 0), match.start(), _end(match))
-        view.hide()
-        for match in _HOUR.finditer(view.text) if _HOURLY.search(view.text) else ():
+        for match in view.matches(_HOUR, likely=_HOURLY.search(view.text)):
             minute = int(match[2] or match[6] or match[7] or 0)
             hour = _hour(int(match[1]), match[3] or "")
             if hour is None or minute > 59:
@@ -70,11 +66,9 @@ def datetimes_find(view: TextView) -> None:
             _time(view, hour, minute, 0, match.start(), _end(match))
             if match[4] and hour <= 12:
                 _time(view, (hour + 12) % 24 if hour < 12 else 0, minute, 0, match.start(), _end(match))
-        view.hide()
-    for match in _NAMED.finditer(view.text) if not _TIMES.isdisjoint(view.words) else ():
+    for match in view.matches(_NAMED, likely=not _TIMES.isdisjoint(view.words)):
         hour = 12 if match[1].casefold() in ("noon", "midday", "полдень") else 0
         _time(view, hour, 0, 0, match.start(), match.end())
-    view.hide()
 
 
 # Cheap tests before costly searches.
@@ -87,7 +81,7 @@ _MONTH_NAMES: Final = frozenset(MONTHS)
 
 
 def _dates(view: TextView) -> None:
-    for match in _ISO.finditer(view.text) if view.digits > 5 and _PARTED.search(view.text) else ():
+    for match in view.matches(_ISO, likely=view.digits > 5 and _PARTED.search(view.text)):
         if not _real(year := int(match[1]), month := int(match[3]), day := int(match[4])):
             continue
         date = f"{year:04}-{month:02}-{day:02}"
@@ -98,15 +92,14 @@ def _dates(view: TextView) -> None:
         view.add("datetime", f"{date}t{clock}", start, _end(match))
         _date(view, date, start, match.end(4))
         view.add("time", clock, match.start(5), match.end(5))
-    for match in _BASIC.finditer(view.text) if view.digits > 7 and _EIGHT.search(view.text) else ():
+    for match in view.matches(_BASIC, likely=view.digits > 7 and _EIGHT.search(view.text)):
         if _real(year := int(match[1]), month := int(match[2]), day := int(match[3])):
             date = f"{year:04}-{month:02}-{day:02}"
             _date(view, date, match.start(), match.end())
             if match[4] and int(match[4]) < 24 and int(match[5]) < 60:
                 clock = _clock(f"{match[4]}:{match[5]}:{match[6] or '00'}")
                 view.add("datetime", f"{date}t{clock}", match.start(), match.end())
-    view.hide()
-    for match in _THREE.finditer(view.text) if view.digits > 3 and _PARTED.search(view.text) else ():
+    for match in view.matches(_THREE, likely=view.digits > 3 and _PARTED.search(view.text)):
         first, second, year = int(match[1]), int(match[3]), _year(match[4])
         readings = [(second, first)]
         if match[2] != "." and first != second:
@@ -114,25 +107,19 @@ def _dates(view: TextView) -> None:
         for month, day in readings:
             if _real(year, month, day):
                 _date(view, f"{year:04}-{month:02}-{day:02}", match.start(), match.end())
-    view.hide()
-    if not view.text.isascii():
-        for match in _HAN.finditer(view.text):
-            _named(view, match[1], int(match[2]), match[3], match.start(), match.end())
-        view.hide()
+    for match in view.matches(_HAN, likely=not view.text.isascii()):
+        _named(view, match[1], int(match[2]), match[3], match.start(), match.end())
     if _MONTH_NAMES.isdisjoint(view.words):
         return
-    for match in _DAY_MONTH.finditer(view.text):
+    for match in view.matches(_DAY_MONTH):
         if month := _month(match[1]):
             _named(view, match[2], month, _leading(match[0]), match.start(), _end(match))
-    view.hide()
-    for match in _DAY.finditer(view.text):
+    for match in view.matches(_DAY):
         if before := _month_before(view.text, match.start()):
             _named(view, match[1], before[1], _leading(match[0]), before[0], _end(match))
-    view.hide()
-    for match in _YEAR.finditer(view.text):
+    for match in view.matches(_YEAR):
         if 1000 <= int(match[0]) < 2200 and (before := _month_before(view.text, match.start())):
             view.add("date", f"{match[0]}-{before[1]:02}", before[0], match.end())
-    view.hide()
 
 
 _PUNCTUATION: Final = string.punctuation + "«»“”"
@@ -143,7 +130,7 @@ def _leading(text: str) -> str:
 
 
 def _month_before(text: str, at: int) -> tuple[int, int] | None:
-    """Return (start, number) of the month whose name precedes ``at``; None without one."""
+    """Return (start, number) of the month whose name precedes ``at``; None if no month precedes it."""
     begin = max(0, at - 18)
     words = text[begin:at].split()
     last = words[-1].casefold().strip(_PUNCTUATION) if words else ""
@@ -153,7 +140,7 @@ def _month_before(text: str, at: int) -> tuple[int, int] | None:
         return None
     found = _MONTH_BEFORE.search(text[begin:at])
     month = _month(found[1]) if found else 0
-    # The first word of the examined part may be cut.
+    # A match at the beginning of the searched text may be the end of a longer word.
     if not found or not month or (found.start() == 0 and begin and _WORD.match(text[begin - 1])):
         return None
     return begin + found.start(), month
@@ -163,7 +150,7 @@ _WORD: Final = lazy_pattern(WORD)
 
 
 def _month(name: str) -> int:
-    # Regular expressions treat the Turkish letter without a dot as an "i".
+    # A search that ignores case also finds the Turkish letter without a dot for an "i", so the name may be unknown.
     return MONTHS.get(name.casefold(), 0)
 
 

@@ -34,36 +34,32 @@ _PAIRS: Final = lazy_pattern(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{
 def machines_find(view: TextView) -> None:
     """Add identifiers of machines, networks and versions of code. Linear in the text."""
     hexadecimal = _SEVEN.search(view.text) is not None
-    for match in _UUID.finditer(view.text) if hexadecimal else ():
+    for match in view.matches(_UUID, likely=hexadecimal):
         closed = match.end() if bool(match[1]) == bool(match[3]) else match.end(2)
         start = match.start() if closed == match.end() else match.start(2)
         view.add("uuid", match[2].replace("-", "").lower(), start, closed)
-    view.hide()
-    if max(map(view.text.count, ":-.")) > 1 and _PAIRS.search(view.text):
-        for match in _MAC.finditer(view.text):
-            bare = re.sub("[:.-]", "", match[1]).lower()
-            view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())
-        view.hide()
+    for match in view.matches(_MAC, likely=max(map(view.text.count, ":-.")) > 1 and _PAIRS.search(view.text)):
+        bare = re.sub("[:.-]", "", match[1]).lower()
+        view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())
     if view.text.count(":") > 1:
         _ipv6(view)
     if view.text.count(".") > 2:
         _ipv4(view)
-    for match in _HASH.finditer(view.text) if hexadecimal else ():
+    for match in view.matches(_HASH, likely=hexadecimal):
         name = match[1].lower()
         # "abc1234" is a code, which may also be written "ABC-1234"; "1e100" is a number.
         if len(name) > 31 and not name.isdigit():
             view.add("hash", name, match.start(), match.end())
         elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):
             view.add("hash", name, match.start(), match.end(), marks=(f"*name:{name}",))
-    for match in _VIN.finditer(view.text) if view.digits > 3 and _SEVENTEEN.search(view.text) else ():
+    for match in view.matches(_VIN, likely=view.digits > 3 and _SEVENTEEN.search(view.text)):
         name = match[1].lower()
         if sum(sign.isdigit() for sign in name) > 3 and sum(sign.isalpha() for sign in name) > 3:
             view.add("vin", name, match.start(), match.end())
-    view.hide()
 
 
 def _ipv4(view: TextView) -> None:
-    for match in _IPV4.finditer(view.text):
+    for match in view.matches(_IPV4):
         parts = [int(part) for part in match[1].split(".")]
         if max(parts) > 255:
             continue
@@ -72,11 +68,10 @@ def _ipv4(view: TextView) -> None:
             view.add("ip", address, match.start(), match.end())
         elif int(match[2]) <= 32:
             view.add("cidr", f"{address}/{int(match[2])}", match.start(), match.end())
-    view.hide()
 
 
 def _ipv6(view: TextView) -> None:
-    for match in _IPV6.finditer(view.text):
+    for match in view.matches(_IPV6):
         name = match[1]
         if not match[2] and not match[3]:
             name = name[:-1] if name.endswith(":") and not name.endswith("::") else name
@@ -94,4 +89,3 @@ def _ipv6(view: TextView) -> None:
             view.add("ip", plain, match.start(), end)
         elif int(match[3]) <= 128:
             view.add("cidr", f"{plain}/{int(match[3])}", match.start(), end)
-    view.hide()

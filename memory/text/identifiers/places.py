@@ -34,69 +34,55 @@ def paths_find(view: TextView) -> None:
     text = view.text
     if "/" not in text and "\\" not in text:
         return
-    if ":/" in text:
-        for match in _FILE_URL.finditer(text):
-            name = trimmed(match[1])
-            whole = name if re.match(r"[A-Za-z]:|/", name) else f"/{name}"
-            _add(view, whole, match.start(), match.start(1) + len(name))
-        view.hide()
-    if '"' in text or "'" in text:
-        for match in _QUOTED.finditer(view.text):
-            name = match[1].rstrip(" .,;")
-            if " " not in name or (len(re.findall(r"[\\/]+", name)) > 1 and not re.search(r"[,;:.] ", name)):
-                _add(view, name, match.start(1), match.start(1) + len(name))
-        view.hide()
-    if "\\" in text or ":/" in text:
-        for match in _WINDOWS.finditer(view.text):
-            _add(view, name := trimmed(match[1]), match.start(1), match.start(1) + len(name))
-        view.hide()
-    if "/" in view.text:
-        for match in _UNIX.finditer(view.text):
-            name = trimmed(match[1])
-            if name.strip("/.~"):
-                _add(view, name, match.start(1), match.start(1) + len(name))
-        view.hide()
+    for match in view.matches(_FILE_URL, likely=":/" in text):
+        name = trimmed(match[1])
+        whole = name if re.match(r"[A-Za-z]:|/", name) else f"/{name}"
+        _add(view, whole, match.start(), match.start(1) + len(name))
+    for match in view.matches(_QUOTED, likely='"' in text or "'" in text):
+        name = match[1].rstrip(" .,;")
+        if " " not in name or (len(re.findall(r"[\\/]+", name)) > 1 and not re.search(r"[,;:.] ", name)):
+            _add(view, name, match.start(1), match.start(1) + len(name))
+    for match in view.matches(_WINDOWS, likely="\\" in text or ":/" in text):
+        _add(view, name := trimmed(match[1]), match.start(1), match.start(1) + len(name))
+    for match in view.matches(_UNIX, likely="/" in view.text):
+        name = trimmed(match[1])
+        if name.strip("/.~"):
+            _add(view, name, match.start(1), match.start(1) + len(name))
 
 
 def files_find(view: TextView) -> None:
     """Add relative paths and file names, such as ``src/app/main.py`` and ``report.pdf``."""
-    if "/" in view.text:
-        for match in _RELATIVE.finditer(view.text):
-            name = match[1].rstrip(".+-")
-            first, *_middle, last = name.split("/")
-            if (_file_like(last) or name.count("/") > 1) and not domain_like(first) and re.search(r"[^\W\d]", name):
-                if not _file_like(last) and any(sign.isdigit() for sign in name):
-                    # "INV/2024/001" is a code.
-                    continue
-                _add(view, name, match.start(1), match.start(1) + len(name))
-        view.hide()
-    if _ENDING.search(view.text):
-        for match in _FILE.finditer(view.text):
-            if _file_like(match[1]):
-                _add(view, match[1], match.start(1), match.end(1))
-        view.hide()
+    for match in view.matches(_RELATIVE, likely="/" in view.text):
+        name = match[1].rstrip(".+-")
+        first, *_middle, last = name.split("/")
+        if (_file_like(last) or name.count("/") > 1) and not domain_like(first) and re.search(r"[^\W\d]", name):
+            if not _file_like(last) and any(sign.isdigit() for sign in name):
+                # "INV/2024/001" is a code.
+                continue
+            _add(view, name, match.start(1), match.start(1) + len(name))
+    for match in view.matches(_FILE, likely=_ENDING.search(view.text)):
+        if _file_like(match[1]):
+            _add(view, match[1], match.start(1), match.end(1))
 
 
 def points_find(view: TextView) -> None:
-    """Add points on the map, to four decimals of a degree (about ten metres)."""
-    for match in _DEGREES.finditer(view.text) if "°" in view.text else ():
+    """Add points on the map, rounded to four decimals of a degree (about ten metres)."""
+    for match in view.matches(_DEGREES, likely="°" in view.text):
         north = _degrees(match[1], match[2], match[3], match[4])
         east = _degrees(match[5], match[6], match[7], match[8])
         _point(view, north, east, match)
-    view.hide()
-    for match in _DECIMAL.finditer(view.text) if view.digits > 5 and "." in view.text else ():
+    for match in view.matches(_DECIMAL, likely=view.digits > 5 and "." in view.text):
         is_explicit = bool(match[2]) or bool(match[4]) or "°" in match[0]
         fine = min(len(match[1].split(".")[1]), len(match[3].split(".")[1])) > 2
         if is_explicit or (fine and re.search("[,;/]", match[0])):
             north = float(match[1]) * (-1 if (match[2] or "").upper() == "S" else 1)
             east = float(match[3]) * (-1 if (match[4] or "").upper() == "W" else 1)
             _point(view, north, east, match)
-    view.hide()
 
 
 def path_canonical(path: str) -> str:
-    """Return a path with single forward slashes, without ``./`` and a final slash. Windows paths and names of files
-    without a path are in lower case, because their case does not matter."""
+    """Return a path with single forward slashes, without ``./`` and without a final slash. Windows paths and bare file
+    names are in lower case."""
     windows = "\\" in path or path[1:2] == ":"
     plain = path.replace("\\", "/")
     share = windows and plain.startswith("//")

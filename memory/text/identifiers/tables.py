@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from memory.text.word_lists import wordset
+
 
 def _table(lines: str) -> dict[str, str]:
     """Parse lines such as ``kg: kg kilo kilos`` into a dict from each word to the key of its line."""
@@ -14,7 +16,7 @@ RESERVED: Final = frozenset(
     ("example", "test", "invalid", "local", "localhost", "localdomain", "internal", "intranet", "lan", "onion", "home")
 )
 
-_FILE_ENDINGS: Final = (
+FILE_ENDINGS: Final = wordset(
     "7z ai apk asc avi bak bash bat bib blend bmp bz2 c cer cfg cjs clj cmake conf cpp crt cs css csv dart db deb "
     "diff dmg doc dockerfile docx eml env epub ex exe exs flac fs gif go gpg gpx gradle gz h hcl heic hpp hs htm html "
     "ico ics ini ipynb iso jar java jpeg jpg js json jsonl jsx key kml kt less lock log lua m m4a map md mjs mk mkv "
@@ -23,7 +25,6 @@ _FILE_ENDINGS: Final = (
     "stl svg swift swp tar tex tf tfvars tgz tif tiff tmp toml ts tsv tsx txt vcf vue war wav webm webp xls xlsx xml "
     "xz yaml yml zip zsh"
 )
-FILE_ENDINGS: Final = frozenset(_FILE_ENDINGS.split())
 
 _MONTHS: Final = """
 1: january jan januar janvier enero gennaio janeiro januari января январь stycznia jänner
@@ -51,8 +52,7 @@ _IBANS: Final = (
 )
 IBAN_LENGTHS: Final = {pair[:2].lower(): int(pair[2:]) for pair in _IBANS.split()}
 
-# Names of numbered things in lower case, with an underscore for a space. Names on one line have the same meaning, so
-# that "PO 12" equals "purchase order 12".
+# Names of numbered things, with an underscore for a space. Names on one line have the same meaning.
 _NOUNS: Final = """
 order: order orders bestellung auftrag commande pedido ordine заказ заказа 订单 訂單 注文
 po: purchase_order po
@@ -100,16 +100,14 @@ table: table
 NOUNS: Final = {word.replace("_", " "): noun for word, noun in _table(_NOUNS).items()}
 
 # Words in capitals that do not form a code with the number after them.
-_CAPITALS: Final = (
+CAPITALS: Final = frozenset(word.upper() for word in MONTHS) | wordset(
     "ABOUT AD AGE ALL AM AND ANY APP ARE AS AT BC BUT BY CA CE CET FOR FROM GMT HAD HAS HE HER HIS IF IN IS IT ITS "
     "LESS MORE MY NO NOT OF ON OR OUR OVER PAGE PM SHE SINCE THAN THE TO TOP UNDER UNTIL UP UTC VS WAS WE WITH YOU"
 )
-CAPITALS: Final = frozenset(_CAPITALS.split()) | {word.upper() for word in MONTHS}
 
 # Words in lower case that do not form a code with a hyphen and a number.
-_SMALL: Final = (
+SMALL: Final = wordset(
     "a about act age aged all an and around at by chapter circa day early episode fig figure for from game gate grade "
     "in just late level line mid minus month non of on only or over page part per phase plus post pre round row scene "
     "season section set since size stage step sub the to top type under until up week year zone"
 )
-SMALL: Final = frozenset(_SMALL.split())

@@ -1,25 +1,27 @@
-"""The plain form of a text for searching identifiers. What one search finds is hidden from later ones."""
+"""The plain form of a text for searching identifiers. What one search has found is hidden from later searches."""
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-# Replaces what a search has found. It is not a word character, space or digit, so that no match touches it.
+# Replaces what a search has found. It is neither a word character nor a space, so that no later match includes it.
 TAKEN: Final = "\ue000"
 
 # The most characters of a canonical form. At four bytes each, they still fit into an index of PostgreSQL.
 LONGEST: Final = 400
 
-# Scripts without spaces between words, or with endings attached to words. In them, identifiers need no space around.
+# Scripts without spaces between words, or with attached endings. In these scripts, an identifier may touch the words
+# around it.
 _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u312f\u3130-\u318f\u31a0-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# A letter, digit or underscore of any other script. Cyrillic letters count, so that no part of "аnn@x.io" with a
-# Cyrillic "а" is found.
+# A letter, digit or underscore of any other script. Cyrillic letters count, so that no address is found in "аnn@x.io"
+# with a Cyrillic "а".
 WORD: Final = rf"[^\W{_UNSPACED}]"
 # A letter of any other script.
 LETTER: Final = rf"[^\W\d_{_UNSPACED}]"
@@ -66,13 +68,10 @@ def _sign(cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One identifier or date in a text, with its span, its spelling (``text``), and a form that is equal for all
-    spellings (``canonical``).
-
-    Some spellings leave a part out: a telephone number without its country, a code without the name of its series. Two
-    identifiers with different parts are different, but an identifier without the part may equal either of them.
-    ``marks`` express this: ``*x`` marks a full spelling of ``x``, and ``~x`` a spelling that lacks a part.
-    """
+    """One identifier or date. ``text`` is its spelling, ``canonical`` is equal for all spellings. Some spellings leave
+    a part out, such as the country code of a telephone number. A spelling without the part matches all full spellings,
+    but two full spellings match only if their parts are equal. If ``x`` is the identifier without the part, ``marks``
+    has ``*x`` for a full spelling, and ``~x`` for a spelling without the part."""
 
     kind: str
     canonical: str
@@ -93,8 +92,8 @@ class Identifier:
 
     @property
     def search_keys(self) -> frozenset[str]:
-        """The keys by which a request with this identifier finds texts: its own key, and the marks of spellings that
-        have a part more or a part less."""
+        """The keys by which a request with this identifier finds texts: its own key, and the opposite of each mark. A
+        full spelling finds spellings without the part, and a spelling without the part finds full spellings."""
         return frozenset((self.key, *(f"{'~' if mark[0] == '*' else '*'}{mark[1:]}" for mark in self.marks)))
 
 
@@ -116,8 +115,7 @@ class TextView:
 
     @property
     def words(self) -> frozenset[str]:
-        """The runs of letters in lower case, for cheap tests before costly searches. For a text that is not ASCII also
-        all single characters."""
+        """The runs of letters, in lower case, for cheap tests. If the text is not ASCII, also all single characters."""
         if self._words is None:
             if self.ascii:
                 self._words = frozenset(_SMALL_LETTERS.findall(self.text.lower()))
@@ -126,7 +124,7 @@ class TextView:
         return self._words
 
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
-        """Add an identifier with its span in the plain text; ``hide`` will hide it from later searches."""
+        """Add an identifier with its span in the plain text, and hide it from later searches (``matches``)."""
         self._found.append((kind, _bounded(canonical), start, end, tuple(map(_bounded, marks))))
         self._hidden.append((start, end))
 
@@ -146,18 +144,20 @@ class TextView:
         keys = {f"{kind}:{canonical}" for kind, canonical, *_place in self._found}
         return keys.union(*(marks for *_place, marks in self._found))
 
-    def hide(self) -> None:
-        """Hide all identifiers that were added since the last call: replace their characters in ``text``."""
-        if not self._hidden:
-            return
-        parts, at = [], 0
-        for start, end in sorted(self._hidden):
-            if end > at:
-                start = max(start, at)
-                parts += [self.text[at:start], TAKEN * (end - start)]
-                at = end
-        self.text = "".join((*parts, self.text[at:]))
-        self._hidden.clear()
+    def matches(self, pattern: re.Pattern[str], *, likely: object = True) -> Iterator[re.Match[str]]:
+        """Yield the matches of ``pattern``, then hide the identifiers that were added since the last search. Yield
+        nothing if ``likely`` is false; ``likely`` is the result of a cheap test."""
+        if likely:
+            yield from pattern.finditer(self.text)
+        if self._hidden:
+            parts, at = [], 0
+            for start, end in sorted(self._hidden):
+                if end > at:
+                    start = max(start, at)
+                    parts += [self.text[at:start], TAKEN * (end - start)]
+                    at = end
+            self.text = "".join((*parts, self.text[at:]))
+            self._hidden.clear()
 
     def _end(self, offsets: list[int], at: int) -> int:
         # The end of the character, with its accents, but without invisible characters after it.
@@ -178,7 +178,8 @@ def _bounded(canonical: str) -> str:
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
-    """Return (plain form, the offset in ``text`` of each of its characters). None instead of equal offsets."""
+    """Return (plain form, offsets). ``offsets`` has the offset in ``text`` of each character of the plain form. It is
+    None if each character has the same offset in both forms."""
     if text.isascii():
         return text.replace("`", "'"), None
     signs: list[str] = []

@@ -47,8 +47,9 @@ _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 def web_find(view: TextView) -> None:
     """Add URLs, DOIs and e-mail addresses. Linear in the text."""
-    if "10." in view.text and "/" in view.text:
-        _dois(view)
+    for match in view.matches(_DOI, likely="10." in view.text and "/" in view.text):
+        name = trimmed(match[1])
+        view.add("doi", name.casefold(), match.start(), match.start(1) + len(name))
     if "://" in view.text or "git@" in view.text:
         _urls(view)
     if "@" in view.text or " at " in view.text or "at]" in view.text.lower() or "at)" in view.text.lower():
@@ -57,34 +58,28 @@ def web_find(view: TextView) -> None:
 
 def names_find(view: TextView) -> None:
     """Add handles and hashtags. Hashtags with digits are codes (``codes_find``)."""
-    if "@" in view.text:
-        for match in _HANDLE.finditer(view.text):
-            name = re.sub(r"[.-]+$", "", match[1])
-            if not any(sign.isalpha() for sign in name):
-                continue
+    for match in view.matches(_HANDLE, likely="@" in view.text):
+        name = re.sub(r"[.-]+$", "", match[1])
+        if not any(sign.isalpha() for sign in name):
+            continue
+        canonical = name.casefold()
+        view.add("handle", canonical, match.start(), match.start(1) + len(name), marks=(f"*name:{canonical}",))
+    for match in view.matches(_HASHTAG, likely="#" in view.text):
+        name = match[1].rstrip("-_")
+        if name and not any(sign.isdigit() for sign in name):
             canonical = name.casefold()
-            view.add("handle", canonical, match.start(), match.start(1) + len(name), marks=(f"*name:{canonical}",))
-        view.hide()
-    if "#" in view.text:
-        for match in _HASHTAG.finditer(view.text):
-            name = match[1].rstrip("-_")
-            if name and not any(sign.isdigit() for sign in name):
-                canonical = name.casefold()
-                view.add("hashtag", canonical, match.start(), match.start(1) + len(name), marks=(f"*name:{canonical}",))
-        view.hide()
+            view.add("hashtag", canonical, match.start(), match.start(1) + len(name), marks=(f"*name:{canonical}",))
 
 
 def dotted_find(view: TextView) -> None:
     """Add domains and addresses without a scheme, such as ``www.example.com/a``, but not names of files."""
-    if "localhost" in view.words:
-        for match in _LOCAL.finditer(view.text):
-            rest = trimmed(match[0])
-            kind, canonical = url_canonical("", rest)
-            view.add(kind, canonical, match.start(), match.start() + len(rest))
-        view.hide()
+    for match in view.matches(_LOCAL, likely="localhost" in view.words):
+        rest = trimmed(match[0])
+        kind, canonical = url_canonical("", rest)
+        view.add(kind, canonical, match.start(), match.start() + len(rest))
     if not _LABEL_ENDS.search(view.text):
         return
-    for match in _DOTTED.finditer(view.text):
+    for match in view.matches(_DOTTED):
         host, port, path = match[1].rstrip("-"), match[2] or "", match[3] or ""
         if len(host) < len(match[1]):
             port = path = ""
@@ -93,7 +88,6 @@ def dotted_find(view: TextView) -> None:
         rest = trimmed(host + port + path)
         kind, canonical = url_canonical("", rest)
         view.add(kind, canonical, match.start(1), match.start(1) + len(rest))
-    view.hide()
 
 
 def domain_like(host: str) -> bool:
@@ -102,7 +96,11 @@ def domain_like(host: str) -> bool:
     last = labels[-1]
     if any(not label or label.startswith("-") or len(label) > 63 for label in labels):
         return False
-    if last.casefold() not in RESERVED and not last.casefold().startswith("xn--") and not _public(last.casefold()):
+    if (
+        last.casefold() not in RESERVED
+        and not last.casefold().startswith("xn--")
+        and not _is_top_level_domain(last.casefold())
+    ):
         return False
     if labels[0].casefold() == "www":
         return True
@@ -115,8 +113,7 @@ def domain_like(host: str) -> bool:
 
 
 @lru_cache(maxsize=2048)
-def _public(label: str) -> bool:
-    """Return whether ``label`` is a public top-level domain, by the list bundled with tldextract."""
+def _is_top_level_domain(label: str) -> bool:
     return bool(_suffixes()(f"a.{label}").suffix)
 
 
@@ -137,11 +134,9 @@ def host_canonical(host: str) -> str:
 
 
 def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
-    """Return kind and canonical form of the ``rest`` of a URL after ``scheme://``, or of an address without a scheme.
-
-    A host alone is a ``domain`` or ``ip``. The canonical form has no http(s) scheme, ``www.``, default port, final
-    slash, or unnecessary percent encoding. The case of paths is kept.
-    """
+    """Return (kind, canonical form) of a URL; ``rest`` is the part after ``scheme://``. The canonical form is without
+    http(s), ``www.``, default port, final slash and unnecessary percent encoding. A host alone is a ``domain`` or
+    ``ip``."""
     scheme = scheme.casefold()
     cut = next((at for at, sign in enumerate(rest) if sign in "/?#"), len(rest))
     authority, tail = rest[:cut], rest[cut:]
@@ -187,7 +182,7 @@ def trimmed(text: str) -> str:
 
 
 def _urls(view: TextView) -> None:
-    for match in _URL.finditer(view.text):
+    for match in view.matches(_URL):
         rest = trimmed(match[2][:2_000])
         if not rest or not (rest[0].isalnum() or rest[0] in "/[%_~"):
             continue
@@ -201,22 +196,14 @@ def _urls(view: TextView) -> None:
         host = re.match(r"(?:[^/@]{0,100}@)?(\d{1,3}(?:\.\d{1,3}){3})(?=[:/?#]|$)", rest)
         if host and kind != "ip" and (address := _address(host[1])):
             view.add("ip", address, match.start(2) + host.start(1), match.start(2) + host.end(1))
-    for match in _GIT.finditer(view.text):
+    for match in view.matches(_GIT):
         path = trimmed(match[2]).rstrip("/")
         canonical = f"{host_canonical(match[1])}/{path.lstrip('/').removesuffix('.git')}"
         view.add("url", canonical, match.start(), match.start(2) + len(path))
-    view.hide()
-
-
-def _dois(view: TextView) -> None:
-    for match in _DOI.finditer(view.text):
-        name = trimmed(match[1])
-        view.add("doi", name.casefold(), match.start(), match.start(1) + len(name))
-    view.hide()
 
 
 def _emails(view: TextView) -> None:
-    for match in _EMAIL.finditer(view.text) if "@" in view.text else ():
+    for match in view.matches(_EMAIL, likely="@" in view.text):
         local = match[1].lstrip("-~.'%+")
         domain = match[2].rstrip("-_")
         if not local.strip(".-_"):
@@ -229,21 +216,20 @@ def _emails(view: TextView) -> None:
             continue
         domain = ".".join(labels)
         view.add("email", email_canonical(local, domain), match.end(1) - len(local), match.start(2) + len(domain))
-    view.hide()
     small = view.text.lower()
     # Spelled addresses have brackets, or " at " and " dot ".
-    if "at" in small and (" dot " in small or any(bracket in small for bracket in "[({")):
-        for match in _EMAIL_SPELLED.finditer(view.text):
-            domain = _SPELLED_DOT.sub(".", match[2])
-            plain = match[0][len(match[1]) :].lower().startswith(" at ")
-            if not domain_like(domain) or (plain and " dot " not in match[2].lower()):
-                continue
-            view.add("email", email_canonical(match[1].strip(".-"), domain), match.start(), match.end())
-        view.hide()
+    spelled = "at" in small and (" dot " in small or any(bracket in small for bracket in "[({"))
+    for match in view.matches(_EMAIL_SPELLED, likely=spelled):
+        domain = _SPELLED_DOT.sub(".", match[2])
+        plain = match[0][len(match[1]) :].lower().startswith(" at ")
+        if not domain_like(domain) or (plain and " dot " not in match[2].lower()):
+            continue
+        view.add("email", email_canonical(match[1].strip(".-"), domain), match.start(), match.end())
 
 
 def email_canonical(local: str, domain: str) -> str:
-    """Return an e-mail address in lower case, without its plus-tag, and for Gmail without dots."""
+    """Return an e-mail address in lower case, without its plus-tag. For Gmail, the dots before the @ are also
+    removed."""
     local, domain = local.casefold(), host_canonical(domain) if domain.count(".") > 1 else domain.casefold()
     domain = ".".join(_label(label) for label in domain.split("."))
     local = local.split("+", 1)[0] or local

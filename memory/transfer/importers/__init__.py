@@ -1,9 +1,10 @@
-"""Importers for files of other systems, registered by name."""
+"""Importers for files of other systems, by name."""
 
 from memory.transfer.importers.chatgpt_claude import ChatGPT, Claude, ClaudeCode
+from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.mem0 import Mem0
 from memory.transfer.importers.transcripts import Chat
-from memory.transfer.sources import SOURCES
 
-for source in (Mem0(), ChatGPT(), Claude(), ClaudeCode(), Chat()):
-    SOURCES[source.name] = source
+IMPORTERS: dict[str, Importer] = {
+    importer.name: importer for importer in (Mem0(), ChatGPT(), Claude(), ClaudeCode(), Chat())
+}

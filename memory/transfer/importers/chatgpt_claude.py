@@ -1,8 +1,5 @@
-"""Exported or stored conversations of ChatGPT, Claude and Claude Code (docs/importers.md).
-
-Only the texts of the person and the model are kept. A damaged message is counted and left out, because these files
-are large, have many versions, and cannot be repaired by their owners.
-"""
+"""Imports conversations of ChatGPT, Claude and Claude Code (docs/importers.md). Only texts of the person and the model
+are kept. A damaged message is counted and left out."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -25,8 +22,6 @@ _SPEAKERS = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 class _Export(Chat):
-    """A JSON file of whole conversations."""
-
     forgiving = True
 
     def records(self, path: Path) -> Iterator[Record]:
@@ -40,8 +35,8 @@ class _Export(Chat):
 
     @abstractmethod
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages of a conversation with the members that ``Chat`` reads, but without their places in the
-        file."""
+        """Yield the messages of a conversation, as records with the members that ``Chat`` reads, but without a place in
+        the file."""
 
 
 class ChatGPT(_Export):
@@ -51,7 +46,7 @@ class ChatGPT(_Export):
     title = "ChatGPT export"
 
     def messages(self, conversation: dict[str, Any]) -> Iterator[Record]:
-        """Yield the messages from the root to ``current_node``, then the messages of other branches as lost."""
+        """Yield the messages from the root to ``current_node``, then the messages of other branches, marked as lost."""
         nodes = conversation.get("mapping")
         if not isinstance(nodes, dict):
             yield _record(None, problem="This is not a conversation: it has no mapping.")
@@ -167,8 +162,8 @@ def _branch(nodes: dict[str, Any], current: Any) -> dict[str, None]:
 
 
 def _blocks(content: Any) -> tuple[list[str], bool]:
-    """Return (texts, whether there are other blocks) of a message, which is a text or a list of blocks of several
-    types."""
+    """Return (texts, whether there are other blocks) for the content of a message, which is a text or a list of
+    blocks."""
     if isinstance(content, str):
         return ([content] if content.strip() else []), False
     blocks = content if isinstance(content, list) else []
@@ -182,8 +177,8 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (number, end as an offset in the file, line) of each line that is not empty. A line that is too long is
-    cut, so that it is not valid JSON."""
+    """Yield (line number, offset of the end of the line, line) for each line that is not empty. A line that is too long
+    is cut and is therefore not valid JSON."""
     with path.open("rb") as file:
         number = offset = 0
         while line := file.readline(MAX_ENTRY_BYTES):

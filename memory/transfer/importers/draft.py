@@ -11,7 +11,7 @@ from memory.core.errors import MemoryProblem
 from memory.ingest.batch import item_parse
 from memory.ingest.items import IngestItem
 
-# Empty values.
+# Values that count as empty.
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 UNKNOWN = "it is not known here"
 # Titles are cut for lists; a field contains the whole text.
@@ -29,13 +29,10 @@ _TYPES: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(slots=True)
 class Draft:
-    """One parsed entry. An entry without an item is not imported: ``lost`` gives the reason, or ``problem``, which
-    refuses the whole file.
-
-    ``offset`` rises with every draft and is at most the number of bytes read, so that a stopped import can continue
-    after it. ``number`` counts entries. ``lost`` and ``notes`` are pairs (member, clause): ``lost`` for what is not
-    imported, ``notes`` for what is imported in another form.
-    """
+    """One parsed entry. An entry without an ``item`` is not imported; ``lost`` contains the reason. A ``problem``
+    prevents the import of the file, unless the importer is forgiving. ``offset`` rises with every draft, so that a
+    stopped import can continue after any draft. ``lost`` are the members that are not imported, ``notes`` the members
+    that are imported in another form; both contain pairs of a member and a clause about it."""
 
     place: str
     offset: int
@@ -70,8 +67,8 @@ def value_field(name: str, value: Any) -> dict[str, Any]:
 
 
 def id_computed(source: str, *parts: str) -> uuid.UUID:
-    """Return a topic id for an entry without an id. A second import computes the same id. The id reveals nothing about
-    the text, because receipts of purges contain ids."""
+    """Return a topic id for an entry without an id. A second import computes the same id. The id must not reveal
+    anything about the text, because receipts of purges contain ids."""
     digest = salted_hmac(f"memory.transfer.{source}", json.dumps(parts), algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
 
@@ -87,10 +84,10 @@ def name_shown(name: str) -> str:
 
 
 class Seen:
-    """The ids of a file's topics, to find duplicates. Only the latest ids are kept, so that memory stays bounded. The
-    others are found in the store."""
+    """The ids of a file's topics, to find duplicates. Only the latest ids are kept, so that memory stays bounded.
+    Earlier ids are found in the store."""
 
-    MOST = 500_000
+    MAX = 500_000
 
     def __init__(self) -> None:
         self._now: set[uuid.UUID] = set()
@@ -100,7 +97,7 @@ class Seen:
         """Return whether an id occurred before, and remember it."""
         if topic_id in self._now or topic_id in self._before:
             return True
-        if len(self._now) >= self.MOST:
+        if len(self._now) >= self.MAX:
             self._now, self._before = set(), self._now
         self._now.add(topic_id)
         return False

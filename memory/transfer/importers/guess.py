@@ -5,14 +5,14 @@ from pathlib import Path
 
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
-# Patterns by source. The first match in the file decides, because later parts are texts and metadata.
+# Patterns by source. The pattern that matches first in the file decides, because later parts are texts and metadata.
 _SIGNS = {
     "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
     "claude": re.compile(r'"chat_messages"\s*:'),
     "claude-code": re.compile(r'"(?:parentUuid|leafUuid)"\s*:'),
     "mem0": re.compile(r'"(?:memory|relations|hash)"\s*:'),
 }
-# Memories of mem0 may have a role as well, but no message has a memory.
+# Searched only if no pattern above matches, because memories of mem0 may have a role too.
 _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
 
 # A memory of mem0 with nothing but its text.
@@ -20,7 +20,7 @@ _TEXT = re.compile(r'"(?:text|data)"\s*:')
 
 
 def source_guess(path: Path) -> str | None:
-    """Return the name of the source of a file, None if its beginning matches none. Raises ``OSError``."""
+    """Return the name of the source of a file, or None if no pattern matches its beginning. Raises ``OSError``."""
     with path.open("rb") as file:
         text = file.read(LOOKED_AT).decode(errors="replace").removeprefix("\ufeff")
     if _OURS.match(text):

@@ -4,8 +4,9 @@ import datetime as dt
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from memory.access.principal import Principal
 from memory.core.errors import NotVisible
@@ -15,44 +16,49 @@ from memory.policy.effective import policies_current
 from memory.transfer.forecast import Forecast
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.known import ids_known, item_id
-from memory.transfer.report import BROUGHT, MOST_PROBLEMS, THERE, ImportReport, Progress
-from memory.transfer.sources import Batch
+from memory.transfer.report import BROUGHT, MAX_PROBLEMS, THERE, ImportReport, Progress
 
 # Small enough that a killed worker loses little, large enough to keep the embedder busy.
 BATCH = 200
-# Members are counted separately up to this number; the others are counted together.
-MOST_CLAUSES = 100
+# Pairs of a member and a clause are counted separately up to this number; the others are counted together.
+MAX_CLAUSES = 100
 _OTHERS = ("other members", "they are unknown")
 
 Clauses = Counter[tuple[str, str]]
 
 
+class Batch(NamedTuple):
+    """Items for one transaction. ``offset`` and ``lines`` are the bytes and entries of the file up to the end of the
+    last item."""
+
+    items: Sequence[IngestItem]
+    offset: int
+    lines: int
+
+
 class Importer(ABC):
-    """Reads one file format of another system (``sources.Source``)."""
+    """Reads one file format of another system. ``name`` is used in commands, ``title`` on pages."""
 
     name: str
     title: str
     # The words for one entry and for several.
     noun: str
     nouns: str
-    # Whether an invalid entry is counted and left out. Otherwise it stops the import.
+    # If true, an invalid entry is counted and left out. If false, an invalid entry prevents the import.
     forgiving = False
 
     @abstractmethod
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each entry, in the order of the file. The items are for ``scope`` (canonical). Times after
-        ``now`` are invalid. The same file gives the same drafts. Raises ``RequestRefused`` for a file that is not
-        JSON, ``OSError``."""
+        """Yield a draft for each entry, in the order of the file. ``scope`` is the canonical path of the target. Times
+        after ``now`` are invalid. A file must give the same drafts each time, because a killed import continues after
+        the last stored batch. Raises ``RequestRefused`` for a file that is not JSON, ``OSError``."""
 
     def check(
         self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
     ) -> ImportReport:
-        """Read the whole file and count its entries. Two queries for each ``BATCH`` entries.
-
-        An invalid entry is a problem, and then nothing is imported; a forgiving importer counts it as a loss. An entry
-        that the store cannot accept is a loss. Raises ``NotVisible`` for a scope outside the principal's,
-        ``RequestRefused`` for a file that is not JSON, ``OSError``.
-        """
+        """Read the whole file and count its entries. An invalid entry is a problem, which prevents the import. A
+        forgiving importer reports it as a loss. Two queries per ``BATCH`` entries. Raises ``NotVisible``,
+        ``RequestRefused`` for a file that is not JSON, ``OSError``."""
         if not principal.sees(scope):
             raise NotVisible(f"Scope {scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
         report = ImportReport(self.name, size=path.stat().st_size)
@@ -69,7 +75,7 @@ class Importer(ABC):
                 _clauses_add(lost, draft.lost)
                 _clauses_add(notes, draft.notes)
                 problems += bool(draft.problem)
-                if draft.problem and len(report.problems) < MOST_PROBLEMS:
+                if draft.problem and len(report.problems) < MAX_PROBLEMS:
                     report.problems.append(f"{draft.place}: {draft.problem}")
             _items_count(report, [draft.item for draft in drafts if draft.item is not None], forecast)
             report.lines = drafts[-1].number
@@ -87,8 +93,8 @@ class Importer(ABC):
         return report
 
     def batches(self, path: Path, *, scope: str, now: dt.datetime, offset: int) -> Iterator[Batch]:
-        """Yield the items after ``offset``. The file is read from its beginning, because the link and the time of a
-        message depend on the messages before it."""
+        """Yield the items after ``offset``, in batches. The file is read from its beginning, because the link and the
+        time of a message depend on the messages before it."""
         remaining = (draft for draft in self.drafts(path, scope=scope, now=now) if draft.offset > offset)
         for drafts in _chunks(remaining):
             items = [draft.item for draft in drafts if draft.item is not None]
@@ -111,7 +117,7 @@ def _items_count(report: ImportReport, items: list[IngestItem], forecast: Foreca
 def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:
     # An entry is counted once for each clause.
     for pair in dict.fromkeys(found):
-        counted[pair if pair in counted or len(counted) < MOST_CLAUSES else _OTHERS] += 1
+        counted[pair if pair in counted or len(counted) < MAX_CLAUSES else _OTHERS] += 1
 
 
 def _sentences(counted: Clauses, entries: int, sentence: Callable[[str, str], str]) -> list[str]:

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 
 from memory.ingest.items import IngestItem
-from memory.transfer.batches import ERASED_IDS
+from memory.transfer.batches import ERASED_SQL
 
 Ids = set[uuid.UUID]
 
 _THERE_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
-_ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
-    """Return (ids of topics in any scope, ids that a purge has erased) among ``ids``. Two queries."""
+    """Return two parts of ``ids``: the ids of existing topics in any scope, and the ids that a purge has erased. Two
+    queries."""
     with connection.cursor() as cursor:
         cursor.execute(_THERE_SQL, [list(ids)])
         there = {row[0] for row in cursor.fetchall()}
-        cursor.execute(_ERASED_SQL, [[str(each) for each in ids]])
+        cursor.execute(ERASED_SQL, [[str(each) for each in ids]])
         return there, {row[0] for row in cursor.fetchall()}
 
 
@@ -30,10 +30,7 @@ def item_id(item: IngestItem) -> uuid.UUID:
 
 
 def items_new(items: Iterable[IngestItem], *, there: Ids, erased: Ids) -> list[IngestItem]:
-    """Return the items whose topics neither exist nor were erased, without links to missing topics.
-
-    ``there`` and ``erased`` are the ids of existing and of erased topics, among the items and the targets of their
-    links."""
+    """Return the items whose topics are neither ``there`` nor ``erased``, without links to missing topics."""
     given: list[IngestItem] = []
     ids = set(there)
     for item in items:

@@ -1,11 +1,13 @@
-"""Memories of mem0, from ``Memory.get_all()`` or the platform's API (docs/importers.md)."""
+"""Imports memories of mem0, from ``Memory.get_all()`` or the platform's API (docs/importers.md)."""
 
 import datetime as dt
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from memory.core.errors import ValueRefused
 from memory.core.field_values import MAX_VALUE_LENGTH
@@ -23,14 +25,14 @@ from memory.transfer.importers.draft import (
     value_field,
 )
 from memory.transfer.importers.importer import Importer
-from memory.transfer.importers.places import scope_segment
 from memory.transfer.importers.stream import Entry, entries_read
 from memory.transfer.importers.times import time_past
 
 KIND = "memory"
 FIELD = "memory"
 LISTS = ("results", "memories", "relations")
-# The owners of a memory. The user comes first, so that /user/alice contains everything about her.
+# The members that name an owner of a memory, and the segment of the scope for each. The user comes first, so that
+# /user/alice contains everything about her.
 OWNERS = {"user_id": "user", "agent_id": "agent", "app_id": "app", "run_id": "run"}
 # Members that name the speaker. They become fields.
 SPEAKERS = ("role", "actor_id", "attributed_to")
@@ -60,13 +62,15 @@ _LOST = {
     "embeddings": "the store embeds with its own model",
     "vector": "the store embeds with its own model",
     "text_lemmatized": "the store builds its own index of words",
-    "expiration_date": "policies decide when a topic is forgotten",
+    "expiration_date": "policies decide when a memory is forgotten",
     "structured_attributes": "they repeat the time in parts",
     **dict.fromkeys(("owner", "organization", "org_id", "project_id"), "keys and scopes control access"),
     "internal_metadata": "it has no use outside mem0",
     **dict.fromkeys(("event", "event_id"), "it describes an operation of mem0"),
-    "type": "the kind of the topic is memory",
+    "type": "the kind of the memory is memory",
 }
+# Characters that a segment of a scope cannot contain, and "%", which escapes them.
+_ODD = re.compile(r"[/%\s\x00-\x1f\x7f]")
 _RELATION = "they connect names, without the memories that they come from"
 
 
@@ -95,8 +99,6 @@ class Mem0(Importer):
 
 
 class _Memory:
-    """Reads one memory into a draft."""
-
     def __init__(self, draft: Draft, entry: Entry, scope: str, now: dt.datetime, seen: Seen) -> None:
         self.draft, self.scope, self.now, self.seen = draft, scope, now, seen
         self.record: dict[str, Any] = entry.value
@@ -112,7 +114,10 @@ class _Memory:
         try:
             where = scope_normalize(self._scope())
         except ValueRefused:
-            self._lost_add("memories of ids that are too long", f"a scope has at most {MAX_SCOPE_LENGTH} characters")
+            self._lost_add(
+                "memories whose user, agent or run id is too long",
+                f"their scope would have more than {MAX_SCOPE_LENGTH} characters",
+            )
             return
         topic_id = self._id(text, where)
         if self.seen.before(topic_id):
@@ -162,12 +167,12 @@ class _Memory:
     def _id(self, text: str, where: str) -> uuid.UUID:
         value = self.record.get("id")
         if not isinstance(value, (str, int)) or value == "":
-            self._note_add("id", "is missing; the topic gets an id computed from the text")
+            self._note_add("id", "is missing; the memory gets an id computed from the text")
             return id_computed("mem0", where, "text", text)
         try:
             return uuid.UUID(str(value))
         except ValueError:
-            self._note_add("id", "is not a UUID; the topic gets an id computed from it")
+            self._note_add("id", "is not a UUID; the memory gets an id computed from it")
             return id_computed("mem0", where, "id", str(value))
 
     def _times(self) -> tuple[dt.datetime | None, dt.datetime | None]:
@@ -191,14 +196,14 @@ class _Memory:
         kept = [name for name in wanted if 0 < len(name) <= MAX_NAME][:MAX_CATEGORIES]
         if len(wanted) < len(names) or len(kept) < len(wanted):
             self._lost_add(
-                "categories", f"a topic has at most {MAX_CATEGORIES}, each a name of 1 to {MAX_NAME} characters"
+                "categories", f"a memory has at most {MAX_CATEGORIES}, each a name of 1 to {MAX_NAME} characters"
             )
         return kept
 
     def _pinned(self) -> bool:
         if self.record.get("immutable") is not True:
             return False
-        self._note_add("immutable", "becomes a pin, which keeps the topic from being forgotten")
+        self._note_add("immutable", "becomes a pin, which keeps the memory from being forgotten")
         return True
 
     def _fields(self) -> list[dict[str, Any]]:
@@ -225,10 +230,17 @@ class _Memory:
             elif len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) > MAX_VALUE_LENGTH:
                 self._lost_add(f"metadata.{name_shown(key)}", f"a field has at most {MAX_VALUE_LENGTH:,} characters")
             elif len(made) >= MAX_FIELDS:
-                self._lost_add("metadata", f"a topic keeps at most {MAX_FIELDS} of its members")
+                self._lost_add("metadata", f"a memory keeps at most {MAX_FIELDS} of its members")
             elif name in taken:
                 self._lost_add(f"metadata.{name_shown(key)}", "another member has the same name")
             else:
                 taken.add(name)
                 made.append(value_field(name, value))
         return made
+
+
+def scope_segment(name: str) -> str:
+    """Return ``name`` as one segment of a scope, percent-encoded where necessary: ``%20`` for a space."""
+    if name in (".", ".."):
+        return name.replace(".", "%2E")
+    return _ODD.sub(lambda found: quote(found[0], safe=""), name)

@@ -1,9 +1,6 @@
-"""Reads the entries of a JSON file of any size one by one: a list, JSON Lines, or an object that holds lists.
-
-The entries of a list are its elements. The entries of an object are those of its lists with a known name, such as
-``results``. Any other value is itself an entry. ``ijson`` reports where values begin and end. The file is passed to
-``ijson`` in pieces that end at brackets, commas and lines, so that the place of each entry is known.
-"""
+"""Reads the entries of a JSON file of any size one by one. Entries are the elements of a list, the lines of a JSON
+Lines file, or the elements of the known lists of an object. ``ijson`` gets the file in pieces that end at brackets,
+commas and line ends, so that the place of each entry is known."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -26,9 +23,10 @@ MAX_ENTRY_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 1000
 _PIECE = re.compile(rb"[^\[\]{},\n]*+[\]},\n]|[^\[\]{},\n]++|[\[{]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# A depth that no value reaches, used for objects with known lists: members outside these lists are not entries.
+# A depth that no value reaches. ``_level`` has this value outside the known lists of an object, because members there
+# are not entries.
 _NOWHERE = MAX_DEPTH + 1
-# Errors of ijson in words for people.
+# Maps a part of an error message of ijson to the sentence for it.
 _ERRORS = {
     "premature EOF": "it is cut off",
     "invalid char in json text": "a value is expected",
@@ -43,8 +41,9 @@ _ERRORS = {
 class Entry:
     """One value of a file, or the problem with it.
 
-    ``start`` and ``offset`` are the positions of its beginning and end in bytes. ``number`` counts from 1; ``line`` is
-    the first line. ``member`` is the name of the list ("" for none), ``group`` the number of the list."""
+    ``start`` and ``offset`` are the positions of its beginning and end in bytes. ``number`` counts from 1. ``line`` is
+    the number of its first line. ``member`` and ``group`` are the name and the number of the list that contains it (""
+    and 0 for none)."""
 
     value: Any
     start: int
@@ -62,17 +61,16 @@ class Entry:
 
 
 def entries_read(path: Path, *, members: Collection[str]) -> Iterator[Entry]:
-    """Yield the entries of a file. ``members`` are the names of lists of entries.
-
-    Keeps one block and one entry in memory. Raises ``RequestRefused`` with the line for a file that is not JSON in
-    UTF-8 or has an entry longer than ``MAX_ENTRY_BYTES``, when reading reaches it; ``OSError``.
-    """
+    """Yield the entries of a file; ``members`` are the names of lists of entries. Keeps one block and one entry in
+    memory. Raises ``OSError``, and ``RequestRefused`` with the number of the line for a file that is not JSON in UTF-8
+    or has an entry longer than ``MAX_ENTRY_BYTES``."""
     with path.open("rb") as file:
         yield from _Reader(file, members).entries()
 
 
 class _Reader:
-    """The state of reading. ``_held`` is the part of the current entry read so far, with the separator before it."""
+    """The state of reading. ``_held`` is the part of the current entry that was read so far, with the separator before
+    it."""
 
     def __init__(self, file: IO[bytes], members: Collection[str]) -> None:
         self._file, self._members = file, members
@@ -80,7 +78,7 @@ class _Reader:
         self._offset, self._line = 0, 1
         # ``_level`` is the depth of entries.
         self._depth = self._level = 0
-        # The last name in the outermost object.
+        # The name of the last member of the outermost object.
         self._name = ""
         self._number = self._groups = 0
 
@@ -101,7 +99,7 @@ class _Reader:
                 if entry is not None or self._depth <= self._level:
                     self._held.clear()
             events.clear()
-        # A number or word at the end of the file is complete only now. A file without any value is accepted here.
+        # A number or word at the end of the file is complete only here. The condition accepts a file without any value.
         if self._number or self._groups or self._held.strip():
             self._send(parser, None)
             if self._held.strip() and not events:
@@ -120,7 +118,6 @@ class _Reader:
             block = self._file.read(BLOCK)
 
     def _send(self, parser: Any, piece: bytes | None) -> None:
-        """Pass a piece of the file to the parser, or the end of the file."""
         try:
             if piece is None:
                 parser.close()
@@ -131,7 +128,7 @@ class _Reader:
         except UnicodeDecodeError as problem:
             raise self._refused("a text contains half of a surrogate pair, which is not a character") from problem
         except (ValueError, ArithmeticError, SystemError) as problem:
-            # Python refuses the number, and the C code of ijson may report another error for this.
+            # Python refuses the number, and the C code of ijson may report this as another error.
             raise self._refused("a number has too many digits") from problem
 
     def _entry_ended(self, event: str, value: Any) -> Entry | None:

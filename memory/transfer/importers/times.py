@@ -9,7 +9,8 @@ from memory.ingest.items import EARLIEST, LATEST
 from memory.transfer.importers.draft import NOTHING, Draft
 
 _NUMBER = re.compile(r"[0-9]{9,20}(?:\.[0-9]+)?")
-# The units of a number since 1970, from nanoseconds to seconds: (smallest number in this unit, units in a second).
+# The units of a time since 1970, from nanoseconds to seconds: (smallest number that is read in this unit, units per
+# second).
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 
 
@@ -21,10 +22,8 @@ class ParsedTime(NamedTuple):
 
 
 def time_parse(value: Any) -> ParsedTime | None:
-    """Parse a JSON value: ISO 8601, a number since 1970, or a date as in mail headers. Return None for anything else.
-
-    Smaller numbers than 100,000,000 are refused, because they are positions in a recording.
-    """
+    """Return the time in a JSON value, or None. The value may be ISO 8601, a time since 1970 in a unit of ``_UNITS``,
+    or a date as in mail headers. Numbers below 100,000,000 give None, because they are positions in a recording."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):

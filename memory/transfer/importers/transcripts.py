@@ -1,4 +1,5 @@
-"""Chat transcripts: messages with a role, a text and perhaps a time, as one topic each (docs/importers.md)."""
+"""Imports chat transcripts. A message has a role, a text and perhaps a time, and becomes one topic
+(docs/importers.md)."""
 
 import dataclasses
 import datetime as dt
@@ -31,7 +32,7 @@ ROLES = ("role", "author", "from", "speaker", "sender")
 TEXTS = ("content", "text", "value", "message", "body", "parts")
 TIMES = ("time", "timestamp", "created_at", "ts", "date", "create_time", "sent_at")
 THREADS = ("conversation_id", "thread_id", "session_id", "chat_id")
-# The member with the title of the conversation, as readers of exports name it.
+# The member in which the importers of exports put the title of a conversation.
 SUBJECT = "conversation_title"
 _PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name", SUBJECT}
 _LOST = {
@@ -48,7 +49,7 @@ MAX_WAITING = 1000
 @dataclass(frozen=True, slots=True)
 class Record:
     """A message as it is in the file, or the reason why it is missing. ``group`` identifies a conversation without a
-    name. ``lost`` are the members that are not imported, each with the reason as a clause."""
+    name. ``lost`` are pairs of a member that is not imported and the reason as a clause."""
 
     value: Any
     place: str
@@ -60,7 +61,7 @@ class Record:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The state of a conversation: the last message that became a topic, and the time of this message."""
+    """The state of a conversation: the topic id of the last message, and the latest known time."""
 
     last: str = ""
     at: dt.datetime | None = None
@@ -68,7 +69,7 @@ class _Conversation:
 
 @dataclass(slots=True)
 class _Message:
-    """A parsed message. ``at`` is the time of the message, ``stated`` the text of it in the file."""
+    """A parsed message. ``at`` is the time of the message, ``stated`` is this time as text in the file."""
 
     draft: Draft
     conversation: _Conversation
@@ -96,15 +97,15 @@ class Chat(Importer):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the messages of a file in order."""
         for entry in entries_read(path, members=LISTS):
-            within = _within(entry.value)
+            within = _messages_within(entry.value)
             if within is None:
                 yield Record(entry.value, entry.place, entry.offset, f"{entry.group}", entry.problem)
             else:
                 yield from records_within(entry, [Record(value, "", 0) for value in within])
 
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each message in order. Holds the state of each conversation, the latest ids, and up to
-        ``MAX_WAITING`` messages before the first time."""
+        """Yield a draft for each message in order. Keeps in memory the state of each conversation, the latest ids, and
+        up to ``MAX_WAITING`` messages that wait for a message with a time."""
         seen = Seen()
         waiting: list[Draft | _Message] = []
         transcript = _Transcript(now)
@@ -119,7 +120,8 @@ class Chat(Importer):
 
 
 class _Transcript:
-    """Assigns each message of a file to the conversation that it names, otherwise to the list that contains it."""
+    """Assigns each message of a file to the conversation that the message names. If it names none, the list that
+    contains the message is the conversation."""
 
     def __init__(self, now: dt.datetime) -> None:
         self.now = now
@@ -127,7 +129,7 @@ class _Transcript:
         self.conversations: dict[tuple[str, str], _Conversation] = {}
 
     def message(self, found: Record) -> Draft | _Message:
-        """Return the message of a record, or a draft with the reason if there is no message."""
+        """Return the message of a record, or a draft with the reason why the record has no message."""
         self.number += 1
         draft = Draft(found.place, found.offset, self.number, problem=found.problem, lost=list(found.lost))
         value = found.value
@@ -164,7 +166,7 @@ class _Transcript:
 
 
 def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]:
-    """Yield the messages of an entry that is a conversation, each with its place."""
+    """Yield ``messages`` with their places in the file. ``entry`` is the conversation that contains them."""
     if not messages:
         yield Record(None, entry.place, entry.offset, lost=[("conversation", "it has no messages")])
     for at, message in enumerate(messages, start=1):
@@ -175,8 +177,8 @@ def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
-    """Yield the drafts of ``waiting``, and empty the list. The last message may have the time for which the others
-    wait."""
+    """Yield the drafts of ``waiting``, and empty the list. If the last message has a time, the messages before it in
+    its conversation may get this time."""
     newest = waiting[-1] if waiting else None
     for found in waiting:
         if isinstance(found, _Message):
@@ -221,8 +223,9 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
 
 
 def _topic_time(message: _Message, first: dt.datetime | None) -> dt.datetime | None:
-    """Return the creation time of the topic: the time of the message, unless this contradicts the order of the file.
-    Times are at least a microsecond apart, so that lists keep the order."""
+    """Return the creation time of the topic: the time of the message, unless this time contradicts the order of the
+    file. Return None if no time is known; the topic then gets the time of the import. Times are at least a microsecond
+    apart, so that lists keep the order."""
     before = message.conversation.at
     if before is None:
         if message.at is None:
@@ -242,7 +245,7 @@ def _topic_time(message: _Message, first: dt.datetime | None) -> dt.datetime | N
     return max(message.at or before, before + _TICK)
 
 
-def _within(value: Any) -> list[Any] | None:
+def _messages_within(value: Any) -> list[Any] | None:
     """Return the messages of an entry that is a conversation, None for any other entry."""
     if isinstance(value, list):
         return value
@@ -266,7 +269,7 @@ def _role_of(record: dict[str, Any]) -> str:
 
 
 def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
-    """Return (the text of a message, whether other parts were left out)."""
+    """Return (the text of a message, whether parts that are not text were left out)."""
     found: list[str] = []
     left_out = False
     for name in TEXTS:
@@ -278,12 +281,12 @@ def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _text_gather(value: Any, found: list[str]) -> bool:
-    """Add the texts of ``content`` to ``found``. Return whether other parts were left out."""
+    """Add the texts in ``value`` to ``found``. Return whether other parts were left out."""
     if isinstance(value, str):
         found += [value] if value else []
         return False
     if isinstance(value, list):
-        # A sum, because any() would stop at the first part.
+        # A sum, because any() would stop at the first part that is left out.
         return sum(_text_gather(part, found) for part in value) > 0
     if isinstance(value, dict):
         inner = next((value[name] for name in TEXTS if value.get(name) not in NOTHING), None)

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="the folder to write; it must not exist")
+        parser.add_argument("folder", type=Path, help="The folder to write. It must not exist.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             ) from problem
         complete = False
         try:
-            # Comments on extensions and owners can only be restored by a superuser of the same name.
+            # Comments on extensions, owners and privileges are left out, because only a superuser could restore them.
             program_run("pg_dump", "--no-comments", "--no-owner", "--no-privileges", "-f", str(folder / DUMP))
             private_file_create(folder / SECRET, settings.SECRET_KEY)
             complete = True

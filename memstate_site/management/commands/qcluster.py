@@ -18,7 +18,7 @@ class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster_guard()
-        # Enqueued now, because the worker reports with its first job, and the scheduler runs only twice a minute.
+        # The upkeep records the worker's heartbeat. It is enqueued now, because the scheduler runs only twice a minute.
         with store_use(MAIN):
             upkeep_request()
         super().handle(*args, **options)

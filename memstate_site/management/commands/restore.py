@@ -24,7 +24,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="the folder that `manage.py backup` wrote")
+        parser.add_argument("folder", type=Path, help="The folder that `manage.py backup` wrote.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
@@ -58,4 +58,6 @@ class Command(BaseCommand):
                 "MEMSTATE_SECRET_KEY differs from the secret key of the backup: receipts of purges cannot be verified "
                 "with it."
             )
-        self.stdout.write(f"Restored {folder}. Start the store with `manage.py up`; keys and passwords are as before.")
+        self.stdout.write(
+            f"Restored {folder}. Start the store with `manage.py up`; keys and passwords are those of the backup."
+        )

@@ -12,9 +12,9 @@ from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.chat.undo_preview import ConversationUndone
-from memory.agents.tools.write_log import writer_make
+from memory.agents.tools.write_log import item_write
 from memory.agents.tools.write_tools import PROVENANCE
-from memory.duplicates.merge import pair_merge
+from memory.duplicates.pair_actions import pair_merge
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.models import Conversation, ConversationWrite, ForgetRun, Revision
 from tests.duplicates.shop import pair_make
@@ -28,7 +28,6 @@ class Talk:
 
     def __init__(self, scope: str = "/") -> None:
         self.row: Conversation = conversation_begin(scope=scope, channel="api", principal=LEADER, now=timezone.now())
-        self._write = writer_make(LEADER, self.row.pk, timezone.now)
 
     def new(self, title: str, /, links: tuple[str, ...] = (), **values: str) -> str:
         """Make a topic and return its id."""
@@ -80,7 +79,9 @@ class Talk:
         return set(Revision.objects.filter(seq=F("field__last_seq")).values_list("id", flat=True))
 
     def _ingest(self, placement: Any, **members: Any) -> str:
-        return str(self._write(IngestItem(placement=placement, **members)).topic_id)
+        item = IngestItem(placement=placement, **members)
+        written = item_write(item, principal=LEADER, now=timezone.now(), conversation_id=self.row.pk)
+        return str(written.topic_id)
 
 
 def _fields(values: dict[str, str]) -> list[IngestField]:

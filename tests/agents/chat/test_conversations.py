@@ -108,7 +108,7 @@ def test_a_turn_is_on_record_while_it_works(http_cast: Cast, model: Model):
     model.answers(calling(("query", {"q": "tea"})), look)
     ask(http_cast.agent, "one")
     ((message, ended, log),) = seen
-    assert (message, ended, [each["said"] for each in log]) == ("one", "working", ["0 topics found."])
+    assert (message, ended, [each["said"] for each in log]) == ("one", "working", ["0 memories found."])
     turn = ConversationTurn.objects.get()
     assert (turn.ended, turn.tool_log) == ("done", log)
 

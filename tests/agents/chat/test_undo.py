@@ -12,10 +12,11 @@ from memory.access.principal import Principal
 from memory.agents.chat.turns import turn_begin, turn_check
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.tools import read_tools as reading
-from memory.agents.tools.write_log import writer_make
+from memory.agents.tools.write_log import item_write
 from memory.core.errors import Conflict, NotAllowed, NotVisible
 from memory.forgetting.runs import run_undo
 from memory.ingest.items import IngestField, IngestItem
+from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Conversation, ConversationTurn, Link, Revision, Topic
 from tests.agents.chat.shop import LEADER, OPERATOR, Talk
 from tests.agents.chat.talk import tell
@@ -121,9 +122,9 @@ def test_what_others_built_on_is_left_and_told(agent: Caller, operator: Caller) 
         edited: "It was edited afterwards.",
         linked: "It was linked from outside this conversation.",
         pinned: "It is pinned.",
-        referred: "A field of another topic refers to it.",
+        referred: "A field of another memory refers to it.",
         anna: "It has a newer value from outside this conversation.",
-        gone: "Its topic was released.",
+        gone: "Its memory was released.",
     }
     assert told(agent, anna)["fields"]["city"] == "Lima"
     assert agent.topic(written)["fields"][0]["current"]["value"] == "mine"
@@ -159,7 +160,7 @@ def test_a_merge_that_somebody_went_on_with_stays_and_what_it_brought_is_taken_b
     assert done.counts == {"topic": 0, "value": 0, "field": 2, "link": 1, "merge": 0}
     assert {part.what: part.why for part in done.left} == {
         "merge": "It was written to since.",
-        "topic": "It is merged into another topic.",
+        "topic": "It is merged into another memory.",
         "field": "It has a newer value from outside this conversation.",
     }
     now = told(operator, older)
@@ -251,7 +252,7 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
         "Done.",
     )
     reply = tell(cast.agent, "Remember one and two.")
-    assert said[0].endswith(f"1 topic is released. {said[1].detail}")
+    assert said[0].endswith(f"1 memory is released. {said[1].detail}")
     assert (said[1].status, said[1].code) == (409, "assistant-at-work")
     assert not Topic.objects.filter(released_at__isnull=False).exists()
     path = f"/v1/chat/{reply['conversation_id']}/undo"
@@ -260,7 +261,12 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
     conversation = Conversation.objects.get()
     now = clock.stop()
     turn = turn_begin(conversation, message="three", model="m", now=now)
-    write = writer_make(LEADER, conversation.pk, timezone.now, check=lambda: turn_check(turn))
+
+    def write(item: IngestItem) -> ItemReply:
+        return item_write(
+            item, principal=LEADER, now=timezone.now(), conversation_id=conversation.pk, check=lambda: turn_check(turn)
+        )
+
     item = IngestItem(placement="new_topic", title="Three", fields=[IngestField(name="a", value="1")])
     write(item)
     clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)

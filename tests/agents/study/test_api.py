@@ -79,7 +79,7 @@ def test_lists_and_looks_do_not_load_the_record_of_all_steps(agent: Caller) -> N
 def test_monitoring_is_told_how_many_are_open(agent: Caller) -> None:
     study_ready("resume", scope="/stopped")
     study_ready()
-    assert 'memstate_backlog{what="studies"} 1.0' in agent.get("/metrics").text
+    assert 'memstate_backlog{store="main",what="studies"} 1.0' in agent.get("/metrics").text
 
 
 def test_so_many_texts_are_studied_at_once_and_no_more(

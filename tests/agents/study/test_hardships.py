@@ -238,7 +238,7 @@ def links_of(asked: Asked) -> Step:
 def test_a_model_that_stays_away_fails_the_study_after_a_while_and_it_can_be_resumed(
     model: Model, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch, trouble: Step
 ) -> None:
-    monkeypatch.setattr(ends, "MOST_TRIES", 3)
+    monkeypatch.setattr(ends, "MAX_TRIES", 3)
     model.answers(reader)
     expected = undisturbed()
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.2
@@ -283,7 +283,7 @@ def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One answer takes as long as a dialogue may.
-    monkeypatch.setattr(work, "MOST_DIALOGUE", 0.0)
+    monkeypatch.setattr(work, "MAX_DIALOGUE", 0.0)
 
     def endless(asked: Asked) -> Any:
         return (
@@ -322,7 +322,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
     assert job.status == "done"
     assert [each["ended"] for each in job.steps[:3]] == ["refused", "nothing", "done"]
     assert "refused part 1" in job.warning
-    assert "Part 2 has produced no topic" in job.warning
+    assert "Part 2 has produced no memory" in job.warning
     answered = next(each.results for each in model.chats if part_of(each) == 3 and rounds_of(each) == 1)
     assert ["error" in each for each in answered] == [True] * 4
 
@@ -345,7 +345,7 @@ def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(mode
 def test_a_step_that_breaks_is_tried_again_and_not_for_ever(
     model: Model, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "MOST_TRIES", 2)
+    monkeypatch.setattr(work, "MAX_TRIES", 2)
     model.answers(reader)
     job = started(TEXT)
     clock.stop()
@@ -429,7 +429,7 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
     assert (job.status, job.linked) == ("done", len(ids))
     shown = {topic["topic_id"] for each in model.chats for topic in each.data}
     assert shown == {str(each) for each in ids[2:]}
-    assert "2 topics became inactive" in job.warning
+    assert "2 memories became inactive" in job.warning
     assert "no longer possible" in job.warning
     (write,) = ConversationWrite.objects.filter(what="merged")
     assert str(write.topic_id) == str(ids[2])

@@ -130,7 +130,7 @@ def test_calls_for_which_there_is_no_time_are_not_made(model: Model):
 
 
 def test_the_log_of_a_loop_is_bounded(model: Model, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tools, "MOST_LOGGED", 40_000)
+    monkeypatch.setattr(tools, "MAX_LOGGED", 40_000)
     huge = {"rows": [f'"row" {number}' * 20 for number in range(2_000)]}
     model.answers(*[calling(("say", {"word": "one"}))] * 4, "Done.")
     ticked: list[Any] = []

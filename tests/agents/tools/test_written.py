@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from memory.agents.chat.conversations import conversation_begin
 from memory.agents.tools import write_log as written
-from memory.agents.tools.write_log import writer_make, writes_log
+from memory.agents.tools.write_log import item_write, writes_log
 from memory.core.errors import MemoryProblem
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -25,6 +26,10 @@ AGENT = principal_like()
 @pytest.fixture
 def talk(db: None) -> Conversation:
     return conversation_begin(scope="/", channel="api", principal=AGENT, now=timezone.now())
+
+
+def writer(conversation: Conversation, now: dt.datetime | None = None) -> Callable[[IngestItem], ItemReply]:
+    return lambda item: item_write(item, principal=AGENT, now=now or timezone.now(), conversation_id=conversation.pk)
 
 
 def new(title: str, *to: uuid.UUID, **values: str) -> IngestItem:
@@ -44,7 +49,7 @@ def noted(conversation: Conversation) -> list[tuple[uuid.UUID, str]]:
 
 
 def test_topics_values_and_links_are_noted_with_what_an_undo_needs(talk: Conversation):
-    write = writer_make(AGENT, talk.pk, timezone.now)
+    write = writer(talk)
     one = write(new("One")).topic_id
     two = write(new("Two", one, kind="green")).topic_id
     write(extended(one, two, kind="black"))
@@ -68,19 +73,19 @@ def test_topics_values_and_links_are_noted_with_what_an_undo_needs(talk: Convers
 def test_a_link_that_was_there_is_not_noted(agent: Caller, talk: Conversation):
     one, two = (uuid.UUID(agent.remember(title)) for title in ("One", "Two"))
     agent.ingest("extend_topic", topic_id=str(one), edges=[{"to_topic_id": str(two)}])
-    write = writer_make(AGENT, talk.pk, timezone.now)
+    write = writer(talk)
     write(extended(one, two))
     assert noted(talk) == []
     # Nor one that another conversation made at the very same moment.
     now = timezone.now()
     other = conversation_begin(scope="/", channel="api", principal=AGENT, now=now)
     for conversation in (talk, other):
-        writer_make(AGENT, conversation.pk, lambda: now)(extended(two, one))
+        writer(conversation, now)(extended(two, one))
     assert (noted(talk), noted(other)) == ([(two, "link")], [])
 
 
 def test_what_is_refused_is_neither_written_nor_noted(talk: Conversation, monkeypatch: pytest.MonkeyPatch):
-    write = writer_make(AGENT, talk.pk, timezone.now)
+    write = writer(talk)
     with raises_code(MemoryProblem, "topic-not-found"):
         write(extended(uuid.UUID(int=9), a="b"))
 
@@ -95,7 +100,7 @@ def test_what_is_refused_is_neither_written_nor_noted(talk: Conversation, monkey
 
 def test_any_number_of_items_is_noted_in_one_statement(talk: Conversation):
     now = timezone.now()
-    target = writer_make(AGENT, talk.pk, timezone.now)(new("Target")).topic_id
+    target = writer(talk)(new("Target")).topic_id
     before = ConversationWrite.objects.count()
     items = [new(f"Number {number}", target, target, kind="x") for number in range(60)]
     pairs = _ingested(items, now)

@@ -1,0 +1,149 @@
+"""Stores: the list of stores, and opening another store. The list is for administrators of the installation, and only
+the store ``main`` has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponse
+from django.urls import path
+
+from memory.console.fields import ReasonForm, form_error
+from memory.console.list_page import FilterForm, ListPage, ListRequest
+from memory.console.page import ADMINISTRATOR, READER, ConsoleRequest, go, page, show
+from memory.console.people import store_open
+from memory.core.cursors import cursor_make, cursor_parse
+from memory.core.errors import Conflict, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.jobs.store_list import StoreFigures, stores_count, stores_dropped, stores_figures, stores_named
+from memory.jobs.stores import drop_refuse, store_create, store_drop, store_get
+from memory.stores.current import MAIN
+
+MAX_DROPPED = 10
+
+
+class StoresForm(FilterForm[str]):
+    """The filter of the list."""
+
+    name = forms.CharField(
+        required=False, max_length=40, label="Name", widget=forms.TextInput(attrs={"type": "search"})
+    )
+
+    def to_filter(self) -> str:
+        """Return the text that the names of listed stores contain."""
+        return str(self.cleaned_data.get("name", ""))
+
+
+class StoreForm(ReasonForm):
+    """A new store."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=40,
+        help_text="1 to 40 characters a-z, 0-9 and _, beginning with a letter. It cannot be changed later.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
+    )
+    field_order = ["name", "reason"]
+
+
+class DropForm(ReasonForm):
+    """The reason of a drop, and the typed name of the store."""
+
+    typed = forms.CharField(
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"})
+    )
+    field_order = ["reason", "typed"]
+
+    def __init__(self, data: Any, *, name: str) -> None:
+        super().__init__(data)
+        self._name = name
+        self.fields["typed"].label = f"Type “{name}” to confirm"
+
+    def clean_typed(self) -> str:
+        """Return the typed name. Raises ``ValidationError`` if it does not match."""
+        if (typed := str(self.cleaned_data["typed"])) != self._name:
+            raise ValidationError("The name does not match. Nothing was dropped.", code=ProblemCode.WRONG_CONFIRMATION)
+        return typed
+
+
+def _main_require(request: ConsoleRequest) -> None:
+    """Raise ``Http404`` outside ``main``: administrators of other stores are not administrators of the installation."""
+    if request.store != MAIN:
+        raise Http404
+
+
+def _stores(asked: ListRequest[str], cursor: str | None, limit: int) -> tuple[Sequence[StoreFigures], str | None]:
+    _main_require(asked.request)
+    after = None if cursor is None else cursor_parse(cursor, str)[0]
+    found = stores_named(asked.filter, after=after, limit=limit + 1)
+    return found[:limit], cursor_make(found[limit - 1].name) if len(found) > limit else None
+
+
+def _count(asked: ListRequest[str], most: int) -> int:
+    _main_require(asked.request)
+    return stores_count(asked.filter, at_most=most)
+
+
+# Stores by name, and the receipts of the last dropped ones. Five queries for a page, one for the count.
+STORES = ListPage(
+    name="stores",
+    address="settings/stores/",
+    form=StoresForm,
+    fetch=_stores,
+    count=_count,
+    noun="store",
+    more=lambda _asked, rows: {
+        "dropped": stores_dropped(most=MAX_DROPPED),
+        "clusters": any(store.cluster for store in rows),
+    },
+    least=ADMINISTRATOR,
+)
+
+
+@page(get=ADMINISTRATOR, post=ADMINISTRATOR)
+def stores_create(request: ConsoleRequest) -> HttpResponse:
+    """Ask for a name and a reason. A posted form creates the store, with the queries of ``store_create``."""
+    _main_require(request)
+    form = StoreForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        said: dict[str, Any] = form.cleaned_data
+        try:
+            made = store_create(said["name"], actor=request.principal.actor, reason=said["reason"])
+        except (Conflict, ValueRefused) as problem:
+            form.add_error("name", form_error(problem))
+        else:
+            messages.success(request, f"Created the store {made.name}. Open it to create keys and to invite people.")
+            return go(request, "console:stores")
+    return show(request, "store_create.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@page(get=ADMINISTRATOR, post=ADMINISTRATOR)
+def store_dropping(request: ConsoleRequest, store_name: str) -> HttpResponse:
+    """Show what a drop removes. A form with the typed name drops the store. Three queries, plus those of
+    ``store_drop``."""
+    _main_require(request)
+    drop_refuse(store_name)
+    (store,) = stores_figures([store_get(store_name)])
+    form = DropForm(request.POST if request.method == "POST" else None, name=store.name)
+    if form.is_valid():
+        store_drop(store.name, actor=request.principal.actor, reason=form.cleaned_data["reason"])
+        messages.success(request, f"Dropped the store {store.name}. Its receipt is below.")
+        return go(request, "console:stores")
+    return show(request, "store_drop.html", {"store": store, "form": form}, status=422 if form.errors else 200)
+
+
+@page(post=READER, behind=True)
+def store_opening(request: ConsoleRequest) -> HttpResponse:
+    """Open another store of the person, and redirect to its Home page. At most one query."""
+    store_open(request, request.POST.get("store", ""))
+    return go(request, "console:home")
+
+
+urlpatterns = [
+    *STORES.urlpatterns,
+    path("settings/stores/new/", stores_create, name="stores_create"),
+    path("settings/stores/<slug:store_name>/drop/", store_dropping, name="store_drop"),
+    path("stores/open/", store_opening, name="store_open"),
+]
