@@ -12,6 +12,9 @@ LOCK := $(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --pytho
 # Checks read the settings but start nothing; a fixed key keeps them from writing one to the data folder.
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
+# Many failures have one cause, so that a run ends after some of them.
+PYTEST := $(PY) -m pytest --maxfail=15 --no-loadscope-reorder
+
 TEMPLATES = $(shell find templates -name '*.html')
 
 .DEFAULT_GOAL := help
@@ -35,14 +38,14 @@ test test-all: export PYTHONDONTWRITEBYTECODE =
 # The quick checks come first.
 test: lint ## Run the checks and the tests of all behaviour.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
-		exec $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not bench and not alone and not thorough"
+		exec $(PYTEST) --minutes 25 -n 3 --dist loadfile -m "not bench and not alone and not thorough"
 
 test-all: lint ## Run everything: also kills, races at full number, generated requests and all browser variants.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
 		export MEMSTATE_TEST_WRITES=200 MEMSTATE_TEST_KILLS=20 MEMSTATE_TEST_EXAMPLES=1 \
 			MEMSTATE_TEST_VIEWS=1 MEMSTATE_TEST_CITUS_RULES=1 && \
-		$(PY) -m pytest -m alone && \
-		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone"
+		$(PYTEST) --minutes 10 -m alone && \
+		exec $(PYTEST) --minutes 60 -n 3 --dist loadfile -m "not bench and not alone"
 
 # The first sentence of the docstring of each file.
 files: ## List the files with what each contains.

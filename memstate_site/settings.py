@@ -25,7 +25,7 @@ BASE_DIR = CHECKOUT
 
 MEMSTATE_PROCESS = envstr("MEMSTATE_PROCESS", "command", choices=("web", "worker", "command"))
 MEMSTATE_API_HOST = envstr("MEMSTATE_API_HOST", "127.0.0.1")
-MEMSTATE_API_PORT = envint("MEMSTATE_API_PORT", 8765, minimum=1, maximum=65535)
+MEMSTATE_API_PORT = envint("MEMSTATE_API_PORT", 8765, minimum=0, maximum=65535)
 MEMSTATE_WEB_THREADS = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
 
 # --- The store -------------------------------------------------------------------------------------------------------

@@ -119,6 +119,8 @@ class Supervisor:
         unclean = leftovers.leftovers_end(self.folder, show)
         # The socket is opened before the database is started, because the address may be in use.
         listening = listening_socket(self.host, self.port, patience=5.0 if unclean else 0.0)
+        # Port 0 asks the system for a free port.
+        self.port = listening.getsockname()[1]
         environment = self._environment()
         if not envstr("DATABASE_URL"):
             self.database = EmbeddedServer(self.folder, say=show)
@@ -164,6 +166,7 @@ class Supervisor:
             **files,
             "DJANGO_SETTINGS_MODULE": "memstate_site.settings",
             "MEMSTATE_DATA_DIR": str(self.folder),
+            "MEMSTATE_API_PORT": str(self.port),
             "PYTHONUNBUFFERED": "1",
             leftovers.RUN_VARIABLE: self.run_name,
         }

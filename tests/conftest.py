@@ -20,12 +20,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase, override_settings
 from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from memory.embedding import choice, embedder_reset
 from memory.jobs import tasks
 from memory.stores import versions
+from tests import generated  # noqa: F401 - its profile is for all tests
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
-from tests.llm.fixtures import model  # noqa: F401
+from tests.llm.fixtures import model, model_time, served_model  # noqa: F401
 from tests.stores.citus_rules import Watch
 
 _embedder_in_use = ""
@@ -40,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 
 
+BROWSER = "tests/browser/"
+# The time limit of a test that only `make test-all` runs.
+THOROUGH_SECONDS = 300
+_OTHERS_END_SQL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'
+"""
 MADE_BY_MIGRATIONS = {"django_migrations", "django_content_type", "auth_permission", "stores_store"}
 # Files that take longest, the longest first. Two processes take up file by file, and one that begins a long file when
 # the other is nearly done ends minutes after it.
@@ -176,6 +185,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if thorough_is(item.nodeid):
             item.add_marker(pytest.mark.thorough)
+            item.add_marker(pytest.mark.timeout(THOROUGH_SECONDS))
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.django_db)
@@ -185,6 +195,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Give whole files to the workers, and all files of the browser to one, because they share the browser."""
+    scheduling = LoadScopeScheduling(config, log)
+    scheduling._split_scope = lambda nodeid: BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
+    return scheduling
 
 
 @pytest.fixture(scope="session")
@@ -241,6 +259,8 @@ def _only_what_is_full_is_emptied() -> Iterator[None]:
 
     def empty(_self: Any) -> None:
         with connection.cursor() as cursor:
+            # A thread that outlives its test would keep its locks.
+            cursor.execute(_OTHERS_END_SQL)
             tables = set(connection.introspection.table_names(cursor)) - MADE_BY_MIGRATIONS
             cursor.execute(
                 " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,15 @@ from django.db import connection
 
 from memstate_site.folder import CHECKOUT
 from tests.cast import Send, over_http
-from tests.site.conftest import eventually, free_port
+from tests.waits import eventually
 
 # A busy machine is slow, not wrong.
 PATIENCE = 180.0
+
+
+def listening() -> socket.socket:
+    """Return a socket that listens on a free port of this machine, to be passed on to a server."""
+    return socket.create_server(("127.0.0.1", 0), backlog=256)
 
 
 def database_address() -> str:
@@ -36,18 +42,19 @@ class WebServer:
     variables of its environment."""
 
     def __init__(self, log: Path, *, processes: int = 1, **settings: str) -> None:
-        self.port = free_port()
         self.log = log
         self.processes = processes
-        with log.open("wb") as said:
+        with log.open("wb") as said, listening() as opened:
+            self.port = opened.getsockname()[1]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", "-c", "python:memstate_site.gunicorn_conf", "memstate_site.wsgi"],
                 cwd=CHECKOUT,
                 env=environment(
-                    MEMSTATE_API_PORT=str(self.port),
+                    MEMSTATE_LISTEN_FD=str(opened.fileno()),
                     MEMSTATE_WEB_WORKERS=str(processes),
                     **{"MEMSTATE_WEB_THREADS": "8", **settings},
                 ),
+                pass_fds=[opened.fileno()],
                 stdout=said,
                 stderr=subprocess.STDOUT,
             )

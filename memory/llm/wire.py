@@ -6,7 +6,7 @@ A request contains only the configured key and the given data. Its time and the 
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx2
@@ -98,26 +98,31 @@ def endpoint_ask(path: str, body: Mapping[str, Any] | None = None, *, seconds: f
 
     Raises ``ModelProblem``, for example if the reply does not arrive within ``seconds``.
     """
-    # The client limits only single reads, so a slow reply or name server could block the caller. Therefore a thread
-    # sends the request, and the caller stops waiting after ``seconds``.
+    result = _within(seconds, lambda: _exchange(path, body, seconds))
+    if isinstance(result, bytes):
+        return result
+    # ``from None``, because exceptions of the HTTP client contain the request, and therefore the text that was sent.
+    raise (result if isinstance(result, ModelProblem) else _problem(result)) from None
+
+
+def _within(seconds: float, exchange: Callable[[], bytes | ModelProblem]) -> bytes | Exception:
+    """Return the result of an exchange or its exception; after ``seconds``, a timeout.
+
+    The client limits only single reads, so a slow reply or name server could block the caller. Therefore a thread sends
+    the request, and the caller stops waiting.
+    """
     answer: list[bytes | Exception] = []
 
     def run() -> None:
         try:
-            answer.append(_exchange(path, body, seconds))
+            answer.append(exchange())
         except Exception as problem:
             answer.append(problem)
 
     thread = threading.Thread(target=run, name="language-model", daemon=True)
     thread.start()
     thread.join(seconds)
-    if not answer:
-        raise ModelUnavailable("The language model did not answer in time.", kind="timeout")
-    (result,) = answer
-    if isinstance(result, bytes):
-        return result
-    # ``from None``, because exceptions of the HTTP client contain the request, and therefore the text that was sent.
-    raise (result if isinstance(result, ModelProblem) else _problem(result)) from None
+    return answer[0] if answer else httpx2.ReadTimeout("No answer came in time.")
 
 
 def _exchange(path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
@@ -186,7 +191,9 @@ def _client() -> httpx2.Client:
         return _clients[wanted]
 
 
-def _client_make(address: str, api_key: str | None) -> httpx2.Client:
+def _client_make(address: str, api_key: str | None, *, transport: httpx2.BaseTransport | None = None) -> httpx2.Client:
+    """Return a client of the endpoint. Tests give a ``transport`` that answers by a script."""
+
     def sign(request: httpx2.Request) -> httpx2.Request:
         request.headers["Authorization"] = f"Bearer {api_key}"
         return request
@@ -195,6 +202,7 @@ def _client_make(address: str, api_key: str | None) -> httpx2.Client:
     return httpx2.Client(
         base_url=address,
         headers=_HEADERS,
+        transport=transport,
         # Without a key, the client uses the credentials in the address.
         auth=sign if api_key else None,
         follow_redirects=False,

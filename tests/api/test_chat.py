@@ -16,7 +16,7 @@ from tests.agents.chat.talk import ask, say
 from tests.cast import Answer, Caller, Cast, code_of, secret_of, store_rows
 from tests.llm import server
 from tests.llm.server import Model, calling
-from tests.site.conftest import eventually
+from tests.waits import eventually
 from tests.web_server import WebServer
 
 STREAM = {"Accept": "text/event-stream"}
@@ -128,9 +128,23 @@ def events_of(answer: Answer) -> list[tuple[str, Any]]:
 @pytest.mark.django_db(transaction=True)
 def test_a_stream_tells_what_happens_as_it_happens(http_cast: Cast, model: Model, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(running, "BEAT_SECONDS", 0.05)
+    beaten, real = threading.Event(), running.Running.events
+
+    def noted(turn: Any) -> Any:
+        for event in real(turn):
+            if event is None:
+                beaten.set()
+            yield event
+
+    monkeypatch.setattr(running.Running, "events", noted)
     agent = http_cast.agent
     tea = agent.remember("Tea\nand\r\nmore")
-    model.answers(calling(("query", {"q": "tea"}), ("topic", {"topic_id": "x"})), server.slow(0.3, "It\nis\u2028tea."))
+
+    def late(_asked: Any) -> str:
+        beaten.wait(30)
+        return "It\nis\u2028tea."
+
+    model.answers(calling(("query", {"q": "tea"}), ("topic", {"topic_id": "x"})), late)
     answer = say_stream(agent, "Which?", intent_override="query")
     assert (answer.status, answer.content_type) == (200, "text/event-stream")
     assert answer.headers["cache-control"] == "no-store"
@@ -176,23 +190,23 @@ def say_stream(caller: Caller, text: str, accept: str = "text/event-stream", /, 
 
 @pytest.mark.django_db(transaction=True)
 def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
-    http_cast: Cast, model: Model, tmp_path: Path
+    http_cast: Cast, served_model: Model, tmp_path: Path
 ):
     gone = threading.Event()
 
     def second(_asked: Any) -> Any:
         # Whoever listens is gone by now, and the server has noticed when it wrote to them.
-        gone.wait(20)
+        gone.wait(60)
         return calling(("new_topic", {"title": "Second"}))
 
     scripted = {
         "MEMSTATE_LLM_MODEL": server.MODEL,
-        "MEMSTATE_LLM_BASE_URL": model.url,
+        "MEMSTATE_LLM_BASE_URL": served_model.url,
         "MEMSTATE_LLM_API_KEY": server.KEY,
         "MEMSTATE_WEB_THREADS": "4",
     }
     with WebServer(tmp_path / "web.log", **scripted) as web:
-        model.answers(calling(("new_topic", {"title": "First"})), second)
+        served_model.answers(calling(("new_topic", {"title": "First"})), second)
         body = json.dumps({"messages": [user("Remember two things.")], "intent_override": "ingest"}).encode()
         listener = socket.create_connection(("127.0.0.1", web.port), timeout=20)
         listener.sendall(
@@ -219,7 +233,7 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
         assert (turn.ended, [each["said"] for each in turn.tool_log]) == ("stopped", ["Remembered."])
         assert list(Topic.objects.values_list("title", flat=True)) == ["First"]
         # Its place is free again, and so is everything else that it held.
-        model.answers("Still here.")
+        served_model.answers("Still here.")
         caller = Caller(web.send, secret_of("agent"))
         for _time in range(6):
             assert ask(caller, "x")["reply"] == "Still here."

@@ -48,5 +48,6 @@ def test_a_file_that_was_fetched_speaks_with_the_store(http_cast: Cast, live_ser
         text=True,
         check=True,
         env={**os.environ, "MEMSTATE_API_KEY": secret_of("agent")},
+        timeout=60,
     )
     assert "Mara drinks green tea." in done.stdout

@@ -35,7 +35,7 @@ FIRST: dict[str, tuple[str, float | None]] = {
 def test_the_first_pages_and_the_main_pages_in_a_browser(installed: Callable[..., Client]) -> None:
     installation = installed(MEMSTATE_EMBEDDER="instant").installation
     program = [sys.executable, CHECKOUT / "manage.py", "demo"]
-    subprocess.run(program, env=installation.environment, check=True, capture_output=True)
+    subprocess.run(program, env=installation.environment, check=True, capture_output=True, timeout=1800)
     account = json.loads((installation.folder / "credentials.json").read_text())
     tabs = [(place.label, tab) for place in PLACES for tab in place.tabs]
     main = {reverse(f"console:{tab.name}"): f"{label}: {tab.label}" for label, tab in tabs}

@@ -17,6 +17,7 @@ from memstate_site.folder import CHECKOUT
 from tests.benchmarks.conftest import KEY, Client
 from tests.benchmarks.report import p50, p99, table
 from tests.benchmarks.synthetic import question_make
+from tests.waits import line_of
 
 SIZES = (5_000, 100_000)
 QUERIES, WRITES = 100, 60
@@ -196,7 +197,7 @@ def _mcp_start(client: Client) -> None:
         assert server.stdout
         server.stdin.write(json.dumps(first).encode() + b"\n")
         server.stdin.flush()
-        assert b'"result"' in server.stdout.readline()
+        assert b'"result"' in line_of(server)
 
 
 def _manage(client: Client, *arguments: str) -> None:
@@ -206,4 +207,5 @@ def _manage(client: Client, *arguments: str) -> None:
         env=client.installation.environment,
         check=True,
         stdout=subprocess.DEVNULL,
+        timeout=1800,
     )

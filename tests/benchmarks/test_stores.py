@@ -207,4 +207,6 @@ def _fact(number: int) -> str:
 def _manage(client: Client, *arguments: str) -> str:
     command = [sys.executable, CHECKOUT / "manage.py", *arguments]
     environment = client.installation.environment
-    return subprocess.run(command, cwd=CHECKOUT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        command, cwd=CHECKOUT, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=1800
+    ).stdout

@@ -93,7 +93,13 @@ def worked(verb: str, path: Path) -> Any:
     environment = {**os.environ, "MEMSTATE_EMBEDDER": "instant", "DJANGO_SETTINGS_MODULE": "memstate_site.settings"}
     words = [str(connection.settings_dict["NAME"]), verb, str(path), str(SETTLED), str(TOPICS)]
     done = subprocess.run(
-        [sys.executable, "-c", WORK, *words], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", WORK, *words],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

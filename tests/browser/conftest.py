@@ -5,6 +5,7 @@ complains about fails the test (``watch.py``); ``enter.expects(409)`` says what 
 """
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,22 +16,23 @@ from django.contrib.auth.models import User
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import connections
 from django.test.testcases import LiveServerThread
+from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.browser.store import HASHERS, demo_make, tables_are_kept, tables_keep, tables_put_back
+from tests.browser.store import HASHERS, demo_make, tables_keep, tables_put_back
 from tests.browser.watch import Watch, executable
 from tests.console.people import client_of
 
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 800}
-# Milliseconds. A busy machine is slow, not wrong.
-PATIENCE = 30_000
+# Milliseconds.
+PATIENCE = 10_000
 
 
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     # Playwright keeps a loop in this thread, which Django takes for asynchronous code.
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
@@ -43,24 +45,35 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="module")
-def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
-    """Where the site is, served by threads of this process; static files come as in production."""
+@pytest.fixture(scope="package")
+def demo(django_db_setup: None, django_db_blocker: Any) -> Iterator[dt.datetime]:
+    """The demo in the store while the tests of this folder run, and the time at which it was loaded."""
     with django_db_blocker.unblock():
         tables_keep("kept_before")
-        if not tables_are_kept("kept_demo"):
-            demo_make()
-            tables_keep("kept_demo")
-        thread = LiveServerThread("127.0.0.1", lambda _media: WSGIHandler())
-        thread.daemon = True
-        thread.start()
-        thread.is_ready.wait()
-        if thread.error:
-            raise thread.error
-        yield f"http://127.0.0.1:{thread.port}"
-        thread.terminate()
+        loaded_at = demo_make()
+        tables_keep("kept_demo")
+        yield loaded_at
         tables_put_back("kept_before")
         connections.close_all()
+
+
+@pytest.fixture(scope="package")
+def site(demo: dt.datetime) -> Iterator[str]:
+    """Where the site is, served by threads of this process; static files come as in production."""
+    with site_served() as address:
+        yield address
+
+
+@contextlib.contextmanager
+def site_served() -> Iterator[str]:
+    thread = LiveServerThread("127.0.0.1", lambda _media: WSGIHandler())
+    thread.daemon = True
+    thread.start()
+    assert thread.is_ready.wait(60)
+    if thread.error:
+        raise thread.error
+    yield f"http://127.0.0.1:{thread.port}"
+    thread.terminate()
 
 
 @dataclass
@@ -140,12 +153,15 @@ def _quick_hashes(settings: Any) -> None:
 
 
 @pytest.fixture
-def db(site: str) -> None:
-    """The demo as it was loaded. Instead of the fixture of this name elsewhere, whose transaction no server sees."""
+def db(site: str, demo: dt.datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo as it was loaded, at the time at which it was loaded. Replaces the fixture of this name elsewhere, whose
+    transaction no server sees."""
     tables_put_back("kept_demo")
+    real, passed = timezone.now, timezone.now() - demo
+    monkeypatch.setattr(timezone, "now", lambda: real() - passed)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def seat(browser: Browser) -> dict[str, tuple[Watch, Page]]:
     """The page that ``enter.again`` returns, once it has been opened."""
     return {}

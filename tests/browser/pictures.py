@@ -82,7 +82,7 @@ def console(name: str, password: str) -> Iterator[str]:
         account = {"DJANGO_SUPERUSER_PASSWORD": password, "DJANGO_SUPERUSER_EMAIL": ""}
         for command in (["demo"], ["createsuperuser", "--noinput", "--username", name]):
             program = [sys.executable, CHECKOUT / "manage.py", *command]
-            subprocess.run(program, env={**installation.environment, **account}, check=True)
+            subprocess.run(program, env={**installation.environment, **account}, check=True, timeout=1800)
         address = f"http://127.0.0.1:{installation.port}"
         made = json.loads((installation.folder / "credentials.json").read_text())
         with MemState(address, api_key=made["agent_key"]) as agent:

@@ -19,6 +19,7 @@ from memory.stores.current import MAIN, store_schema
 from memory.stores.models import Store, WorkerHeartbeat
 from tests.cast import secret_of
 from tests.console.people import account_make
+from tests.waits import turns_until_done
 
 TOPICS = 400
 # Copies have names of their own: the statistics of the database know tables by name alone, and tests read them.
@@ -48,11 +49,6 @@ def tables_keep(schema: str) -> None:
         cursor.execute(f"CREATE SCHEMA {schema}")
         for table in _tables("public") + _tables(store_schema(MAIN)):
             cursor.execute(f'CREATE UNLOGGED TABLE {schema}."{KEPT}{table}" AS TABLE "{table}"')
-
-
-def tables_are_kept(schema: str) -> bool:
-    """Return whether something is kept under the name ``schema``."""
-    return bool(_tables(schema))
 
 
 def tables_put_back(schema: str) -> None:
@@ -92,17 +88,18 @@ def _looks(tables: list[str]) -> dict[str, str]:
         return dict(cursor.fetchall())
 
 
-def demo_make() -> None:
-    """Fill the store with the demo, people and keys. Takes about as many seconds as there are hundreds of topics."""
+def demo_make() -> dt.datetime:
+    """Fill the store with the demo, people and keys, and return the time that it is about. Takes about as many seconds
+    as there are hundreds of topics."""
     now = timezone.now()
     with override_settings(MEMSTATE_EMBEDDER="instant", PASSWORD_HASHERS=HASHERS):
         embedder_reset()
         story_load(story_build(now=now, seed=7, topics=TOPICS), now=now, progress=lambda _done: None)
         tasks.schedules_ensure()
-        while any(tasks.upkeep().values()):
-            pass
+        turns_until_done(tasks.upkeep)
         for name, role in PEOPLE.items():
             account_make(role, name=name, password=PASSWORD)
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": now + dt.timedelta(minutes=5)})
     for name, role in (("agent", "agent"), ("auditor", "reader")):
         key_create(name=name, role=role, secret=secret_of(name), scope="/")
+    return now

@@ -9,6 +9,7 @@ from memory.models import DuplicatePair, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
 from tests.cast import Caller, in_process, secret_of, worker_turn
+from tests.waits import turns_until_done
 
 pytestmark = pytest.mark.usefixtures("_written_twice")
 
@@ -26,8 +27,7 @@ def _written_twice(enter: Enter) -> None:
         ("Boiler pressure", "Fill it up below 2.1 bar."),
     ):
         agent.remember(title, summary=summary, scope="/home/again", topic_kind="observation")
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def open_pair(page: Page) -> DuplicatePair:

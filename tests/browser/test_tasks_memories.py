@@ -14,6 +14,7 @@ from tests.browser.clicks import Clicks
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
 from tests.cast import Caller, in_process, secret_of, worker_turn
+from tests.waits import turns_until_done
 
 
 def topic_in(url: str) -> Topic:
@@ -27,8 +28,7 @@ def twice(enter: Enter) -> None:
     for title in ("Sourdough starter", "Spare keys"):
         for _time in range(2):
             agent.remember(title, summary="The very same words.", scope="/home/again", topic_kind="observation")
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def test_why_a_memory_was_archived_and_its_restore(enter: Enter) -> None:

@@ -1,5 +1,6 @@
 """What the first look at Home costs a browser that has never been here."""
 
+import datetime as dt
 from collections.abc import Iterator
 
 import pytest
@@ -7,19 +8,20 @@ from django.test import override_settings
 from playwright.sync_api import Page, Response, expect
 
 from memstate_site.staticfiles import release_make
-from tests.browser.conftest import Enter
+from tests.browser.conftest import Enter, site_served
 from tests.browser.watch import settled
 
 MAX_BYTES = 200_000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Serve the files of a release, compressed, as an installation does. Before the site starts."""
+@pytest.fixture(scope="module")
+def site(demo: dt.datetime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A site that serves the files of a release, compressed, as an installation does."""
     folder = tmp_path_factory.mktemp("release") / "static"
     with override_settings(MEMSTATE_RELEASE_DIR=folder, STATIC_ROOT=folder):
         release_make()
-        yield
+        with site_served() as address:
+            yield address
 
 
 def transferred(page: Page, address: str) -> dict[str, int]:

@@ -149,11 +149,12 @@ def proxy_running(server: str) -> Iterator[Proxy]:
         proxy.ended.set()
         listening.shutdown()
         listening.server_close()
-        thread.join()
+        thread.join(60)
 
 
-def port_unused() -> int:
-    """Return a port at which nobody listens."""
+@contextmanager
+def port_unused() -> Iterator[int]:
+    """A port that refuses connections, and that no other program can take during the block."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+        yield int(found.getsockname()[1])

@@ -1,5 +1,7 @@
 """The assistant through the client, at once and event by event, with a model by script."""
 
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -10,8 +12,8 @@ from tests.cast import secret_of
 from tests.client.conftest import Maker
 from tests.client.proxy import CUT, CUT_IN_THE_MIDST, PASS, Proxy, answer
 from tests.client.test_against_the_server import Tour
-from tests.llm.server import Model, calling, failing, slow
-from tests.site.conftest import eventually
+from tests.llm.server import Model, calling, failing
+from tests.waits import eventually
 
 STATEMENT = [{"role": "user", "content": "Remember that Mara drinks tea."}]
 QUESTION = [{"role": "user", "content": "What does Mara drink?"}]
@@ -44,21 +46,39 @@ def test_the_assistant_answers_at_once_and_event_by_event(
         list(client.chat_stream(QUESTION, intent_override="query"))
 
 
-def test_a_reply_may_take_longer_than_the_timeout(
-    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch, settings: Any
+def test_a_reply_may_take_longer_than_the_timeout_while_the_stream_shows_life(
+    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(running, "BEAT_SECONDS", 0.1)
-    client = make_client(live_server.url, secret_of("agent"), timeout=1.0)
-    # The moment before the last call is longer than any silence may be.
-    model.answers(calling(("new_topic", {"title": "Tea"})), slow(1.6, "It is noted."))
+    # The client waits so long for a sign of life, and signs come ten times as often.
+    seconds = 5.0
+    monkeypatch.setattr(running, "BEAT_SECONDS", seconds / 10)
+    client = make_client(live_server.url, secret_of("agent"), timeout=seconds)
+    until = time.monotonic() + seconds * 1.2
+
+    def late(_asked: Any) -> str:
+        time.sleep(max(0.0, until - time.monotonic()))
+        return "It is noted."
+
+    model.answers(calling(("new_topic", {"title": "Tea"})), late)
     reply = client.chat(STATEMENT, intent_override="ingest")
     assert (reply["reply"], [call["tool"] for call in reply["tool_log"]]) == ("It is noted.", ["new_topic"])
     assert [topic["title"] for topic in client.topics()["items"]] == ["Tea"]
-    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.9
-    model.answers(slow(5.0, "Too late."))
-    running.BEAT_SECONDS = 5.0
+
+
+def test_a_silent_stream_is_given_up(
+    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "BEAT_SECONDS", 60.0)
+    given_up = threading.Event()
+
+    def late(_asked: Any) -> str:
+        given_up.wait(30)
+        return "Too late."
+
+    model.answers(late)
     with pytest.raises(TimedOut):
         make_client(live_server.url, secret_of("agent"), timeout=0.6, retries=0).chat(STATEMENT)
+    given_up.set()
     # The server is still at it, and would be in the midst of the next test.
     eventually(lambda: running._slots_taken == 0)
 

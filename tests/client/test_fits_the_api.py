@@ -217,6 +217,7 @@ def test_a_copy_of_the_file_runs_alone(tmp_path: Path):
         text=True,
         check=True,
         cwd=tmp_path,
+        timeout=60,
     )
     assert done.stdout.split("\n")[:2] == ["<MemState at http://127.0.0.1:8765>", "False"]
 

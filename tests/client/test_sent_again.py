@@ -256,9 +256,10 @@ def test_a_silent_server_is_waited_for_as_long_as_was_said(
 
 
 def test_nobody_at_the_address_is_said_to_be_that(make_client: Maker, waits: list[float]):
-    client = make_client(f"http://127.0.0.1:{port_unused()}", "ms_any", retries=2)
-    with pytest.raises(ConnectionBroken, match="nothing was sent"):
-        client.ingest("new_topic", title="Tea")
+    with port_unused() as port:
+        client = make_client(f"http://127.0.0.1:{port}", "ms_any", retries=2)
+        with pytest.raises(ConnectionBroken, match="nothing was sent"):
+            client.ingest("new_topic", title="Tea")
     assert waits == FULL_BACKOFF[:2]
     with pytest.raises(ConnectionBroken, match="Request URL"):
         make_client("127.0.0.1:8765", "ms_any").stats()

@@ -176,10 +176,10 @@ def test_a_process_that_was_killed_in_the_middle_goes_on(write: Write):
             assert time.monotonic() < deadline
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        assert process.wait(60) == -signal.SIGKILL
     finally:
         process.kill()
-        process.wait()
+        process.wait(60)
     # Its session may still be finishing what it was told last.
     while True:
         with connection.cursor() as cursor:

@@ -15,14 +15,14 @@ from memory.policy.effective import knobs_effective, policies_current
 from memory.policy.rekey import half_lives_rekey
 from memory.policy.save import policy_save
 from tests.cast import Cast
-from tests.site.conftest import eventually
+from tests.waits import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
     """Run every job in a thread with a connection of its own, all released at one moment; return what they gave."""
-    start, outcomes = threading.Barrier(len(jobs)), [None] * len(jobs)
+    start, outcomes = threading.Barrier(len(jobs), timeout=60), [None] * len(jobs)
 
     def run(at: int) -> None:
         try:

@@ -1,7 +1,6 @@
 """A purge beside others: writers, runs, queries, another purge. What they leave is there whole, or not at all."""
 
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +23,8 @@ from tests.cast import Cast, worker_turn
 from tests.concurrency.test_runs_together import old_topics, policy
 from tests.concurrency.test_writers import at_once
 from tests.erasure.erasing import traces
+from tests.waiting import waiting
+from tests.waits import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -47,10 +48,22 @@ class Halt:
 
         def slow(*args: Any, **more: Any) -> ErasureReceipt:
             self.there.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(60)
             return write(*args, **more)
 
         monkeypatch.setattr(purge_module, "receipt_write", slow)
+
+    def end_when_another_waits(self, other_is_done: threading.Event | None = None) -> None:
+        """Let the purge go on as soon as another session waits for one of its locks, or is done without waiting."""
+
+        def watch() -> None:
+            try:
+                eventually(lambda: waiting() or (other_is_done is not None and other_is_done.is_set()))
+            finally:
+                connection.close()
+                self.go_on.set()
+
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(http_cast: Cast) -> None:
@@ -61,7 +74,7 @@ def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(
         with transaction.atomic():
             known_load(changed=[uuid.UUID(topic_id)], read=[], lock=True)
             held.set()
-            time.sleep(0.5)
+            eventually(waiting)
             field = Revision.objects.get().field
             Revision.objects.create(
                 id=uuid.uuid4(),
@@ -74,7 +87,7 @@ def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(
             wrote.set()
 
     def erase() -> bool:
-        held.wait(20)
+        held.wait(60)
         purge(topic_id)
         return wrote.is_set()
 
@@ -88,8 +101,8 @@ def test_a_writer_that_comes_during_a_purge_finds_no_topic(http_cast: Cast, monk
     halt = Halt(monkeypatch)
 
     def write() -> int:
-        halt.there.wait(20)
-        threading.Timer(0.5, halt.go_on.set).start()
+        halt.there.wait(60)
+        halt.end_when_another_waits()
         item = {"placement": "version_field", "topic_id": topic_id, "fields": [{"name": "code", "value": "2"}]}
         return http_cast.agent.post("/v1/ingest", item).status
 
@@ -105,10 +118,12 @@ def test_statistics_that_are_renewed_during_a_purge_hold_nothing_of_it(
     halt = Halt(monkeypatch)
 
     def analyze() -> None:
-        halt.there.wait(20)
-        threading.Timer(0.5, halt.go_on.set).start()
+        halt.there.wait(60)
+        done = threading.Event()
+        halt.end_when_another_waits(done)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE memory_topic, memory_auditevent, memory_revision")
+        done.set()
 
     at_once([lambda: purge(topic_id), analyze])
     assert erasure_verify().ok
@@ -121,8 +136,8 @@ def test_a_link_to_a_topic_that_is_being_purged_is_not_written(
     halt = Halt(monkeypatch)
 
     def link() -> tuple[int, str]:
-        halt.there.wait(20)
-        threading.Timer(0.5, halt.go_on.set).start()
+        halt.there.wait(60)
+        halt.end_when_another_waits()
         edges = [{"to_topic_id": topic_id, "kind": "near"}]
         reply = http_cast.agent.post(
             "/v1/ingest", {"placement": "new_topic", "title": "The stairs", "fields": [], "edges": edges}
@@ -142,7 +157,7 @@ def test_a_query_during_a_purge_leaves_nothing_once_the_worker_has_passed(
     halt = Halt(monkeypatch)
 
     def ask() -> tuple[list[str], int]:
-        halt.there.wait(20)
+        halt.there.wait(60)
         found = http_cast.agent.found("cellar", topic_ids=[topic_id])
         looked = http_cast.reader.get(f"/v1/topics/{topic_id}").status
         halt.go_on.set()

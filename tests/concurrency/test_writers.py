@@ -38,10 +38,10 @@ def _as_many_requests_as_one_likes(settings: Any) -> Iterator[None]:
 
 def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
     """Run the jobs in threads that begin together, and return what they return, in order."""
-    gate = threading.Barrier(len(jobs))
+    gate = threading.Barrier(len(jobs), timeout=60)
 
     def run(job: Callable[[], Any]) -> Any:
-        gate.wait()
+        gate.wait(60)
         try:
             return job()
         finally:
@@ -49,7 +49,7 @@ def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
             connection.close()
 
     with ThreadPoolExecutor(len(jobs)) as pool:
-        return [future.result() for future in [pool.submit(run, job) for job in jobs]]
+        return [future.result(60) for future in [pool.submit(run, job) for job in jobs]]
 
 
 def batch(caller: Caller, items: list[dict[str, Any]]) -> Answer:

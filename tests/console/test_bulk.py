@@ -13,6 +13,7 @@ from memory.models import AuditEvent, ForgetRun, Topic, Vitality
 from tests.cast import Caller, worker_turn
 from tests.console.people import statements_of
 from tests.forgetting.shop import JOURNALS, dump, topics_make
+from tests.waits import turns_until_done
 
 
 def hidden(page: str, name: str) -> str:
@@ -34,8 +35,7 @@ def archive(operator: Caller, ids: list[str]) -> None:
 
 
 def counted() -> None:
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def test_all_that_match_are_restored_across_pages_and_the_undo_is_whole(op: Client, operator: Caller) -> None:

@@ -18,6 +18,7 @@ from tests.cast import Caller, worker_turn
 from tests.console.people import codes_of, statements_of
 from tests.console.test_bulk import hidden
 from tests.forgetting.shop import JOURNALS, dump, policy_put
+from tests.waits import turns_until_done
 
 KITCHEN = "/home/kitchen"
 SOUP = ("Red lentil soup", "Twenty minutes: lentils, carrot, cumin, a tin of tomatoes, lemon at the end.")
@@ -42,8 +43,7 @@ def pair_make(caller: Caller, *texts: tuple[str, str], scope: str = KITCHEN, **m
 
 
 def counted() -> None:
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def text_of(reply: Any) -> str:

@@ -25,7 +25,7 @@ from tests.cast import cast_make, in_process
 from tests.console.crowd import Crowd, crowd_make
 from tests.console.people import account_make, body_of, client_of
 from tests.console.table import QUERIES, Address, addresses
-from tests.properties.conftest import TIMES
+from tests.generated import TIMES
 
 pytestmark = pytest.mark.django_db
 

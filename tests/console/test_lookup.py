@@ -28,8 +28,8 @@ from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predic
 from memory.recall import exactness, search
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.console.people import body_of, codes_of, statements_of, statements_told
+from tests.generated import examples
 from tests.predicates.typed import typed
-from tests.properties.conftest import examples
 
 NOW = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
 OPERATOR = principal_like("operator")

@@ -231,6 +231,7 @@ def test_two_stores_on_one_host_name_their_cookies_differently() -> None:
             capture_output=True,
             text=True,
             check=True,
+            timeout=60,
         )
         names.append(told.stdout)
         assert key[:5] not in told.stdout
@@ -387,6 +388,7 @@ def test_django_has_nothing_to_say_about_the_deployment(behind_tls: str) -> None
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert result.returncode == 0, result.stderr
     assert "WARNING" not in result.stderr
@@ -402,5 +404,6 @@ def test_behind_tls_cookies_ask_for_it() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
     )
     assert result.stdout.strip() == "[True, True, True, True]"

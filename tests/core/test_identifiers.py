@@ -44,5 +44,5 @@ def test_threads_never_share_one():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert len(set(made)) == 16_000

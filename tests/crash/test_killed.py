@@ -22,11 +22,12 @@ from memstate_site.postgres.account import server_account
 from memstate_site.postgres.address import embedded_address
 from memstate_site.postgres.place import socket_folder_remove
 from tests.postgres_process import server_pid
-from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
+from tests.seed import SEED
+from tests.site.conftest import Installation, working_folder  # noqa: F401 - a fixture
+from tests.waits import eventually
 
 # The full variant is MEMSTATE_TEST_KILLS=20.
 KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
-SEED = int(os.environ.get("MEMSTATE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
 WRITERS = 3
 ITEMS = 30
 

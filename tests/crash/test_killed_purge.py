@@ -1,11 +1,9 @@
 """A purge that is killed outright at any moment has erased everything or nothing."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -19,12 +17,12 @@ from memstate_site.folder import CHECKOUT
 from tests.cast import Cast
 from tests.erasure.erasing import traces
 from tests.forgetting.shop import dump
+from tests.waits import line_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # The full variant is MEMSTATE_TEST_KILLS=20.
-KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
-SEED = int(os.environ.get("MEMSTATE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
+STEP = max(1, 20 // int(os.environ.get("MEMSTATE_TEST_KILLS", "2")))
 TOPICS = 300
 
 # Forks as the workers do: what is loaded once need not be loaded for each that is killed.
@@ -36,28 +34,25 @@ from django.db import connection
 from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.erasure.purge import topics_purge
-from memory.erasure.redact_text import Eraser
+from tests.crash.stop_points import kill_at_statement
 
 connection.settings_dict["NAME"] = sys.argv[1]
 ids = [uuid.UUID(line) for line in open(sys.argv[2]).read().split()]
-while sys.stdin.readline():
+for line in sys.stdin:
     child = os.fork()
     if child == 0:
         status = 1
+        kill_at_statement(connection, int(line))
         try:
             topics_purge(ids, principal=SYSTEM, reason="the crash tests", now=timezone.now())
             status = 0
         finally:
             os._exit(status)
-    print(child, flush=True)
-    # Not before it is asked for: until then, the number is that of no other process.
-    sys.stdin.readline()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast, tmp_path: Path) -> None:
-    chance = random.Random(SEED)
     items = [
         {
             "placement": "new_topic",
@@ -86,29 +81,19 @@ def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast
     assert host.stdin is not None
     assert host.stdout is not None
     try:
-        killed, limit = 0, 0.5
-        before = dump()
+        before, number = dump(), 0
+        # At each statement of the purge, or at every STEPth of them, until it comes to its end.
         while not ErasureReceipt.objects.exists():
-            host.stdin.write("again\n")
+            host.stdin.write(f"{number}\n")
             host.stdin.flush()
-            child = int(host.stdout.readline())
-            began = time.monotonic()
-            if killed < KILLS:
-                time.sleep(chance.random() * limit)
-                os.kill(child, signal.SIGKILL)
-            host.stdin.write("wait\n")
-            host.stdin.flush()
-            status = int(host.stdout.readline())
-            if status == 0:
-                break
-            assert status == -signal.SIGKILL, f"seed {SEED}"
-            killed += 1
+            status = int(line_of(host))
+            assert status == (0 if ErasureReceipt.objects.exists() else -signal.SIGKILL), number
             # The server may still be at the statement that nobody waits for.
             with transaction.atomic():
                 purges_wait()
-            if not ErasureReceipt.objects.exists():
-                assert dump() == before, f"seed {SEED}"
-            limit = max(0.2, min(limit * 1.5, time.monotonic() - began + 0.5))
+            assert status == 0 or dump() == before, number
+            number += STEP
+        print(f"killed {number // STEP - 1} times")
     finally:
         host.stdin.close()
         host.wait(30)
@@ -117,4 +102,4 @@ def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast
     assert [row.query for row in AccessLog.objects.all()] == [""]
     receipt = ErasureReceipt.objects.get()
     assert (receipt.number, len(receipt.topic_ids)) == (1, TOPICS)
-    assert erasure_verify().ok, f"seed {SEED}"
+    assert erasure_verify().ok

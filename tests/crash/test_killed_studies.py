@@ -16,11 +16,13 @@ from memory.agents.study.ids import session_ids
 from memory.models import StudyJob
 from memstate_site.postgres.address import embedded_address
 from tests.agents.study.reader import CITIES, text_about
-from tests.crash.test_killed import KILLS, SEED, ask, installed, number, rows, store_connect
+from tests.crash.test_killed import KILLS, ask, installed, number, rows, store_connect
 from tests.crash.test_study_killed import LEARNED, Watched, numbered
 from tests.llm.server import KEY, MODEL, Asked, Model, model_served
 from tests.postgres_process import server_pid
-from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
+from tests.seed import SEED
+from tests.site.conftest import Installation, working_folder  # noqa: F401 - a fixture
+from tests.waits import eventually
 
 # The full variant is MEMSTATE_TEST_KILLS=20. Each time everything has to start again.
 WHOLE = max(2, KILLS // 4)

@@ -31,12 +31,12 @@ from tests.concurrency.test_writers import at_once
 from tests.console.people import account_make, client_of
 from tests.console.test_keys import secret_in
 from tests.crash.test_killed import assert_every_access_is_folded_once
-from tests.site.conftest import eventually
+from tests.seed import SEED
+from tests.waits import eventually, turns_until_done
 from tests.web_server import PATIENCE, WebServer, database_address
 
 # The full variant is MEMSTATE_TEST_KILLS=20; more kills than these find nothing new.
 KILLS = min(int(os.environ.get("MEMSTATE_TEST_KILLS", "2")), 5)
-SEED = int(os.environ.get("MEMSTATE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
 # Requests to one process at the same time.
 TOGETHER = 4
 REQUESTS_PER_MINUTE, SIGN_IN_ATTEMPTS = 12, 3
@@ -163,7 +163,7 @@ def redis() -> Iterator[str]:
         thread.start()
         yield f"redis://127.0.0.1:{running.server_address[1]}/0"
         running.shutdown()
-        thread.join()
+        thread.join(60)
 
 
 @pytest.fixture(scope="module", params=["shared cache", "no shared cache"])
@@ -462,7 +462,6 @@ def test_a_web_process_that_is_killed_at_work_leaves_every_effect_there_once(
     recalls = Counter(AccessLog.objects.filter(kind="query").values_list("query", flat=True))
     assert set(recalls.values()) == {1}
     assert clients.answered <= recalls.keys()
-    while worker_turn()["folded"]:
-        pass
+    turns_until_done(worker_turn, "folded")
     assert_every_access_is_folded_once(database_address())
     assert AccessLog.objects.filter(counted=True).count() == len(recalls)

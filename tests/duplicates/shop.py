@@ -12,6 +12,7 @@ from memory.duplicates.pairs import PairFilter, pairs_list
 from memory.models import DuplicatePair
 from tests.cast import Caller, worker_turn
 from tests.forgetting.shop import JOURNALS, dump
+from tests.waits import turns_until_done
 
 PERSON = Principal(identity="person:1", actor="Ada", role="operator")
 ALL = PairFilter(state=None)
@@ -37,8 +38,7 @@ def only_pair() -> dict[str, Any]:
 
 def settle() -> None:
     """Let the worker do all that is left to do, and look for duplicates until there are none."""
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def store() -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from memory.models import Field, Link, Revision, Topic
 from tests.cast import Caller, Cast, store_rows
 from tests.duplicates.shop import PERSON, pair_make, settle, store
 from tests.forgetting.shop import NOON
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 names = st.sampled_from(["city", "job", "pet"])
 values = st.sampled_from(["Oslo", "Bergen", "", "a cat", "never mind"])

@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +23,6 @@ from tests.concurrency.test_writers import at_once
 from tests.duplicates.shop import PERSON, pair_make
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
-SEED = int(os.environ.get("MEMSTATE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
 
 MERGER = """
 import sys
@@ -35,11 +33,11 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.duplicates.pair_actions import pair_merge
 import uuid
+from tests.crash.stop_points import kill_at_statement
 connection.settings_dict["NAME"] = sys.argv[1]
-print("ready", flush=True)
-for pair in sys.argv[2:]:
+kill_at_statement(connection, int(sys.argv[2]))
+for pair in sys.argv[3:]:
     pair_merge(uuid.UUID(pair), principal=SYSTEM, reason="", now=timezone.now())
-    print(pair, flush=True)
 """
 
 
@@ -157,27 +155,18 @@ def test_writers_and_looks_do_not_wait_in_a_circle(http_cast: Cast):
 
 
 def test_a_killed_merge_is_there_whole_or_not_at_all(http_cast: Cast):
-    agent, chance = http_cast.agent, random.Random(SEED)
+    agent = http_cast.agent
     ids = [three(agent)[:2] for _pair in range(12)]
     pairs = [str(pair_make(one, two).pk) for one, two in ids]
     environment = {**os.environ, "MEMSTATE_EMBEDDER": "instant", "DJANGO_SETTINGS_MODULE": "memstate_site.settings"}
-    for _kill in range(2):
+    # In the first merge, and in a later one.
+    for statement in (9, 70):
         left = [pair for pair in pairs if DuplicatePair.objects.get(pk=uuid.UUID(pair)).state == "open"]
-        with subprocess.Popen(
-            [sys.executable, "-c", MERGER, connection.settings_dict["NAME"], *left],
-            cwd=CHECKOUT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            process.stdout.readline()
-            time.sleep(chance.uniform(0, 0.1))
-            process.send_signal(signal.SIGKILL)
-        assert process.wait() in (-signal.SIGKILL, 0)
+        command = [sys.executable, "-c", MERGER, str(connection.settings_dict["NAME"]), str(statement), *left]
+        done = subprocess.run(command, cwd=CHECKOUT, env=environment, timeout=60, check=False)
+        assert done.returncode == -signal.SIGKILL
         whole()
     for pair_id in pairs:
         tried(uuid.UUID(pair_id))
-    assert DuplicatePair.objects.filter(state="merged").count() == 12, SEED
+    assert DuplicatePair.objects.filter(state="merged").count() == 12
     whole()

@@ -87,7 +87,7 @@ def test_time_that_was_used_comes_back(costly: None, agent: Caller, monkeypatch:
 def connected() -> tuple[socket.socket, socket.socket]:
     """The two ends of a connection: of the server, and of the client."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        theirs = socket.create_connection(listening.getsockname())
+        theirs = socket.create_connection(listening.getsockname(), timeout=60)
         ours, _address = listening.accept()
     return ours, theirs
 

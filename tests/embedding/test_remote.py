@@ -30,14 +30,14 @@ def made() -> RemoteEmbedder:
 
 
 @pytest.fixture
-def configured(model: Model, settings: Any) -> Iterator[Model]:
+def configured(served_model: Model, settings: Any) -> Iterator[Model]:
     settings.MEMSTATE_EMBEDDER = "openai"
     settings.MEMSTATE_EMBEDDING_MODEL = "an-embedder"
     settings.MEMSTATE_EMBEDDING_DIMENSION = 3
-    settings.MEMSTATE_OPENAI_BASE_URL = model.url
+    settings.MEMSTATE_OPENAI_BASE_URL = served_model.url
     settings.MEMSTATE_OPENAI_API_KEY = "the-embedders-key"
-    model.answers(vectors)
-    yield model
+    served_model.answers(vectors)
+    yield served_model
     while _made:
         _made.pop()._client.close()
 

@@ -61,7 +61,7 @@ def dump() -> str:
     }
     environment = {**os.environ, **{name: value for name, value in where.items() if value}}
     command = [str(binaries.folder / "bin" / "pg_dump"), "--inserts"]
-    return subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout
+    return subprocess.run(command, env=environment, capture_output=True, check=True, text=True, timeout=60).stdout
 
 
 def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:

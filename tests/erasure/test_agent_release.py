@@ -207,6 +207,6 @@ def test_two_at_the_same_time_do_not_exceed_it_together(http_cast: Cast) -> None
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert sorted(codes) == [200] + [403] * 7
     assert len(released()) == 5

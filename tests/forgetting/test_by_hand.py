@@ -21,6 +21,7 @@ from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run
+from tests.waits import turns_until_done
 
 ACTS: dict[str, Any] = {
     "archive": topics_archive,
@@ -42,8 +43,7 @@ def told(clock: Clock, **more: Any) -> dict[str, Any]:
 
 
 def counted() -> None:
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 def harbor(agent: Caller, salience: float = 1.0, **more: Any) -> uuid.UUID:

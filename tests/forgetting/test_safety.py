@@ -8,11 +8,11 @@ import pytest
 from memory.models import ForgetRun, PolicyVersion, Rekeying, Topic
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run, topics_make
+from tests.waits import turns_until_done
 
 
 def tended() -> None:
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from memory.models import AuditEvent, Field, FieldSummary, TopicEdit, Vitality
 from memory.recall.access_fold import accesses_fold
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
+from tests.waits import turns_until_done
 
 # What only ever grows: summaries that were taken back stay on record, and so does what a topic was edited from.
 KEPT = ("memory_fieldsummary", "memory_topicedit")
@@ -40,8 +41,7 @@ def written(agent: Caller, title: str, salience: float) -> str:
 
 
 def counted() -> None:
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
 
 
 @pytest.mark.parametrize("salience", [0.2, 0.1, 0.01, 0.0, 5e-324])

@@ -1,4 +1,4 @@
-"""A small server on this machine that speaks the chat protocol as a script says, and keeps what it was asked.
+"""A model that speaks the chat protocol as a script says, and keeps what it was asked, in this process or as a server.
 
     def test_something(model: Model) -> None:          # the fixture `model` of tests/llm/fixtures.py
         model.answers({"facts": ["Anna lives in Oslo."]})      # JSON, or text
@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import httpx2
 
 MODEL = "small"
 KEY = "a-key"
@@ -198,7 +200,8 @@ def without(feature: str, then: Script) -> Callable[[Asked], Any]:
 class Model:
     """What the server answers and was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Any = time) -> None:
+        self.clock = clock
         self.asked: list[Asked] = []
         self.url = ""
         self.released = threading.Event()
@@ -235,6 +238,21 @@ class Model:
         while callable(step):
             step = step(asked)
         return step if isinstance(step, Step) else said(step)
+
+    def handle(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request in this process. What would come too late fails at once."""
+        headers, path = dict(request.headers), request.url.path
+        body = json.loads(request.content or b"{}")
+        step = self.reply_to(Asked(request.method, path, headers, body, self.clock.monotonic()))
+        limit = request.extensions["timeout"]["read"]
+        if step.trickle or step.delay >= limit:
+            self.clock.sleep(limit)
+            raise httpx2.ReadTimeout("scripted", request=request)
+        self.clock.sleep(step.delay)
+        if step.close:
+            raise httpx2.RemoteProtocolError("scripted", request=request)
+        content = step.body if isinstance(step.body, bytes) else json.dumps(step.body).encode()
+        return httpx2.Response(step.status, headers=step.headers, stream=httpx2.ByteStream(content))
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -46,7 +46,7 @@ class Link:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.client, name)
-        return lambda *given, **named: self._portal.call(lambda: method(*given, **named))
+        return lambda *given, **named: self._portal.start_task_soon(lambda: method(*given, **named)).result(PATIENCE)
 
     def later(self, name: str, *given: Any) -> Future[Any]:
         """Begin a call; cancelling the future cancels it as the client would."""

@@ -14,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 from memory.models import Topic
 from tests.cast import Cast, secret_of, store_rows
 from tests.mcp.conftest import FEW, Connect
-from tests.site.conftest import eventually
 from tests.waiting import waiting
+from tests.waits import eventually
 from tests.web_server import WebServer
 
 

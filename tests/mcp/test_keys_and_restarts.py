@@ -16,7 +16,7 @@ from memory.access.keys import key_create, key_revoke
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast, secret_of
 from tests.mcp.conftest import FEW, Connect
-from tests.site.conftest import eventually
+from tests.waits import eventually
 from tests.web_server import PATIENCE, WebServer, database_address, environment
 
 # The name under which the connections of one process are counted.

@@ -204,7 +204,7 @@ def test_two_workers_send_each_message_once(receiver: Receiver) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     ids = [message.headers["webhook-id"] for message in receiver.came]
     assert len(ids) == len(set(ids)) == 20
 

@@ -12,8 +12,8 @@ from memory.predicates.search_qualifiers import EXAMPLES
 from memory.predicates.search_text import MAX_DEPTH, MAX_LENGTH, MAX_PARTS, SearchFlaw, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 from memory.predicates.words import predicate_describe
+from tests.generated import examples
 from tests.predicates.typed import typed
-from tests.properties.conftest import examples
 
 DAY = 86_400.0
 

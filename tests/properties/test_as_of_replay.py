@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cast import Caller, Cast
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,8 @@ from tests.cast import Caller, Cast, worker_turn
 from tests.concurrency.test_writers import at_once
 from tests.console.people import statements_told
 from tests.forgetting.shop import JOURNALS, dump
-from tests.properties.conftest import examples
+from tests.generated import examples
+from tests.waits import turns_until_done
 
 NAMES = ["Ann", "Anna", "Anna Berg", "Ann-Kathrin", "Ben", "Мария", "王伟", "@ann"]
 THINGS = ["a@x.io", "a.smith@x.io", "+49 170 1234567", "INV-100", "INV-100-2"]
@@ -45,8 +46,7 @@ KEPT = (*JOURNALS, "memory_forgetlisting", "memory_erasurereceipt", "memory_idem
 def stored(operator: Caller, made: list[dict[str, Any]]) -> list[str]:
     """Store topics and return their ids."""
     results = operator.post("/v1/ingest/batch", [{"placement": "new_topic", **item} for item in made]).ok()["results"]
-    while any(worker_turn().values()):
-        pass
+    turns_until_done(worker_turn)
     return [result["topic_id"] for result in results]
 
 
@@ -85,8 +85,7 @@ def test_a_release_touches_exactly_its_list_and_undo_is_identity(
             assert rows_of(dump(*without), gone | rests) == others
             undone = operator.post(f"/v1/runs/{done['run_id']}/undo", {}).ok()
             assert undone["conflicts"] == []
-            while any(worker_turn().values()):
-                pass
+            turns_until_done(worker_turn)
             if not rests:
                 assert dump(*KEPT) == before
             else:

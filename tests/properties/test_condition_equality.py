@@ -20,8 +20,8 @@ from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import RUNGS, Predicate
 from memory.predicates.words import predicate_describe
 from tests.cast import raises_code
+from tests.generated import examples
 from tests.predicates.oracle import TopicFacts, condition_holds
-from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
 

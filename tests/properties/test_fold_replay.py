@@ -27,7 +27,7 @@ from memory.models import AccessLog, Field, PartitionActivity, Scope, Topic, Top
 from memory.policy.effective import knobs_effective
 from memory.recall import access_fold as fold
 from memory.recall.access_fold import accesses_fold
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 pytestmark = pytest.mark.django_db
 

@@ -39,8 +39,9 @@ from memory.policy.rekey import half_lives_rekey
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.recall.access_fold import accesses_fold
 from tests.cast import Cast, cast_make, in_process, worker_turn
-from tests.properties.conftest import TIMES
+from tests.generated import TIMES
 from tests.properties.test_store_invariants import TABLES, rows
+from tests.waits import turns_until_done
 
 SCOPES = ["/", "/user/alice", "/project/old", "/project/new"]
 NODES = ["/", "/user", "/project", "/project/old"]
@@ -298,8 +299,7 @@ class Forgetting(RuleBasedStateMachine):
     def tend(self) -> None:
         """The worker's turn; it may make runs of its own."""
         with self.watched():
-            while any(worker_turn().values()):
-                pass
+            turns_until_done(worker_turn)
 
     @rule(place=places, pinned=st.booleans())
     def pin(self, place: int, pinned: bool) -> None:

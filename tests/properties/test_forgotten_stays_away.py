@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from memory.models import Topic, TopicDocument, TopicVector, Vitality
 from tests.cast import Caller, Cast, cast_make, in_process, worker_turn
+from tests.waits import turns_until_done
 
 pytestmark = pytest.mark.django_db
 
@@ -95,8 +96,7 @@ def store_make(cast: Cast) -> Store:
         cast.operator.post(f"/v1/topics/{topic_id}/archive", {"reason": "test"}).ok()
     mark(groups["released"], released_at=timezone.now())
     mark(groups["merged"], merged_into=groups["live"][0])
-    while worker_turn()["counted"]:
-        pass
+    turns_until_done(worker_turn, "counted")
     return Store(cast, **groups)
 
 

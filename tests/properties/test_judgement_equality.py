@@ -23,8 +23,8 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 from tests.forgetting.candidates import candidates_count, candidates_find
+from tests.generated import examples
 from tests.policy.shop import saved
-from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
 

@@ -31,7 +31,7 @@ from memory.models.formulas_sql import (
 )
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cast import Caller, worker_turn
-from tests.properties.conftest import examples
+from tests.generated import examples
+from tests.waits import turns_until_done
 
 pytestmark = pytest.mark.django_db
 
@@ -63,8 +64,7 @@ def test_both_ways_find_the_same_topics_with_the_same_scores(
         for place in archived:
             if place < len(ids):
                 operator.post(f"/v1/topics/{ids[place]}/archive", {}).ok()
-        while worker_turn()["counted"]:
-            pass
+        turns_until_done(worker_turn, "counted")
 
         def scored() -> dict[str, float]:
             reply = operator.query(question, top_k=top_k, **more)

@@ -27,7 +27,8 @@ from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
 from tests.cast import Cast, cast_make, in_process, worker_turn
-from tests.properties.conftest import TIMES
+from tests.generated import TIMES
+from tests.waits import turns_until_done
 
 IDS = [str(uuid.UUID(int=number)) for number in range(1, 6)]
 NAMES = ["city", "job"]
@@ -177,8 +178,7 @@ class Store(RuleBasedStateMachine):
 
     @rule()
     def tend(self) -> None:
-        while any(worker_turn().values()):
-            pass
+        turns_until_done(worker_turn)
         self.words_are_counted()
 
     @rule(seconds=st.sampled_from([1.0, 59.0, 61.0, 86_400.0, 86_400.0 * 300, 86_400.0 * 36_500]))

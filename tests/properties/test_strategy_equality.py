@@ -31,7 +31,7 @@ from memory.models.formulas_sql import (
     ranking_factor_sql,
     score_sql,
 )
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from memory.core.json_limits import json_guarded
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize, scope_within
 from memory.models.formulas_sql import scope_within_sql
 from tests.cast import Caller, raises_code
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 # Text as PostgreSQL can hold it.
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from memstate_site.folder import CHECKOUT
-from tests.site.conftest import Installation, eventually, folder_copied
+from tests.site.conftest import Installation, folder_copied
+from tests.waits import eventually
 
 TEXT = "The code of the shed is 4711"
 

@@ -28,7 +28,8 @@ from memstate_site.postgres.place import socket_folder_ensure
 from memstate_site.postgres.server import EmbeddedServer
 from memstate_site.postgres.session import server_session
 from tests.postgres_process import server_pid
-from tests.site.conftest import eventually, folder_copy
+from tests.site.conftest import folder_copy
+from tests.waits import eventually, line_of
 
 ROOT = os.geteuid() == 0
 
@@ -55,7 +56,7 @@ def socket_of(server: EmbeddedServer) -> Path:
 
 def test_a_dump_asks_for_the_vector_extension_by_itself(server: EmbeddedServer) -> None:
     tool = binaries.binaries_for(server_account()).folder / "bin" / "pg_dump"
-    dump = subprocess.run([tool, server.address()], capture_output=True, text=True, check=True).stdout
+    dump = subprocess.run([tool, server.address()], capture_output=True, text=True, check=True, timeout=60).stdout
     assert "CREATE EXTENSION IF NOT EXISTS vector" in dump
 
 
@@ -113,6 +114,7 @@ def test_another_local_account_is_refused(server: EmbeddedServer) -> None:
             capture_output=True,
             text=True,
             check=False,
+            timeout=60,
         )
 
     # Even with the right password the stranger does not reach the socket, nor can it read the password or the data.
@@ -171,7 +173,7 @@ def test_no_folder_that_was_there_before_changes(made_once: Path) -> None:
             path.mkdir(exist_ok=True)
             path.chmod(bits)
         data = top / "a" / "b" / "data"
-        subprocess.run(["cp", "-a", *made_once.iterdir(), data], check=True)
+        subprocess.run(["cp", "-a", *made_once.iterdir(), data], check=True, timeout=60)
         before = {path: path.stat() for path in [*given, Path("/tmp"), Path("/")]}
         server = EmbeddedServer(data, careless=True)
         server.start()
@@ -288,7 +290,7 @@ def test_a_second_owner_is_refused_with_the_number_of_the_first(server: Embedded
 
 def test_a_pid_file_whose_process_is_gone_does_not_matter(folder: Path) -> None:
     ended = subprocess.Popen(["true"])
-    ended.wait()
+    ended.wait(60)
     check_with_pid_file(folder, ended.pid)
 
 
@@ -301,7 +303,7 @@ def test_a_pid_file_whose_number_is_somebody_elses_does_not_matter(folder: Path)
         assert other.poll() is None
     finally:
         other.kill()
-        other.wait()
+        other.wait(60)
 
 
 def check_with_pid_file(folder: Path, number: int) -> None:
@@ -323,7 +325,7 @@ def test_after_a_kill_the_next_start_recovers_and_says_so(folder: Path) -> None:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
         assert server.process is not None
         server.process.kill()
-        server.process.wait()
+        server.process.wait(60)
     # Some of the killed server's processes may still be around at this moment; the start waits for them.
     sentences: list[str] = []
     server.say = sentences.append
@@ -345,10 +347,10 @@ def test_the_server_ends_when_its_owner_is_killed(folder: Path) -> None:
     )
     owner = subprocess.Popen([sys.executable, "-c", program], cwd=CHECKOUT, stdout=subprocess.PIPE)
     assert owner.stdout is not None
-    assert owner.stdout.readline() == b"up\n"
+    assert line_of(owner) == b"up\n"
     assert server_pid(folder) is not None
     owner.kill()
-    owner.communicate()
+    owner.communicate(timeout=60)
     eventually(lambda: server_pid(folder) is None)
 
 
@@ -457,6 +459,7 @@ def test_a_command_that_stays_uses_what_runs_and_starts_nothing(folder: Path) ->
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        timeout=60,
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "MemState is not running" in ended.stderr
@@ -470,7 +473,7 @@ def test_a_second_command_uses_the_server_of_the_first(folder: Path) -> None:
     program = "from memstate_site.postgres.session import server_session\nwith server_session() as a: print(a)"
     with server_session() as address:
         result = subprocess.run(
-            [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
         )
         assert result.stdout.strip() == address
         assert server_pid(folder) is not None
@@ -489,11 +492,11 @@ def test_the_first_command_waits_for_the_second(folder: Path) -> None:
     )
     assert first.stdout is not None
     assert first.stdin is not None
-    assert first.stdout.readline() == "in\n"
+    assert line_of(first) == "in\n"
     with server_session() as address:
         first.stdin.write("go on\n")
         first.stdin.flush()
-        assert first.stdout.readline() == "still there\n"
+        assert line_of(first) == "still there\n"
         psycopg.connect(address).close()
         assert first.poll() is None
     first.communicate(timeout=10)

@@ -137,6 +137,7 @@ def test_a_wrong_setting_stops_every_command_with_its_sentence(variable: str, va
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert result.returncode == 2
     assert sentence in result.stderr

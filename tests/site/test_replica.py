@@ -17,7 +17,8 @@ import pytest
 
 from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.binaries import binaries_for
-from tests.site.conftest import Installation, eventually
+from tests.site.conftest import Installation
+from tests.waits import eventually
 
 KEY = "a-key-for-the-replica-tests"
 OPERATOR = "an-operator-key-for-the-replica-tests"
@@ -47,6 +48,7 @@ class Server:
             check=True,
             stdout=subprocess.DEVNULL,
             **self.account.popen_options(),
+            timeout=60,
         )
 
     def start(self) -> None:

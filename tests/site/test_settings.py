@@ -33,6 +33,7 @@ def fresh_process(program: str, **environment: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
     )
 
 
@@ -56,7 +57,8 @@ def test_only_the_web_server_has_a_pool_and_short_statements() -> None:
     assert web["OPTIONS"]["pool"]["max_size"] == 10
     assert "statement_timeout=30000" in web["OPTIONS"]["options"]
     # The job cluster forks, and a pool does not survive that.
-    worker = settings_with("DATABASES", MEMSTATE_PROCESS="worker")["DATABASES"]["default"]
+    default = {"MEMSTATE_PROCESS": "worker", "MEMSTATE_STATEMENT_TIMEOUT_MS": ""}
+    worker = settings_with("DATABASES", **default)["DATABASES"]["default"]
     assert "pool" not in worker["OPTIONS"]
     assert "statement_timeout=600000" in worker["OPTIONS"]["options"]
 
@@ -116,6 +118,7 @@ def test_log_lines_are_json_when_a_program_reads_them() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
     )
     plain, rich = [json.loads(line) for line in result.stderr.splitlines()]
     assert (plain["event"], plain["level"], plain["logger"]) == ("plain line", "warning", "somewhere")
@@ -144,7 +147,7 @@ def test_a_childs_lines_are_shown_with_its_mark_and_its_group_ends_with_it() -> 
     child = Child("The child", "kid", ["/bin/sh", "-c", script], dict(os.environ), lines.append)
     child.start()
     assert child.process is not None
-    child.process.wait()
+    child.process.wait(60)
     assert child.ended() == 4
     assert child.ended() is None, "it is reported once"
     assert [line.split(" | ")[0].strip() for line in lines] == ["kid", "kid"]

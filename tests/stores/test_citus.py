@@ -28,7 +28,6 @@ from memory.stores.migrate import StoresNotMigrated, stores_migrate, stores_unfi
 from memory.stores.models import Store
 from tests.cast import Caller, raises_code
 from tests.console.people import account_make, body_of, client_of, person
-from tests.site.conftest import eventually
 from tests.stores.citus_fake import (
     FAKE,
     NODE_SCHEMA,
@@ -40,6 +39,7 @@ from tests.stores.citus_fake import (
     shard_statistics,
 )
 from tests.waiting import waiting
+from tests.waits import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,7 +124,7 @@ def test_only_one_store_moves_at_a_time(acme: None):
         first = threads.submit(other)
         eventually(lambda: run(moving) == [(1,)])
         assert f"[{ProblemCode.STORE_NOT_MOVABLE}]" in refused()
-        assert f"[{ProblemCode.STORE_NOT_MOVED}]" in first.result()
+        assert f"[{ProblemCode.STORE_NOT_MOVED}]" in first.result(60)
     run("DELETE FROM citus_fault")
     assert "two:5432" in move()
 
@@ -234,7 +234,7 @@ def test_a_purge_waits_for_statistics_that_a_node_is_making(cluster: None, agent
         analyzed.wait(30)
         run(f"DELETE FROM {NODE_SCHEMA}.memory_topic_{SHARD} WHERE title = '{ERASED}'")
         purge(topic_id)
-        ended.result()
+        ended.result(60)
     assert ERASED not in shard_statistics()
 
 

@@ -102,7 +102,7 @@ def test_it_waits_for_a_writer_and_gives_up_in_time(folder: Path, monkeypatch: p
         assert folder.exists()
     finally:
         end.set()
-        writer.join()
+        writer.join(60)
     store_drop("other", actor="x")
     assert not _is_there()
 

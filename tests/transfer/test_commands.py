@@ -103,7 +103,12 @@ def test_an_export_is_one_snapshot_and_goes_to_the_standard_output(tmp_path: Pat
     assert b"changed" in (now := exported())
     environment = {**os.environ, "DATABASE_URL": _address()}
     done = subprocess.run(
-        [sys.executable, "manage.py", "export", "-"], cwd=CHECKOUT, env=environment, capture_output=True, check=True
+        [sys.executable, "manage.py", "export", "-"],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert done.stdout == now
 

@@ -15,7 +15,7 @@ from memory import models as tables
 from memory.ingest import history
 from memory.models import Field, FieldSummary, Link, PartitionActivity, Revision, Scope, Topic, TopicEdit, Vitality
 from memory.policy.restore import PastVersion
-from tests.properties.conftest import examples
+from tests.generated import examples
 from tests.transfer.shop import emptied, exported, imported
 
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,9 @@ thread.
 """
 
 import datetime as dt
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import Any, Literal
 
 import structlog
@@ -170,7 +170,7 @@ def _close(call_log: CallLog, **how: Any) -> None:
 def _run(
     chat: Chat, call_log: CallLog, *, clock: Clock, enqueue: Enqueue, emit: Emit, go_on: Callable[[], bool]
 ) -> ChatReply:
-    request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
+    request, until = chat.request, time.monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
     intent_store(chat.turn, intent=intent.intent, source=intent.source)
     body: ChatReply = {
@@ -202,7 +202,7 @@ def _run(
     else:
         length_check(request)
         end = _talk(
-            chat, call_log, writes=intent.writes, seconds=until - monotonic(), clock=clock, emit=emit, go_on=go_on
+            chat, call_log, writes=intent.writes, seconds=until - time.monotonic(), clock=clock, emit=emit, go_on=go_on
         )
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
         # A client that has disconnected did not get the reply. If nothing was written, the reply is not stored, so that

@@ -186,7 +186,6 @@ def test_too_many_calls_at_once_are_not_made(agent: Caller, model: Model):
 def test_what_was_written_is_told_although_the_model_fails_afterwards(
     agent: Caller, model: Model, settings: Any, failure: Any
 ):
-    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 3
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 1
     model.answers(calling(("new_topic", {"title": "Anna"})), failure)
     reply = tell(agent, "Remember Anna.")
@@ -213,7 +212,6 @@ def test_what_was_written_is_told_although_the_model_fails_afterwards(
 def test_a_model_that_is_of_no_help_at_all(
     agent: Caller, model: Model, settings: Any, failure: Any, status: int, retry: str | None
 ):
-    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 3
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 1
     model.answers(failure)
     answer = say(agent, "Remember Anna.", intent_override="ingest")
@@ -232,7 +230,7 @@ def test_a_rate_limit_is_waited_out(agent: Caller, model: Model):
 
 
 def test_the_time_for_an_answer_has_an_end(agent: Caller, model: Model, settings: Any):
-    settings.MEMSTATE_CHAT_TIMEOUT_SECONDS = 0.4
+    settings.MEMSTATE_CHAT_TIMEOUT_SECONDS = 40
     model.answers(calling(("query", {"q": "tea"})), server.slow())
     reply = ask(agent, "Which tea?")
     assert reply["ended"] == "time"

@@ -25,7 +25,6 @@ from memory.jobs.tasks import tidy
 from memory.models import Conversation, ConversationTurn
 from tests.agents.chat.talk import ask, say, tell
 from tests.cast import Caller, Cast, Clock, principal_like
-from tests.llm import server
 from tests.llm.server import Model, calling
 
 
@@ -143,12 +142,18 @@ def test_a_turn_that_a_fault_of_ours_ends_is_closed(agent: Caller, model: Model,
 def test_two_requests_at_once_on_one_conversation(http_cast: Cast, model: Model):
     model.answers("One.")
     begun = ask(http_cast.agent, "one")["conversation_id"]
-    begin = threading.Barrier(4)
-    model.answers(server.slow(0.4, "Yes."))
+    refusals = threading.Semaphore(0)
+
+    def answer_after_three_refusals(_asked: Any) -> str:
+        return "Yes." if all(refusals.acquire(timeout=20) for _ in range(3)) else "The others were not refused."
+
+    model.answers(answer_after_three_refusals)
 
     def send(number: int) -> Any:
-        begin.wait()
-        return say(http_cast.agent, f"at once {number}", conversation_id=begun, intent_override="query")
+        answer = say(http_cast.agent, f"at once {number}", conversation_id=begun, intent_override="query")
+        if answer.status == 409:
+            refusals.release()
+        return answer
 
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(send, range(4)))

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +23,7 @@ from memory.models import ApiKey, Conversation, ConversationTurn, IdempotencyRec
 from tests.api.test_chat import STREAM, events_of
 from tests.cast import Answer, Caller, Cast, Clock, store_rows
 from tests.erasure.erasing import EMAIL, NEEDLES, PERSON, traces
-from tests.llm.server import Model, calling, failing, slow
+from tests.llm.server import Model, calling, failing
 
 TEA = calling(("new_topic", {"title": "Tea", "fields": [{"name": "kind", "value": "grün"}]}))
 
@@ -159,9 +160,21 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_with_one_key_one_is_answered(http_cast: Cast, model: Model):
-    model.answers(TEA, slow(0.4, "Noted."))
+    refusals = threading.Semaphore(0)
+
+    def answer_after_three_refusals(_asked: Any) -> str:
+        return "Noted." if all(refusals.acquire(timeout=20) for _ in range(3)) else "The others were not refused."
+
+    model.answers(TEA, answer_after_three_refusals)
+
+    def send_once(_number: int) -> Answer:
+        answer = send(http_cast.agent, "Remember tea.", "k1")
+        if answer.status == 409:
+            refusals.release()
+        return answer
+
     with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda _n: send(http_cast.agent, "Remember tea.", "k1"), range(4)))
+        answers = list(threads.map(send_once, range(4)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     assert {answer.json["type"] for answer in answers if answer.status == 409} == {STILL_IN_PROGRESS}
     assert (Conversation.objects.count(), Topic.objects.count()) == (1, 1)

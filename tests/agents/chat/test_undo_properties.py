@@ -15,7 +15,7 @@ from memory.forgetting.runs import run_undo
 from tests.agents.chat.shop import OPERATOR, Talk
 from tests.cast import Caller, Cast
 from tests.forgetting.shop import NOON
-from tests.properties.conftest import examples
+from tests.generated import examples
 
 # Topics 0 to 2 are there before; those that the conversation makes come after, and are asked for round and round.
 BEFORE = 3

@@ -1,6 +1,5 @@
 """A box of tools: what is called, what is answered, and what is never raised."""
 
-import time
 import uuid
 from typing import Any
 
@@ -17,6 +16,7 @@ from memory.agents.tools.write_tools import writing_tools
 from memory.llm.chat_request import framed
 from memory.llm.dialogue import MAX_RESULT, dialogue_begin, result_bounded
 from tests.cast import principal_like
+from tests.llm.fixtures import ModelTime
 from tests.llm.server import Model, calling, limited, slow
 
 
@@ -110,21 +110,20 @@ def test_the_loop_ends_within_a_round_when_nobody_wants_it_to_go_on(model: Model
 
 def test_the_loop_ends_with_its_time(model: Model):
     model.answers(calling(("say", {"word": "one"})), slow())
-    end = loop(box(lambda _asked: ToolReply({})), seconds=0.5)
+    end = loop(box(lambda _asked: ToolReply({})), seconds=50)
     assert (end.ended, end.rounds) == ("time", 1)
     model.answers(limited(after=300))
     assert loop(box(lambda _asked: ToolReply({}))).ended == "model"
 
 
-def test_calls_for_which_there_is_no_time_are_not_made(model: Model):
+def test_calls_for_which_there_is_no_time_are_not_made(model: Model, model_time: ModelTime):
     model.answers(calling(*[("say", {"word": word}) for word in ("one", "two", "three")]))
-    until = time.monotonic() + 1.0
 
     def run(_asked: Word) -> ToolReply:
-        time.sleep(max(0.0, until - time.monotonic()))
+        model_time.sleep(10)
         return ToolReply({})
 
-    end = loop(box(run), seconds=0.9)
+    end = loop(box(run), seconds=9)
     assert ([each.ok for each in end.log], end.ended) == ([True, False, False], "time")
     assert end.log[1].result == {"error": "The time limit was reached; this one was not called."}
 

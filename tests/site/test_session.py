@@ -1,0 +1,104 @@
+"""The limits of a test run: a test that hangs fails by name, and nothing that a run started outlives it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memstate_site.folder import CHECKOUT
+from tests.waits import eventually
+
+SLEEPS = """
+import time
+
+def test_that_sleeps():
+    time.sleep(999)
+"""
+WAITS = """
+import threading
+
+def test_that_waits_for_a_lock():
+    threading.Lock().acquire() or None
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+"""
+LEAVES = """
+import pathlib, subprocess, sys, time
+
+def test_that_leaves_a_process():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(999)"])
+    pathlib.Path(__file__).with_name("pid").write_text(str(process.pid))
+    {then}
+
+def test_that_comes_next():
+    pid = int(pathlib.Path(__file__).with_name("pid").read_text())
+    import psutil
+    assert not psutil.pid_exists(pid)
+"""
+
+
+def started(folder: Path, source: str, *options: str) -> subprocess.Popen[str]:
+    """Start pytest on a file of tests, as a run of its own."""
+    file = folder / "test_it.py"
+    file.write_text(source)
+    outer = ("MEMSTATE_TEST_", "PYTEST_", "DATABASE_URL")
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", CHECKOUT / "pyproject.toml", *options, file],
+        cwd=CHECKOUT,
+        env={name: value for name, value in os.environ.items() if not name.startswith(outer)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def output_of(run: subprocess.Popen[str]) -> str:
+    return run.communicate(timeout=120)[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "line"),
+    [(SLEEPS, "test_that_sleeps", "time.sleep(999)"), (WAITS, "test_that_waits_for_a_lock", "lock.acquire()")],
+)
+def test_a_test_that_hangs_fails_by_name_with_its_stack(tmp_path: Path, source: str, name: str, line: str) -> None:
+    run = started(tmp_path, source, "-o", "timeout=2")
+    output = output_of(run)
+    assert run.returncode == 1, output
+    assert f"::{name} - Failed: Timeout" in output
+    assert line in output
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_a_run_that_exceeds_its_time_names_the_tests_at_work_and_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    run = started(tmp_path, SLEEPS, "--minutes", "0.15", *workers)
+    output = output_of(run)
+    assert run.returncode not in (0, 1), output
+    assert "test_it.py::test_that_sleeps (for " in output
+    assert "Thread" in output
+
+
+@pytest.mark.parametrize("then", ["pass", "assert False"], ids=["passed", "failed"])
+def test_a_process_that_a_test_leaves_ends_with_the_test(tmp_path: Path, then: str) -> None:
+    run = started(tmp_path, LEAVES.format(then=then), "-v")
+    output = output_of(run)
+    assert "test_that_comes_next PASSED" in output, output
+
+
+def test_processes_and_folder_of_a_killed_run_are_removed(tmp_path: Path) -> None:
+    source = LEAVES.format(then="time.sleep(999)").replace("(str(process.pid))", "(f'{process.pid} {folder()}')")
+    run = started(tmp_path, "import os\n\ndef folder():\n    return os.environ['MEMSTATE_TEST_FOLDER']\n" + source)
+    pid_file = tmp_path / "pid"
+    eventually(lambda: pid_file.exists() and pid_file.read_text())
+    pid, folder = pid_file.read_text().split()
+    assert psutil.pid_exists(int(pid))
+    assert Path(folder).is_dir()
+    run.send_signal(signal.SIGKILL)
+    run.wait(60)
+    eventually(lambda: not psutil.pid_exists(int(pid)) and not Path(folder).exists())
+    assert run.stdout is not None
+    run.stdout.close()
