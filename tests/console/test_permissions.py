@@ -126,7 +126,7 @@ def test_htmx_requests_without_session_lead_the_whole_page_to_the_sign_in() -> N
 
 def test_pages_of_signed_in_people_are_not_cached_by_browsers(sessions: dict[str, str]) -> None:
     client = entered(sessions, "administrator", raise_request_exception=False)
-    for address in addresses():
+    for address in each_declaration():
         if (address.roles or {}).get("GET", "anybody") != "anybody":
             reply = client.get(address.url())
             assert "no-store" in reply.headers.get("Cache-Control", ""), address
