@@ -15,7 +15,7 @@ from memory.models import ApiKey, AuditEvent, ExtractionJob, Topic
 from tests.cast import Caller, Clock, enqueued, principal_like
 from tests.extraction.texts import long_text
 
-TEXT = long_text(8_000)
+TEXT = long_text(10_000)
 
 
 def started(caller: Caller, content: str = TEXT, **members: Any) -> Any:
