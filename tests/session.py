@@ -147,9 +147,10 @@ class TimeLimit:
         names = [f"  {nodeid} (for {now - began:.0f} s)" for nodeid, began in list(self.at_work.items())]
         sentence = f"The run has taken {self.minutes:g} minutes and ends here. These tests are running:"
         print("", sentence, *names, "", sep="\n", file=self.errors, flush=True)
-        for process in [psutil.Process(), *psutil.Process().children()]:
+        # The workers of xdist, which read their program from standard input, and this process.
+        for process in [*psutil.Process().children(), psutil.Process()]:
             with contextlib.suppress(psutil.Error):
-                if "execnet" in " ".join(process.cmdline()) or process.pid == os.getpid():
+                if process.pid == os.getpid() or "exec(eval(sys.stdin.readline()))" in " ".join(process.cmdline()):
                     process.send_signal(signal.SIGUSR1)
         time.sleep(1)
         os.kill(os.getpid(), signal.SIGINT)
