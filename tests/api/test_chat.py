@@ -126,7 +126,7 @@ def events_of(answer: Answer) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_stream_tells_what_happens_as_it_happens(http_cast: Cast, model: Model, monkeypatch: pytest.MonkeyPatch):
+def test_a_stream_has_an_event_for_each_step(http_cast: Cast, model: Model, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(running, "BEAT_SECONDS", 0.05)
     beaten, real = threading.Event(), running.Running.events
 

@@ -317,7 +317,7 @@ def test_a_key_has_its_requests_per_minute_and_no_more(cast: Cast, clock: Clock,
     cast.agent.get("/v1/stats").ok()
 
 
-def test_while_the_shared_cache_is_away_requests_are_answered_and_limited(cast: Cast, clock: Clock, settings: Any):
+def test_without_the_shared_cache_requests_are_answered_and_limited(cast: Cast, clock: Clock, settings: Any):
     settings.MEMSTATE_REQUESTS_PER_MINUTE = 2
     with port_unused() as port:
         away = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": f"redis://127.0.0.1:{port}/0"}

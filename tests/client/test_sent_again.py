@@ -255,7 +255,7 @@ def test_a_silent_server_is_waited_for_as_long_as_was_said(
         make_client(alone.url, "ms_any", timeout=0.05, retries=0).stats()
 
 
-def test_nobody_at_the_address_is_said_to_be_that(make_client: Maker, waits: list[float]):
+def test_an_unreachable_address_raises_connection_broken(make_client: Maker, waits: list[float]):
     with port_unused() as port:
         client = make_client(f"http://127.0.0.1:{port}", "ms_any", retries=2)
         with pytest.raises(ConnectionBroken, match="nothing was sent"):

@@ -152,7 +152,7 @@ def test_a_run_that_was_stopped_at_its_second_batch_goes_on(write: Write, monkey
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_process_that_was_killed_in_the_middle_goes_on(write: Write):
+def test_a_killed_ingest_command_continues_where_it_stopped(write: Write):
     # Enough batches that the kill comes before the last of them, at any moment of one.
     titles = [f"Thing {number}" for number in range(12 * command.LINES_PER_BATCH)]
     path = write(*({"placement": "new_topic", "title": title} for title in titles))

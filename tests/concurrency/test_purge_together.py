@@ -66,7 +66,7 @@ class Halt:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(http_cast: Cast) -> None:
+def test_a_purge_waits_for_a_writer_and_erases_what_it_wrote(http_cast: Cast) -> None:
     topic_id = http_cast.agent.remember("The safe", values={"code": "first combination of the safe"})
     held, wrote = threading.Event(), threading.Event()
 
@@ -96,7 +96,7 @@ def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(
     assert erasure_verify().ok
 
 
-def test_a_writer_that_comes_during_a_purge_finds_no_topic(http_cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_during_a_purge_finds_no_topic(http_cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     topic_id = http_cast.agent.remember("The safe in the cellar of the house", values={"code": "1"})
     halt = Halt(monkeypatch)
 
@@ -150,7 +150,7 @@ def test_a_link_to_a_topic_that_is_being_purged_is_not_written(
     assert not Topic.objects.exists()
 
 
-def test_a_query_during_a_purge_leaves_nothing_once_the_worker_has_passed(
+def test_a_query_during_a_purge_leaves_no_trace_after_the_next_worker_turn(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic_id = http_cast.agent.remember("The safe in the cellar of the house")

@@ -56,7 +56,7 @@ def test_a_form_begins_with_what_is_set_and_tells_what_is_inherited() -> None:
     assert form_of()["exempt_kinds"].value() == ","
 
 
-def test_what_a_preset_brings_is_told_before_it_is_saved() -> None:
+def test_values_of_a_preset_are_shown_before_it_is_saved() -> None:
     form = form_of("base_version=0&preset=relevance")
 
     assert form.is_valid()

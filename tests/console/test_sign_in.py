@@ -376,7 +376,7 @@ def test_no_page_brings_script_or_style_of_its_own(administrator: Client) -> Non
 
 
 @pytest.mark.parametrize("behind_tls", ["no", "yes"])
-def test_django_has_nothing_to_say_about_the_deployment(behind_tls: str) -> None:
+def test_the_deployment_check_of_django_reports_nothing(behind_tls: str) -> None:
     result = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
         cwd=CHECKOUT,

@@ -34,7 +34,7 @@ def test_ids_for_the_past_carry_the_past():
     assert moment(uuid7(now_ms=NOW)) == NOW
 
 
-def test_threads_never_share_one():
+def test_ids_made_in_threads_are_unique():
     made: list[uuid.UUID] = []
 
     def make() -> None:

@@ -428,7 +428,7 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
     assert "failed" not in workers.said()
 
 
-def test_a_rekeying_whose_workers_are_killed_gives_every_row_its_key(workers: Workers, chance: random.Random) -> None:
+def test_a_change_of_keys_with_killed_workers_gives_every_row_its_key(workers: Workers, chance: random.Random) -> None:
     before = dump()
     # Only the half-life changes: with mode off nothing is forgotten meanwhile.
     policy_save(

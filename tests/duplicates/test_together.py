@@ -130,7 +130,7 @@ def test_undo_and_merge_and_looking_at_once_end_in_one_of_the_two(http_cast: Cas
     whole()
 
 
-def test_writers_and_looks_do_not_wait_in_a_circle(http_cast: Cast):
+def test_writers_and_duplicate_searches_do_not_deadlock(http_cast: Cast):
     agent = http_cast.agent
     ids = [agent.remember(f"The harbor {place // 2}") for place in range(20)]
 
@@ -154,7 +154,7 @@ def test_writers_and_looks_do_not_wait_in_a_circle(http_cast: Cast):
     assert DuplicatePair.objects.filter(state="open").count() == 10
 
 
-def test_a_killed_merge_is_there_whole_or_not_at_all(http_cast: Cast):
+def test_a_killed_merge_is_complete_or_has_no_effect(http_cast: Cast):
     agent = http_cast.agent
     ids = [three(agent)[:2] for _pair in range(12)]
     pairs = [str(pair_make(one, two).pk) for one, two in ids]

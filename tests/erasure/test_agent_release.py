@@ -193,7 +193,7 @@ def test_the_flat_shape_is_a_filter(operator: Caller) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_at_the_same_time_do_not_exceed_it_together(http_cast: Cast) -> None:
+def test_concurrent_agent_releases_do_not_exceed_the_share(http_cast: Cast) -> None:
     operator = http_cast.operator
     key_create(name="forgetter", role="agent", secret=SECRET, scope=SCOPE, may_forget=True)
     ids = fill(operator, 100)

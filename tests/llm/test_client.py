@@ -351,7 +351,7 @@ def test_the_time_limit_of_a_request_holds_for_a_slow_endpoint(served_model: Mod
         text(within=1)
 
 
-def test_a_single_answer_has_its_own_limit(served_model: Model, settings: Any) -> None:
+def test_a_single_answer_has_its_own_time_limit(served_model: Model, settings: Any) -> None:
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 1
     served_model.answers(server.slow())
     with raises_code(ModelUnavailable, "model-timeout"):
@@ -370,14 +370,14 @@ def test_a_rate_limit_is_waited_out(model: Model) -> None:
     assert len(model.asked) == 4
 
 
-def test_the_wait_is_what_the_endpoint_says(model: Model) -> None:
+def test_a_rate_limit_wait_follows_retry_after_in_seconds(model: Model) -> None:
     model.answers(server.limited(30), "good")
     assert text() == "good"
     first, second = model.asked
     assert 30 <= second.at - first.at <= 33
 
 
-def test_the_wait_may_be_a_date(model: Model) -> None:
+def test_a_rate_limit_wait_follows_retry_after_as_a_date(model: Model) -> None:
     at = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
     model.answers(server.limited(format_datetime(at, usegmt=True)))
     with raises_code(ModelUnavailable, "model-rate-limited") as raised:
@@ -391,13 +391,13 @@ def test_a_date_in_the_past_is_no_reason_to_hammer(model: Model) -> None:
 
 
 @pytest.mark.parametrize("said", ["soon", "-5", "nan", "inf", "1e400", "", "Sat, 99 Jan 2000 00:00:00 GMT"])
-def test_a_wait_that_cannot_be_read_is_chosen_by_us(model: Model, said: str, settings: Any) -> None:
+def test_an_invalid_retry_after_is_replaced_by_the_own_backoff(model: Model, said: str, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 5
     model.answers(server.limited(said), "good")
     assert text() == "good"
 
 
-def test_a_wait_beyond_the_cap_is_not_cut_short_but_given_up(model: Model, settings: Any) -> None:
+def test_a_wait_above_the_cap_is_given_up(model: Model, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 10
     model.answers(server.limited(11), "good")
     with raises_code(ModelUnavailable, "model-rate-limited"):
@@ -408,13 +408,13 @@ def test_a_wait_beyond_the_cap_is_not_cut_short_but_given_up(model: Model, setti
     assert len(model.asked) == 1
 
 
-def test_a_wait_that_outlasts_the_question_is_given_up_at_once(model: Model) -> None:
+def test_a_wait_beyond_the_time_limit_is_given_up_at_once(model: Model) -> None:
     model.answers(server.limited(60))
     with raises_code(ModelUnavailable, "model-rate-limited"):
         text(within=30)
 
 
-def test_the_number_of_waits_is_bounded(model: Model, settings: Any) -> None:
+def test_the_number_of_rate_limit_waits_is_limited(model: Model, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 5
     model.answers(server.limited())
     with pytest.raises(ModelUnavailable):
@@ -422,7 +422,7 @@ def test_the_number_of_waits_is_bounded(model: Model, settings: Any) -> None:
     assert len(model.asked) == 6
 
 
-def test_waits_double_up_to_the_cap_and_differ(settings: Any) -> None:
+def test_backoff_doubles_up_to_the_cap_with_jitter(settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 120
     for waits in range(21):
         full = min(120.0, 2.0**waits)
@@ -436,7 +436,7 @@ def test_waits_double_up_to_the_cap_and_differ(settings: Any) -> None:
 # The circuit breaker
 
 
-def test_a_model_that_keeps_failing_is_left_alone_for_a_while(model: Model, model_time: ModelTime) -> None:
+def test_the_circuit_opens_after_failures_and_closes_again(model: Model, model_time: ModelTime) -> None:
     model.answers(server.failing(404))
     for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 5):
         with pytest.raises(ModelUnavailable):
@@ -453,7 +453,7 @@ def test_a_model_that_keeps_failing_is_left_alone_for_a_while(model: Model, mode
     assert [text(), text()] == ["good", "good"]
 
 
-def test_a_time_that_was_too_short_is_not_held_against_the_model(model: Model) -> None:
+def test_short_time_limits_do_not_open_the_circuit(model: Model) -> None:
     model.answers(*[server.slow()] * (circuit_breaker.FAILURES_IN_A_ROW + 1), "good")
     for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 1):
         with raises_code(ModelUnavailable, "model-timeout"):
@@ -461,7 +461,7 @@ def test_a_time_that_was_too_short_is_not_held_against_the_model(model: Model) -
     assert text() == "good"
 
 
-def test_a_model_that_is_too_slow_is_left_alone(model: Model) -> None:
+def test_the_circuit_opens_after_timeouts(model: Model) -> None:
     model.answers(server.slow())
     for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 3):
         with pytest.raises(ModelUnavailable):

@@ -136,7 +136,7 @@ def test_a_rate_limit_says_when_to_ask_again(model: Model):
     assert (raised.value.kind, 200 < (raised.value.wait or 0) <= 300) == ("circuit_open", True)
 
 
-def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model):
+def test_a_caller_with_time_waits_for_the_rate_limit_of_another_caller(model: Model):
     model.answers(server.limited(after=4), "Well.")
     with pytest.raises(ModelUnavailable):
         turn(within=0.2)
@@ -152,7 +152,7 @@ def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model
 
 
 @pytest.mark.parametrize("step", [server.failing(500), server.limited(after=500), server.slow(), server.closing()])
-def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model, settings: Any, step: Any):
+def test_failures_of_another_model_do_not_open_the_circuit_of_the_usual_one(model: Model, settings: Any, step: Any):
     model.answers(step)
     for _time in range(FAILURES_IN_A_ROW):
         with pytest.raises(ModelUnavailable):

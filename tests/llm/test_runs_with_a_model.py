@@ -163,7 +163,7 @@ MISBEHAVES = {
 
 
 @pytest.mark.parametrize("how", MISBEHAVES)
-def test_a_run_ends_as_without_a_model_however_that_misbehaves(
+def test_a_run_uses_extractive_summaries_if_the_model_fails(
     how: str, agent: Caller, operator: Caller, model: Model, settings: Any
 ):
     topic_ids = [written(agent, f"Harbor {name}") for name in ("north", "south", "east", "west")]
@@ -186,7 +186,7 @@ def test_a_run_ends_as_without_a_model_however_that_misbehaves(
     assert all(asked.path == "/v1/chat/completions" for asked in model.asked)
 
 
-def test_a_request_leaves_to_the_worker_what_the_model_has_no_time_for(
+def test_the_worker_summarizes_what_a_request_had_no_time_for(
     agent: Caller, operator: Caller, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
     topic_ids = [written(agent, f"Harbor {name}") for name in ("north", "south", "east")]

@@ -41,7 +41,7 @@ filters = st.sampled_from([{}, {"scope": "/user"}, {"kinds": ["note"]}, {"includ
     archived=st.sets(st.integers(0, 29), max_size=5),
     top_k=st.sampled_from([3, 40]),
 )
-def test_both_ways_find_the_same_topics_with_the_same_scores(
+def test_exact_search_and_index_find_the_same_topics_with_the_same_scores(
     operator: Caller,
     settings: Any,
     items: list[dict[str, Any]],

@@ -294,7 +294,7 @@ def test_a_pid_file_whose_process_is_gone_does_not_matter(folder: Path) -> None:
     check_with_pid_file(folder, ended.pid)
 
 
-def test_a_pid_file_whose_number_is_somebody_elses_does_not_matter(folder: Path) -> None:
+def test_a_pid_file_with_the_id_of_another_program_is_ignored(folder: Path) -> None:
     # The number of a process of the same account is the hard case: PostgreSQL itself would take it for a server.
     account = server_account()
     other = subprocess.Popen(["sleep", "60"], cwd="/", **account.popen_options())
@@ -450,7 +450,7 @@ def test_a_command_starts_a_server_and_stops_it_afterwards(folder: Path) -> None
     assert not (folder / "socket-folder").exists()
 
 
-def test_a_command_that_stays_uses_what_runs_and_starts_nothing(folder: Path) -> None:
+def test_a_long_running_command_uses_the_running_database(folder: Path) -> None:
     outside = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     ended = subprocess.run(
         [sys.executable, CHECKOUT / "manage.py", "mcp"],

@@ -141,7 +141,7 @@ def test_how_a_process_ended_is_said_in_words() -> None:
     assert how_it_ended(-9) == "was killed by SIGKILL"
 
 
-def test_a_childs_lines_are_shown_with_its_mark_and_its_group_ends_with_it() -> None:
+def test_output_of_a_child_has_its_prefix_and_its_process_group_ends_with_it() -> None:
     lines: list[str] = []
     script = "sleep 60 & echo $!; echo two; exit 4"
     child = Child("The child", "kid", ["/bin/sh", "-c", script], dict(os.environ), lines.append)

@@ -183,7 +183,7 @@ def test_too_many_calls_at_once_are_not_made(agent: Caller, model: Model):
         server.rejecting("maximum context length exceeded"),
     ],
 )
-def test_what_was_written_is_told_although_the_model_fails_afterwards(
+def test_chat_reports_what_was_written_before_the_model_failed(
     agent: Caller, model: Model, settings: Any, failure: Any
 ):
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 1
@@ -209,7 +209,7 @@ def test_what_was_written_is_told_although_the_model_fails_afterwards(
         (server.cut_off(), 200, None),
     ],
 )
-def test_a_model_that_is_of_no_help_at_all(
+def test_chat_reports_a_model_that_fails_before_any_tool_call(
     agent: Caller, model: Model, settings: Any, failure: Any, status: int, retry: str | None
 ):
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 1
@@ -229,7 +229,7 @@ def test_a_rate_limit_is_waited_out(agent: Caller, model: Model):
     assert (reply["reply"], reply["ended"], len(model.chats)) == ("Nothing is known.", "done", 4)
 
 
-def test_the_time_for_an_answer_has_an_end(agent: Caller, model: Model, settings: Any):
+def test_a_chat_ends_at_its_time_limit(agent: Caller, model: Model, settings: Any):
     settings.MEMSTATE_CHAT_TIMEOUT_SECONDS = 40
     model.answers(calling(("query", {"q": "tea"})), server.slow())
     reply = ask(agent, "Which tea?")

@@ -139,7 +139,7 @@ def test_a_turn_that_a_fault_of_ours_ends_is_closed(agent: Caller, model: Model,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_requests_at_once_on_one_conversation(http_cast: Cast, model: Model):
+def test_a_conversation_answers_one_request_at_a_time(http_cast: Cast, model: Model):
     model.answers("One.")
     begun = ask(http_cast.agent, "one")["conversation_id"]
     refusals = threading.Semaphore(0)

@@ -159,7 +159,7 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_with_one_key_one_is_answered(http_cast: Cast, model: Model):
+def test_of_concurrent_messages_with_one_idempotency_key_one_is_answered(http_cast: Cast, model: Model):
     refusals = threading.Semaphore(0)
 
     def answer_after_three_refusals(_asked: Any) -> str:

@@ -235,7 +235,7 @@ def links_of(asked: Asked) -> Step:
 
 
 @pytest.mark.parametrize("trouble", [failing(503), closing(), slow()])
-def test_a_model_that_stays_away_fails_the_study_after_a_while_and_it_can_be_resumed(
+def test_a_study_fails_after_three_model_failures_and_can_be_resumed(
     model: Model, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch, trouble: Step
 ) -> None:
     monkeypatch.setattr(ends, "MAX_TRIES", 3)

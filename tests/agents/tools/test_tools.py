@@ -108,7 +108,7 @@ def test_the_loop_ends_within_a_round_when_nobody_wants_it_to_go_on(model: Model
     assert (end.ended, end.rounds, made, len(model.chats)) == ("time", 1, ["one"], 2)
 
 
-def test_the_loop_ends_with_its_time(model: Model):
+def test_the_loop_ends_at_its_time_limit(model: Model):
     model.answers(calling(("say", {"word": "one"})), slow())
     end = loop(box(lambda _asked: ToolReply({})), seconds=50)
     assert (end.ended, end.rounds) == ("time", 1)
@@ -116,7 +116,7 @@ def test_the_loop_ends_with_its_time(model: Model):
     assert loop(box(lambda _asked: ToolReply({}))).ended == "model"
 
 
-def test_calls_for_which_there_is_no_time_are_not_made(model: Model, model_time: ModelTime):
+def test_tool_calls_after_the_time_limit_are_not_made(model: Model, model_time: ModelTime):
     model.answers(calling(*[("say", {"word": word}) for word in ("one", "two", "three")]))
 
     def run(_asked: Word) -> ToolReply:

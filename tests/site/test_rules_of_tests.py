@@ -1,7 +1,9 @@
-"""Every wait in a test has a time limit."""
+"""Rules about the tests themselves: each wait has a time limit, and the lists of conftest.py name existing tests."""
 
 import ast
 from pathlib import Path
+
+from tests import conftest
 
 TESTS = Path(__file__).resolve().parents[1]
 # Methods that wait for ever if they are called without an argument.
@@ -32,3 +34,11 @@ def test_each_wait_has_a_time_limit() -> None:
         if isinstance(node, ast.Call) and endless(node)
     ]
     assert found == []
+
+
+def test_the_lists_of_slow_tests_name_existing_tests() -> None:
+    for entry in (*conftest.LONGEST, *conftest.THOROUGH, *conftest.QUICK):
+        name, _, test = entry.partition("::")
+        path = TESTS.parent / name
+        assert path.exists(), entry
+        assert not test or f"def {test.rpartition('::')[2].partition('[')[0]}" in path.read_text(), entry
