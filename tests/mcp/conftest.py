@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from memory.core.problem_codes import ProblemCode
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast, cast_make
+from tests.session import processes_that_last
 from tests.web_server import PATIENCE, WebServer, environment
 
 
@@ -96,7 +97,8 @@ class Processes:
 
     def kept_link(self, secret: str, mode: str) -> Link:
         if (secret, mode) not in self.links:
-            self.links[secret, mode] = self.kept.enter_context(self.link(secret, mode))
+            with processes_that_last():
+                self.links[secret, mode] = self.kept.enter_context(self.link(secret, mode))
         return self.links[secret, mode]
 
     @contextlib.contextmanager

@@ -17,6 +17,7 @@ import pytest
 
 from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.binaries import binaries_for
+from tests.session import processes_that_last
 from tests.site.conftest import Installation
 from tests.waits import eventually
 
@@ -163,7 +164,8 @@ def test_without_its_replica_the_primary_answers(send: Callable[..., Reply]) -> 
 
 def test_a_replica_answers_lists_and_queries_that_allow_it(running: Running, send: Callable[..., Reply]) -> None:
     running.replica.program("pg_basebackup", "-D", "data", "-R", "-c", "fast", "-d", running.primary.address)
-    running.replica.start()
+    with processes_that_last():
+        running.replica.start()
     topic = ingest(send, "Compass")
 
     # The list reads there once the installation has tried again and the replica has caught up.
