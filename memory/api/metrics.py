@@ -37,10 +37,11 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-_WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
+_WAITING = ("unfolded_accesses", "topics_without_vector", "outdated_documents", "wake_ups", "studies")
 _BACKLOG_SQL = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
+       (SELECT count(*) FROM memory_topicdocument WHERE outdated),
        (SELECT count(*) FROM memory_wakeup),
        (SELECT count(*) FROM memory_studyjob WHERE status = 'working'),
        (SELECT count(*) FROM memory_forgetrun WHERE status = 'held')

@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memory.text.search_words import words_for_search
+
 # The title of a topic that was stored without one.
 UNTITLED = "untitled"
 # The beginning of a text is enough to recognize its subject. Embedders have limits too, such as 512 tokens.
@@ -24,14 +26,21 @@ class TopicText:
     summary: str
     values: Sequence[str] = ()
 
+    def whole(self) -> str:
+        """Return the content as one text."""
+        return _cut("\n".join(part for part in (self.title, self.summary, *self.values) if part))
+
     def document(self) -> str:
         """Return the text that is indexed for search by words."""
-        text = "\n".join(part for part in (self.title, self.summary, *self.values) if part)
-        return text.encode()[:MAX_DOCUMENT_BYTES].decode(errors="ignore")
+        return _cut(words_for_search(self.whole()))
 
     def embedded(self) -> str:
         """Return the text that is embedded."""
-        return self.document()[:MAX_EMBEDDED_CHARS]
+        return self.whole()[:MAX_EMBEDDED_CHARS]
+
+
+def _cut(text: str) -> str:
+    return text.encode()[:MAX_DOCUMENT_BYTES].decode(errors="ignore")
 
 
 def text_normalized(text: str) -> str:

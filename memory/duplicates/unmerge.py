@@ -87,7 +87,9 @@ UPDATE memory_topicvector v SET embedding = b.embedding, model = b.model, text_h
 FROM jsonb_populate_record(NULL::memory_topicvector, %(vector)s) b WHERE v.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,
     """
-UPDATE memory_topicdocument d SET document = b.document, length = b.length, uncounted = true
+UPDATE memory_topicdocument d SET document = b.document, length = b.length, uncounted = true,
+    -- A copy from before an upgrade does not have the column.
+    outdated = coalesce(b.outdated, true)
 FROM jsonb_populate_record(NULL::memory_topicdocument, %(document)s) b
 WHERE d.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,

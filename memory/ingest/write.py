@@ -5,9 +5,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
-from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
@@ -15,6 +13,7 @@ from memory.core.field_values import json_array
 from memory.core.text import TopicText
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
+from memory.ingest.documents import documents_write
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import RevisionRow, WritePlan
@@ -96,22 +95,6 @@ UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest', 
 FROM held WHERE v.topic_id = held.topic_id
 """
 
-# Writes the documents that the text search reads. Their words are counted later. An existing document keeps its scope
-# and state.
-_DOCUMENTS_SQL = """
-WITH documents AS (
-    SELECT topic_id, scope_id, live, to_tsvector(%(config)s::regconfig, text) AS document
-    FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[], %(live)s::bool[], %(texts)s::text[])
-         AS d (topic_id, scope_id, live, text)
-)
-INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted)
-SELECT topic_id, scope_id, live, document,
-       (SELECT coalesce(sum(cardinality(positions)), 0) FROM unnest(document)), true
-FROM documents
-ON CONFLICT (topic_id) DO UPDATE
-SET document = excluded.document, length = excluded.length, uncounted = true
-"""
-
 _VECTORS_CHANGED_SQL = """
 UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %s, text_hash = d.text_hash
 FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
@@ -160,14 +143,8 @@ def plan_write(
         if plan.texts:
             ids, topics = list(plan.texts), plan.texts.values()
             own_scopes = [scopes[topic.scope] for topic in topics]
-            documents: dict[str, Any] = {
-                "ids": ids,
-                "scopes": own_scopes,
-                "live": [topic.live for topic in topics],
-                "texts": [texts[topic_id].document() for topic_id in ids],
-                "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
-            }
-            cursor.execute(_DOCUMENTS_SQL, documents)
+            documents = [texts[topic_id].document() for topic_id in ids]
+            documents_write(cursor, ids, own_scopes, [topic.live for topic in topics], documents)
             with _vectors_writing(cursor, plan, scopes, texts, model, vectors):
                 mentions = mentions_read(plan)
             mentions_write(cursor, mentions, scopes)

@@ -19,6 +19,8 @@ from memory.insight.archive_list import like_plain
 from memory.models import ForgetRun
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_q, path_sql
+from memory.text.folding import WORD
+from memory.text.search_words import words_for_search
 
 MAX = 20
 # At most this many of the newest topics are searched by title, and this many of the newest runs by kind and scope.
@@ -86,7 +88,9 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
     """Return topics whose id begins with ``text`` or whose title contains the words of ``text``, as (id, title, scope,
     beginning of the summary). One query, which reads at most twice ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
-    words = [word for word in re.findall(r"\w+", text) if len(word) >= LEAST_OF_WORD]
+    # Pairs of letters are shorter than words.
+    found = WORD.findall(words_for_search(text))
+    words = [word for word in found if len(word) >= LEAST_OF_WORD or not word.isascii()]
     first, last = _ids(text)
     statement = _TOPICS_SQL.format(
         first=f"{bound.bind(str(first))}::uuid",

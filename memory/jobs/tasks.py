@@ -32,6 +32,7 @@ from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
+from memory.ingest.documents import documents_remake
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
@@ -50,6 +51,7 @@ from memory.models import (
     Rekeying,
     StudyJob,
     Topic,
+    TopicDocument,
     TopicVector,
     WakeUp,
 )
@@ -175,8 +177,8 @@ def upkeep() -> dict[str, int]:
     request, and every minute in ``main``. In ``main``, it also saves the heartbeat of the worker and enqueues upkeep of
     the other stores that have work.
 
-    The steps: apply retrievals to salience, count words, apply a changed half-life to the rows, start the runs that
-    events call for, embed topics, search for duplicates, and enqueue stalled jobs.
+    The steps: apply retrievals to salience, make outdated documents again, count words, apply a changed half-life to
+    the rows, start the runs that events call for, embed topics, search for duplicates, and enqueue stalled jobs.
     """
     began = timezone.now()
     if store_current() == MAIN:
@@ -187,9 +189,10 @@ def upkeep() -> dict[str, int]:
     if deliveries_due(now=timezone.now()):
         notify_enqueue()
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
+    done = {"folded": 0, "embedded": 0, "remade": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
+        "remade": documents_remake,
         "counted": documents_count,
         # This comes before the runs, which need rows with the current half-life.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
@@ -219,11 +222,12 @@ def upkeep() -> dict[str, int]:
 
 
 def _work_left() -> bool:
-    """Return whether the store has work that upkeep must do even without another request. At most eleven queries on
+    """Return whether the store has work that upkeep must do even without another request. At most twelve queries on
     small indexes."""
     waiting: list[QuerySet[Any]] = [
         AccessLog.objects.filter(folded_at__isnull=True),
         TopicVector.objects.filter(embedding__isnull=True),
+        TopicDocument.objects.filter(outdated=True),
         WakeUp.objects.all(),
         Rekeying.objects.filter(finished_at__isnull=True),
         ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING),

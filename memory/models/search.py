@@ -49,6 +49,7 @@ class TopicDocument(models.Model):
     length = models.PositiveIntegerField(help_text="Number of word positions in the document, for BM25.")
     counted = SearchVectorField(null=True, help_text="The document as last counted into Lexeme.")
     uncounted = models.BooleanField(default=True, help_text="Lexeme does not yet reflect document and live.")
+    outdated = models.BooleanField(default=False, help_text="An older release made the document; it is made again.")
 
     class Meta:
         indexes = [
@@ -58,4 +59,6 @@ class TopicDocument(models.Model):
             models.Index(fields=["scope", "topic"], name="topicdocument_by_scope", condition=models.Q(live=True)),
             # The worker's list of documents to count.
             models.Index(fields=["topic"], name="topicdocument_uncounted", condition=models.Q(uncounted=True)),
+            # The worker's list of documents to make again.
+            models.Index(fields=["topic"], name="topicdocument_outdated", condition=models.Q(outdated=True)),
         ]

@@ -10,6 +10,7 @@ from memory.core.patterns import pattern_to_postgres
 from memory.models.formulas_sql import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
+from memory.text.search_words import words_for_search
 
 _EQUAL = {"is": "="}
 # A longer age is an earlier time, so the comparison is reversed.
@@ -244,7 +245,7 @@ class _Compiler:
 
     def _document(self, function: str, text: str) -> str:
         search = self._searching
-        asked = f"{function}({self.bind(search.config)}::text::regconfig, {self.bind(text)}::text)"
+        asked = f"{function}({self.bind(search.config)}::text::regconfig, {self.bind(words_for_search(text))}::text)"
         documents = "pd.live" if search.live else "NOT pd.live"
         return (
             f"({self._of('id', 'topic_id')} IN (SELECT pd.topic_id FROM memory_topicdocument pd WHERE {documents} "

@@ -20,6 +20,7 @@ from memory.predicates.form_fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql
 from memory.recall.bundles import field_summary_sql
 from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
+from memory.text.search_words import words_for_websearch
 
 MAX_LINKS = 200
 
@@ -177,7 +178,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
             "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "
             "AND d.document @@ websearch_to_tsquery(%(config)s::regconfig, %(text)s))"
         )
-        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": filters.text}
+        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": words_for_websearch(filters.text)}
     return conditions, parameters
 
 

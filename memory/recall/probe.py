@@ -9,6 +9,7 @@ from memory.core.scopes import ROOT
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.stores.citus import VERSION_SQL, settings_send
+from memory.text.search_words import words_for_search
 
 # A search uses at most this number of words of a question: the rarest ones.
 MAX_WORDS = 32
@@ -126,7 +127,7 @@ def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candid
         **filters.parameters(),
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
-        "q": q,
+        "q": words_for_search(q),
         "ef_search": search["hnsw.ef_search"],
     }
     count, words, documents, total, width, cluster, *_settings = rows_prepared(sql, parameters)[0]

@@ -8,7 +8,8 @@ word in a topic two links away a quarter. These weights are added before BM25 sa
 
 The relevance is from 0 to 1 and can be compared between questions. It is the weighted mean of three values: the cosine;
 the share of the question's information that the topic and its neighbours contain; the share that all topics together
-contain. The information of words is the sum of their IDF.
+contain. The information of words is the sum of their IDF. The relevance is at least ``LEAST_OF_COSINE`` times the
+cosine, because PostgreSQL knows the forms of words in few languages.
 """
 
 import datetime as dt
@@ -24,6 +25,7 @@ from memory.models.formulas_sql import partition_idle_sql, ranking_factor_sql, s
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
+from memory.text.search_words import is_pair
 
 # The mean vector of this number of topics is close to the mean vector of all topics.
 MEAN_OVER = 32
@@ -35,6 +37,10 @@ USUAL_TEXTS = 128
 USUAL_TOPICS = 30
 # The weights of the three values in the relevance. docs/benchmarks.md has the measurement.
 COSINE_PART, COVERED_PART, KNOWN_PART = 0.5, 0.3, 0.2
+LEAST_OF_COSINE = 0.9
+# Words in scripts without spaces have about two letters, so every second pair of letters is a part of two words. A pair
+# that no topic has therefore counts half.
+UNKNOWN_PAIR = 0.5
 # The words of at most this number of neighbours count in each direction of links: those with the highest ids, usually
 # the newest.
 LENDERS = 12
@@ -83,6 +89,7 @@ def candidates_rank(
         "idf": [math.log(1 + (probe.total - count + 0.5) / (count + 0.5)) for count in probe.documents],
         "known": [count > 0 for count in probe.documents],
         "rare": [word in rare for word in probe.words],
+        "unknown": [UNKNOWN_PAIR if is_pair(word) else 1.0 for word in probe.words],
         "any_word": " | ".join(_tsquery(word) for word in probe.words),
         "center": knobs.recall_center,
         "ws": knobs.recall_semantic_weight,
@@ -206,10 +213,10 @@ def _statement(
     # The IDF of all words of the question, including those that no topic has.
     information = (
         f"SELECT place, ln(1 + (n.total + {USUAL_TOPICS} - coalesce(c.documents, 0) + 0.5)"
-        " / (coalesce(c.documents, 0) + 0.5)) AS idf,"
+        " / (coalesce(c.documents, 0) + 0.5)) * CASE WHEN c.documents IS NULL THEN unknown ELSE 1 END AS idf,"
         " c.documents IS NOT NULL AS known FROM words LEFT JOIN c USING (place) CROSS JOIN n"
         if small
-        else "SELECT place, idf, known FROM words"
+        else "SELECT place, idf * CASE WHEN known THEN 1 ELSE unknown END AS idf, known FROM words"
     )
     counts = (
         f"""
@@ -224,9 +231,9 @@ def _statement(
     score = "meaning + words" if decay is None else "(meaning + words) * decay"
     return f"""
 WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
-    SELECT place, word::tsquery AS word, idf, known, rare
-    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[])
-        WITH ORDINALITY AS w (word, idf, known, rare, place)
+    SELECT place, word::tsquery AS word, idf, known, rare, unknown
+    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[], %(unknown)s::float8[])
+        WITH ORDINALITY AS w (word, idf, known, rare, unknown, place)
 ), by_meaning AS MATERIALIZED (
     (SELECT v.topic_id FROM memory_topicvector v {vector_join}
      WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
@@ -317,8 +324,9 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     ) x
 )
 SELECT topic_id, similarity,
-       CASE WHEN coalesce(cosine, covers) IS NOT NULL THEN least(1, {COSINE_PART} * coalesce(cosine, covers)
-           + {COVERED_PART} * coalesce(covers, cosine) + {KNOWN_PART} * coalesce(known, cosine)) END,
+       CASE WHEN coalesce(cosine, covers) IS NOT NULL THEN least(1, greatest({LEAST_OF_COSINE} * cosine,
+           {COSINE_PART} * coalesce(cosine, covers) + {COVERED_PART} * coalesce(covers, cosine)
+           + {KNOWN_PART} * coalesce(known, cosine))) END,
        score, meaning, own, words - own, decay
 FROM compared ORDER BY score DESC, topic_id
 """

@@ -40,6 +40,7 @@ from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.search_hits import SearchHit, hits_load
+from memory.text.search_words import words_for_search
 
 BEST, NEWEST = "best", "created"
 # The number of hits per state on the first page. A list of one state continues by cursor.
@@ -85,7 +86,10 @@ SELECT t.id FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) AND {condition}
 """
 # Selects the words that text search ignores.
-_BLANK_SQL = "SELECT text FROM unnest(%s::text[]) AS x (text) WHERE numnode(plainto_tsquery(%s::regconfig, text)) = 0"
+_BLANK_SQL = """
+SELECT text FROM unnest(%s::text[], %s::text[]) AS x (text, words)
+WHERE numnode(plainto_tsquery(%s::regconfig, words)) = 0
+"""
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
@@ -188,7 +192,8 @@ def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSear
     blank: frozenset[str] = frozenset()
     if texts := texts_of(tree):
         with connection.cursor() as cursor:
-            cursor.execute(_BLANK_SQL, [texts, settings.MEMSTATE_TEXT_SEARCH_CONFIG])
+            words = [words_for_search(text) for text in texts]
+            cursor.execute(_BLANK_SQL, [texts, words, settings.MEMSTATE_TEXT_SEARCH_CONFIG])
             blank = frozenset(text for (text,) in cursor.fetchall())
     return TopicSearch(tree, blank, question_of(tree)[0], states)
 

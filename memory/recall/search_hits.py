@@ -1,6 +1,7 @@
 """Loads the hits of a lookup: state and text of each topic, with the words marked."""
 
 import datetime as dt
+import itertools
 import re
 import uuid
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from django.db import connection
 
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql
 from memory.recall.ranking import Ranked
+from memory.text.search_words import pairs, runs_without_spaces
 
 # PostgreSQL puts these private characters around marked words. They are removed from the text before it is marked.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -20,6 +22,8 @@ _BODY_CHARS = 20_000
 _SHOWN_CHARS = 400
 # If no word is marked, this number of characters from the beginning are shown.
 _PLAIN_CHARS = 220
+# And at most this number of characters before the first letters that were found in a script without spaces.
+_BEFORE_CHARS = 30
 _TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
 _SNIPPET = (
     f'StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,FragmentDelimiter=" … "'
@@ -38,7 +42,7 @@ WITH hit AS MATERIALIZED (
 SELECT id, title, summary, kind, path,
        CASE WHEN released_at IS NOT NULL THEN 'released' WHEN live THEN 'live' ELSE 'archived' END, {rung}, categories,
        salience, pinned, retrieval_count, last_retrieved_at, created_at, updated_at, provenance,
-       {marked_title}, {marked_body}, left(body, {plain:d})
+       {marked_title}, {marked_body}, {plain}
 FROM hit ORDER BY place
 """
 
@@ -48,6 +52,13 @@ left(concat_ws(' · ', nullif(t.summary, ''), (
     FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
     WHERE f.topic_id = t.id AND r.value <> ''
 )), {_BODY_CHARS})
+"""
+
+# The part of the text around the first pair of letters that the search found.
+_PLAIN_FROM_PAIR = f"""
+substr(body, greatest(1, coalesce(
+    (SELECT min(nullif(strpos(body, pair), 0)) FROM unnest(%(wanted)s::text[]) AS pair), 1) - {_BEFORE_CHARS}
+), {_PLAIN_CHARS + 1})
 """
 
 Piece = tuple[str, bool]
@@ -85,13 +96,18 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
     if not ids:
         return []
     parameters: dict[str, Any] = {"ids": list(ids), "now": now}
-    body, marked_title, marked_body = "NULL", "NULL", "NULL"
+    body, marked_title, marked_body, plain = "NULL", "NULL", "NULL", "NULL"
+    wanted = [pair for text in marks or () for run in runs_without_spaces(text) for pair in pairs(run)]
     if marks is not None:
         parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "title_options": _TITLE, "options": _SNIPPET}
         parameters |= {f"m{place}": text for place, text in enumerate(marks)}
         parts = [f"phraseto_tsquery(%(config)s::regconfig, %(m{place})s)" for place in range(len(marks))]
         tsquery = f"({' || '.join(parts)})" if parts else "''::tsquery"
         body = _BODY
+        plain = f"left(body, {_PLAIN_CHARS + 1})"
+        if wanted:
+            parameters["wanted"] = wanted
+            plain = _PLAIN_FROM_PAIR
         marked_title = _headline("title", tsquery, "title_options")
         # A short text is shown completely.
         whole, parts_of = _headline("body", tsquery, "title_options"), _headline("body", tsquery, "options")
@@ -101,19 +117,20 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         body=body,
         marked_title=marked_title,
         marked_body=marked_body,
-        plain=_PLAIN_CHARS + 1,
+        plain=plain,
         rung=rung_label_sql("rung"),
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         hits = []
-        for *row, marked_title, marked_body, plain in cursor.fetchall():
+        for *row, title, snippet, beginning in cursor.fetchall():
             hit = SearchHit(*row)
             if marks is not None:
-                hit.title_pieces = pieces_marked(marked_title)
-                hit.snippet = pieces_marked(marked_body or "")
+                hit.title_pieces = _pairs_marked(pieces_marked(title), wanted)
+                hit.snippet = pieces_marked(snippet or "")
                 if not any(is_marked for _text, is_marked in hit.snippet):
-                    hit.snippet = pieces_marked(plain or "", most=_PLAIN_CHARS)
+                    hit.snippet = pieces_marked(beginning or "", most=_PLAIN_CHARS)
+                hit.snippet = _pairs_marked(hit.snippet, wanted)
             hits.append(hit)
         return hits
 
@@ -121,6 +138,20 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
 def _headline(column: str, tsquery: str, options: str) -> str:
     clean = f"translate({column}, '{_OPEN}{_CLOSE}', '')"
     return f"ts_headline(%(config)s::regconfig, {clean}, {tsquery}, %({options})s)"
+
+
+def _pairs_marked(pieces: list[Piece], wanted: Sequence[str]) -> list[Piece]:
+    """Mark the pairs of letters in ``wanted`` too. PostgreSQL takes a whole clause of such a script for one word."""
+    if not wanted:
+        return pieces
+    pair = re.compile(f"(?=({'|'.join(map(re.escape, wanted))}))")
+    result: list[Piece] = []
+    for text, is_marked in pieces:
+        spots = {at for found in pair.finditer(text) for at in range(found.start(), found.end(1))}
+        for marked, letters in itertools.groupby(range(len(text)), spots.__contains__):
+            at = list(letters)
+            result.append((text[at[0] : at[-1] + 1], is_marked or marked))
+    return result
 
 
 def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:

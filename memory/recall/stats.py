@@ -23,7 +23,8 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
        (SELECT count(*) FROM memory_link l JOIN memory_vitality v ON v.topic_id = l.source_id WHERE {_WITHIN}),
        (SELECT count(*) FROM memory_scope WHERE {_PATH_WITHIN.format(path="path")}),
        (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL AND {_PATH_WITHIN.format(path="scope")}),
-       (SELECT count(*) FROM memory_topicvector v WHERE embedding IS NULL AND {_WITHIN})
+       (SELECT count(*) FROM memory_topicvector v WHERE embedding IS NULL AND {_WITHIN}),
+       (SELECT count(*) FROM memory_topicdocument v WHERE outdated AND {_WITHIN})
 """
 
 
@@ -40,7 +41,7 @@ def stats_collect(scope: str) -> Stats:
             pinned += pinned_count
             retrievals += int(retrieved or 0)
         cursor.execute(_CONTENT_SQL, parameters)
-        fields, revisions, links, scopes, unfolded, waiting = cursor.fetchone()
+        fields, revisions, links, scopes, unfolded, waiting, outdated = cursor.fetchone()
     return {
         "scope": scope,
         "topics": sum(rungs.values()),
@@ -51,5 +52,5 @@ def stats_collect(scope: str) -> Stats:
         "revisions": revisions,
         "links": links,
         "scopes": scopes,
-        "backlog": {"unfolded_accesses": unfolded, "topics_without_vector": waiting},
+        "backlog": {"unfolded_accesses": unfolded, "topics_without_vector": waiting, "outdated_documents": outdated},
     }

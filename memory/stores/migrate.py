@@ -14,6 +14,7 @@ from django.utils import timezone
 from memory.stores.citus import schema_create, schema_place, stores_unplaced
 from memory.stores.current import MAIN, store_use
 from memory.stores.models import Store
+from memory.stores.pending import work_pending
 from memory.stores.router import in_store
 from memory.stores.versions import stores_behind, version_current
 
@@ -128,5 +129,6 @@ class _Recorder(MigrationRecorder):
         return {}
 
     def record_applied(self, app: str, name: str) -> None:
-        """Record a migration."""
+        """Record a migration. Upkeep may have to make rows of the former release again, so it has work."""
         Store.objects.filter(pk=self._name).update(version=name)
+        work_pending()

@@ -298,11 +298,15 @@ def test_statistics_count_what_is_there(agent: Caller, operator: Caller, alice: 
         "revisions": 4,
         "links": 1,
         "scopes": 2,
-        "backlog": {"unfolded_accesses": 1, "topics_without_vector": 1},
+        "backlog": {"unfolded_accesses": 1, "topics_without_vector": 1, "outdated_documents": 0},
     }
-    assert alice.get("/v1/stats").ok()["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0}
+    assert alice.get("/v1/stats").ok()["backlog"] == {
+        "unfolded_accesses": 0,
+        "topics_without_vector": 0,
+        "outdated_documents": 0,
+    }
     assert agent.get("/v1/stats?scope=/a").ok()["backlog"] == told["backlog"]
     worker_turn()
     told = agent.get("/v1/stats?scope=/a").ok()
     assert (told["topics"], told["retrievals"], told["fields"], told["revisions"]) == (2, 1, 2, 3)
-    assert told["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0}
+    assert told["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0, "outdated_documents": 0}

@@ -23,17 +23,17 @@ from memory.insight.first_steps import first_steps
 from memory.insight.regret import regretted_list
 from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
-from memory.models import AccessLog, ForgetRun, Topic
+from memory.models import AccessLog, ForgetRun, Topic, TopicDocument, TopicVector
 from memory.policy.schedules import cron_schedules_sync
 from memory.stores.models import WorkerHeartbeat
 from memstate_site.staticfiles import release_make
-from tests.cast import Caller, Clock
+from tests.cast import Caller, Clock, worker_turn
 from tests.console.people import statements_of
 from tests.forgetting.shop import policy_put, topics_make
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}
-PARTS = ("health", "gauges", "activity", "regret")
+PARTS = ("health", "search", "gauges", "activity", "regret")
 
 
 def text_of(client: Client, address: str, **options: Any) -> str:
@@ -351,7 +351,7 @@ def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller
             agent.post("/v1/query", {"q": f"Topic {place}"}).ok()
 
     assert costs() == few
-    assert few["/"] <= 14
+    assert few["/"] <= 15
     assert max(few.values()) <= 24
     print(few)
 
@@ -447,3 +447,16 @@ def test_regretted_archivings_follow_each_other_without_a_gap_or_a_repeat(operat
             break
     assert len(seen) == 9
     assert seen == sorted(set(seen), reverse=True)
+
+
+def test_home_tells_how_far_search_is_prepared(looker: Client, agent: Caller) -> None:
+    ids = [agent.remember(f"Note {number}") for number in range(3)]
+    TopicDocument.objects.filter(pk=ids[0]).update(outdated=True)
+    TopicVector.objects.filter(pk__in=ids[:2]).update(embedding=None)
+    for address, options in (("/", {}), ("/overview/search/", {"headers": PART})):
+        shown = words_of(text_of(looker, address, **options))
+        assert "By words: 2 of 3 " in shown
+        assert "By meaning: 1 of 3 " in shown
+    worker_turn()
+    assert words_of(text_of(looker, "/overview/search/", headers=PART)) == ""
+    assert "of 3 memories are ready" not in text_of(looker, "/")

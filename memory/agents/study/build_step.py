@@ -186,5 +186,5 @@ def _listed(topic: KnownTopic) -> dict[str, Any]:
 
 
 def _score(topic: KnownTopic, words: list[str]) -> int:
-    title, text = topic.title.casefold(), topic.text().document().casefold()
+    title, text = topic.title.casefold(), topic.text().whole().casefold()
     return sum(2 * (word in title) + (word in text) for word in words)

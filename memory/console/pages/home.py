@@ -20,6 +20,7 @@ from memory.health import health_watch, outside_check, worker_check
 from memory.insight.activity import activity_days, live_days
 from memory.insight.first_steps import first_steps
 from memory.insight.regret import regret_days, regretted_count, regretted_list
+from memory.insight.search_progress import search_progress
 from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
 from memory.policy.effective import policies_current
@@ -79,7 +80,7 @@ class RegrettedForm(RangeForm[dict[str, Any]]):
 
 @page(get=READER)
 def home(request: ConsoleRequest) -> HttpResponse:
-    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most fifteen queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most sixteen queries."""
     now = timezone.now()
     standing, steps = topic_counts(), first_steps()
     policies = policies_current()
@@ -116,6 +117,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "steps": steps,
             # The demo begins in an empty store. It is in progress until its topics have vectors.
             "demo": None if steps.topics and steps.embedded else tasks.demo_progress(),
+            "search": search_progress(standing.total),
         },
     )
 
@@ -137,6 +139,12 @@ def demo_progress(request: ConsoleRequest) -> HttpResponse:
     if demo is None or not request.htmx:
         return go(request, "console:home")
     return show(request, "parts/home_demo.html", {"demo": demo})
+
+
+@page(get=READER)
+def home_search(request: ConsoleRequest) -> HttpResponse:
+    """Show how far the preparation of search is; nothing if it is complete. Two queries."""
+    return _part(request, "search", "Search", {"search": search_progress(topic_counts().total)})
 
 
 @page(get=READER)
@@ -226,6 +234,7 @@ urlpatterns = [
     path("demo/", demo_start, name="demo"),
     path("demo/progress/", demo_progress, name="demo_progress"),
     path("overview/health/", home_health, name="home_health"),
+    path("overview/search/", home_search, name="home_search"),
     path("overview/gauges/", home_limits, name="home_limits"),
     path("overview/activity/", home_activity, name="home_activity"),
     path("overview/regret/", home_regret, name="home_regret"),
