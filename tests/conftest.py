@@ -188,6 +188,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if thorough_is(item.nodeid):
             item.add_marker(pytest.mark.thorough)
+        # The first test with a browser loads the demo, for all of them.
+        if thorough_is(item.nodeid) or item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.timeout(THOROUGH_SECONDS))
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):

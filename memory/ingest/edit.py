@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from memory.access.principal import Principal
-from memory.core.errors import Conflict, NotAllowed, NotVisible, RequestRefused
+from memory.core.errors import Conflict, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
@@ -100,6 +100,11 @@ def topic_edit(
         if after.keys() & {"title", "summary"}:
             _text_change(stored, change)
             text = stored.text()
+            if text.whole().strip() in ("", UNTITLED):
+                raise ValueRefused(
+                    "The topic would have no title, no summary and no value. Release it instead.",
+                    code=ProblemCode.EMPTY_TEXT,
+                )
             _embed(text.embedded(), vectors)
             plan = WritePlan(texts={topic_id: stored}, scopes={stored.scope})
             plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)

@@ -262,6 +262,12 @@ class _Placing:
         if topic_id is None:
             topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
+        values = (entry.typed(None)[0] or entry.ref_topic_id for entry in item.fields)
+        if not any(str(part or "").strip() for part in (item.title, item.summary, *values)):
+            raise ValueRefused(
+                "The topic has no title, no summary and no value, so there is nothing to remember.",
+                code=ProblemCode.EMPTY_TEXT,
+            )
         topic = KnownTopic(
             id=topic_id,
             scope=scope,

@@ -151,6 +151,8 @@ INGESTS: dict[str, tuple[dict[str, Any], int, str]] = {
     "valid_from at the very edge": (new(valid_from="9999-12-31T23:59:59-12:00"), 422, "valid_from"),
     "valid_from at the other edge": (new(valid_from="0001-01-01T00:00:00+14:00"), 422, "valid_from"),
     "valid_from as a huge number": (new(valid_from=10**30), 422, "valid_from"),
+    "a topic without content": ({"placement": "new_topic", "categories": ["a"]}, 422, "empty-text"),
+    "a topic of white space": (new(title=" ", summary="\n", fields=[{"name": "n", "value": "\t"}]), 422, "empty-text"),
     "created_at by an agent": (new(created_at="2020-01-01T00:00:00Z"), 403, "role-too-low"),
     "pinned as a word": (new(pinned="perhaps"), 422, "pinned"),
     "suggest_similar as a number": (new(suggest_similar=7), 422, "suggest_similar"),

@@ -67,7 +67,12 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/duplicates/{pair}/supersede", {}),
     ("operator", "POST", "/v1/duplicates/{merged}/undo", {}),
     ("operator", "PATCH", "/v1/topics/{id}", {"salience": 2}),
-    ("operator", "POST", "/v1/ingest", {"placement": "new_topic", "created_at": "2020-01-01T00:00:00Z"}),
+    (
+        "operator",
+        "POST",
+        "/v1/ingest",
+        {"placement": "new_topic", "title": "Old", "created_at": "2020-01-01T00:00:00Z"},
+    ),
     ("operator", "POST", "/v1/topics/{id}/archive", {}),
     ("operator", "POST", "/v1/topics/{archived}/restore", {}),
     ("operator", "POST", "/v1/runs", {}),

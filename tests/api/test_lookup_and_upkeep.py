@@ -190,10 +190,14 @@ def test_an_edit_changes_what_is_given_and_is_found_at_once(agent: Caller):
 
 def test_an_edit_can_change_all_members_at_once(agent: Caller, operator: Caller):
     topic_id = agent.remember("A", summary="B", topic_kind="c", categories=["d"])
-    change = {"title": "", "summary": "", "topic_kind": "", "categories": ["y", "x", "y"], "salience": 5}
+    change = {"title": "", "summary": "Only this", "topic_kind": "", "categories": ["y", "x", "y"], "salience": 5}
     told = operator.patch(f"/v1/topics/{topic_id}", change).ok()
-    assert (told["title"], told["summary"], told["topic_kind"], told["categories"]) == ("untitled", "", "", ["x", "y"])
+    assert (told["title"], told["summary"], told["topic_kind"]) == ("untitled", "Only this", "")
+    assert told["categories"] == ["x", "y"]
     assert told["salience"] == pytest.approx(5, rel=1e-3)
+    refused = operator.patch(f"/v1/topics/{topic_id}", {"summary": " "})
+    assert (refused.status, refused.code) == (422, "empty-text")
+    assert agent.topic(topic_id)["summary"] == "Only this"
 
 
 def test_as_of_shows_the_old_title(agent: Caller, clock: Clock):

@@ -21,7 +21,7 @@ from memory.recall.corpus import documents_count
 from tests.cast import Answer, Caller, Cast, principal_like
 from tests.waiting import waiting
 
-# The full variant is MEMSTATE_TEST_WRITES=200.
+# `make test-all` sets more.
 WRITES = int(os.environ.get("MEMSTATE_TEST_WRITES", "5"))
 # As many as the web processes have threads by default.
 WRITERS = 16
