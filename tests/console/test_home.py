@@ -33,7 +33,7 @@ from tests.forgetting.shop import policy_put, topics_make
 
 pytestmark = pytest.mark.django_db
 PART = {"HX-Request": "true"}
-PARTS = ("health", "search", "gauges", "activity", "regret")
+PARTS = ("health", "gauges", "activity", "regret")
 
 
 def text_of(client: Client, address: str, **options: Any) -> str:

@@ -233,7 +233,7 @@ WORDS = st.sampled_from(
         "1,234",
     ]
 )
-TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
