@@ -12,7 +12,9 @@ class Migration(migrations.Migration):
             model_name='topicdocument',
             name='outdated',
             field=models.BooleanField(
-                default=False, help_text='An older release made the document; it is made again.'
+                default=False,
+                db_default=False,
+                help_text='An older release made the document; it is made again.',
             ),
         ),
         migrations.RunSQL(

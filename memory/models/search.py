@@ -49,7 +49,10 @@ class TopicDocument(models.Model):
     length = models.PositiveIntegerField(help_text="Number of word positions in the document, for BM25.")
     counted = SearchVectorField(null=True, help_text="The document as last counted into Lexeme.")
     uncounted = models.BooleanField(default=True, help_text="Lexeme does not yet reflect document and live.")
-    outdated = models.BooleanField(default=False, help_text="An older release made the document; it is made again.")
+    # The database has the default too, because processes of the older release write during an upgrade.
+    outdated = models.BooleanField(
+        default=False, db_default=False, help_text="An older release made the document; it is made again."
+    )
 
     class Meta:
         indexes = [
