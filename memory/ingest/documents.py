@@ -8,7 +8,6 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.ingest.load import known_load
-from memory.models.statements import rows_read
 
 DOCUMENTS_PER_ROUND = 200
 
@@ -62,8 +61,3 @@ def documents_remake() -> int:
             topics = known_load(changed=ids, read=[], lock=False).topics
             documents_write(cursor, ids, scopes, live, [topics[each].text().document() for each in ids])
         return len(rows)
-
-
-def documents_outdated_count() -> int:
-    """Return the number of outdated documents. One query on a small index."""
-    return int(rows_read("SELECT count(*) FROM memory_topicdocument WHERE outdated")[0][0])

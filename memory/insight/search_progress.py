@@ -19,11 +19,6 @@ class SearchProgress:
     by_meaning: int
 
     @property
-    def any(self) -> bool:
-        """Whether a topic waits."""
-        return bool(self.by_word or self.by_meaning)
-
-    @property
     def parts(self) -> list[tuple[str, int]]:
         """For each kind of search with waiting topics: its name, and the number of topics that are ready."""
         found = (("words", self.by_word), ("meaning", self.by_meaning))

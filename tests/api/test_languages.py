@@ -67,8 +67,11 @@ def test_documents_of_an_older_release_are_made_again_in_the_background(agent: C
     english = agent.remember("Plain", summary="A plain English text")
     worker_turn()
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE memory_topicdocument SET document = to_tsvector('english', %s), outdated = true "
-                       "WHERE topic_id = ANY(%s::uuid[])", [text, list(ids)])  # fmt: skip
+        cursor.execute(
+            "UPDATE memory_topicdocument SET document = to_tsvector('english', %s), outdated = true "
+            "WHERE topic_id = ANY(%s::uuid[])",
+            [text, list(ids)],
+        )
 
     def found() -> set[str]:
         return {each["topic_id"] for each in operator.get(f"/v1/topics?text={inside}").ok()["items"]}
