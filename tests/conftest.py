@@ -188,8 +188,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if thorough_is(item.nodeid):
             item.add_marker(pytest.mark.thorough)
-        # The first test with a browser loads the demo, for all of them.
-        if thorough_is(item.nodeid) or item.nodeid.startswith(BROWSER):
             item.add_marker(pytest.mark.timeout(THOROUGH_SECONDS))
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
@@ -200,6 +198,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     yield
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
+    # The first test with a browser loads the demo, for all of them.
+    if first := next((item for item in items if item.nodeid.startswith(BROWSER)), None):
+        first.add_marker(pytest.mark.timeout(THOROUGH_SECONDS))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -50,11 +50,14 @@ def demo(django_db_setup: None, django_db_blocker: Any) -> Iterator[dt.datetime]
     """The demo in the store while the tests of this folder run, and the time at which it was loaded."""
     with django_db_blocker.unblock():
         tables_keep("kept_before")
-        loaded_at = demo_make()
-        tables_keep("kept_demo")
-        yield loaded_at
-        tables_put_back("kept_before")
-        connections.close_all()
+        # Also when the demo could not be loaded: its rows are in the way of the tests after these.
+        try:
+            loaded_at = demo_make()
+            tables_keep("kept_demo")
+            yield loaded_at
+        finally:
+            tables_put_back("kept_before")
+            connections.close_all()
 
 
 @pytest.fixture(scope="package")
