@@ -8,6 +8,7 @@ from django.urls import register_converter
 from django.urls.converters import StringConverter, UUIDConverter
 from django.utils import timezone
 from ninja import Path, Query, Router
+from pydantic import AwareDatetime
 
 from memory.api.authentication import principal_of
 from memory.api.consistency import consistency
@@ -21,6 +22,7 @@ from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
+from memory.ingest.items import EARLIEST, LATEST
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
@@ -71,6 +73,8 @@ def topic_list(
     rung: RungFilter | None = None,
     pinned: bool | None = None,
     text: Annotated[AddressText | None, Query(max_length=1000)] = None,
+    created_after: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
+    created_before: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
@@ -79,7 +83,15 @@ def topic_list(
     Archived topics are listed only with ``rung``. Released and merged topics are never listed.
     """
     principal = principal_of(request, "reader")
-    wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
+    wanted = TopicListFilter(
+        scope=principal.scope_chosen(scope),
+        kind=kind,
+        rung=rung,
+        pinned=pinned,
+        text=text,
+        created_after=created_after,
+        created_before=created_before,
+    )
     page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
     return json_reply(page)
 

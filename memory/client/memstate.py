@@ -105,6 +105,9 @@ class QueryOptions(TypedDict, total=False):
     include_archived: bool
     include_cold: bool
     as_of: When | None
+    created_after: When | None
+    created_before: When | None
+    asked_at: When | None
     depth: int
     min_relevance: float | None
     token_budget: int | None
@@ -118,6 +121,8 @@ class TopicFilter(TypedDict, total=False):
     rung: Rung | Literal["any"] | None
     pinned: bool | None
     text: str | None
+    created_after: When | None
+    created_before: When | None
     cursor: str | None
     limit: int
 

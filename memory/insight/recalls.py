@@ -263,7 +263,7 @@ def _row(access_id: int, principal: Principal) -> AccessLog:
 
 
 def _request(row: AccessLog) -> QueryRequest | None:
-    return request_again(row.query, scope=row.scope, kept=row.request)
+    return request_again(row.query, at=row.at, scope=row.scope, kept=row.request)
 
 
 def _measured(row: AccessLog, index: int) -> dict[str, float | None]:

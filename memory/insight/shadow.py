@@ -82,7 +82,7 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
             knobs = policies.knobs(scope)
             if kind != "query" or not access_sampled(access_id, knobs.shadow_share):
                 continue
-            request = request_again(query, scope=scope, kept=kept and json.loads(kept))
+            request = request_again(query, at=at, scope=scope, kept=kept and json.loads(kept))
             if request is None or not may_miss(request):
                 continue
             mark.taken += 1
@@ -139,9 +139,17 @@ def _rank(
         categories=request.categories,
         topic_ids=request.topic_ids,
         as_of=request.as_of or at,
+        created_after=request.created_after,
+        created_before=request.created_before,
         include_archived=True,
     )
-    probe = question_probe(request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
+    probe = question_probe(
+        request.q,
+        filters,
+        exact_below=knobs.recall_exact_below,
+        candidates=knobs.recall_candidates,
+        today=(request.asked_at or at).astimezone(dt.UTC).date(),
+    )
     vector = embedder.embed_query(request.q)
     ranked = candidates_rank(vector, probe, filters, limit=limit, knobs=knobs, embedder=embedder, now=now)
     least = request.min_relevance or 0

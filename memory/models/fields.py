@@ -61,7 +61,9 @@ class Revision(models.Model):
         ]
         indexes = [
             # References to a topic, for purge.
-            models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False))
+            models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False)),
+            # Dates within the time that a question names.
+            models.Index(fields=["value"], name="revision_dates", condition=models.Q(field_type="date")),
         ]
 
 

@@ -69,7 +69,13 @@ def bundles_load(
         return []
     neighbors = "structural" in request.stages and request.depth > 0
     as_of = request.as_of
-    visible = topic_conditions(kinds=request.kinds, categories=request.categories, as_of=as_of)
+    visible = topic_conditions(
+        kinds=request.kinds,
+        categories=request.categories,
+        as_of=as_of,
+        created_after=request.created_after,
+        created_before=request.created_before,
+    )
     if not request.include_archived:
         visible.append(rung_below_sql("t", Rung.ARCHIVED, as_of=as_of))
     if scope != "/":
@@ -101,6 +107,8 @@ def bundles_load(
         "ids": list(ids),
         "now": now,
         "as_of": as_of,
+        "created_after": request.created_after,
+        "created_before": request.created_before,
         "scope": scope,
         "below": scope.rstrip("/") + "/",
         "caller": caller,

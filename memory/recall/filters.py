@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.formulas_sql import scope_within_sql
 
@@ -24,7 +26,12 @@ def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
 
 
 def topic_conditions(
-    *, kinds: Sequence[str] | None, categories: Sequence[str] | None, as_of: dt.datetime | None
+    *,
+    kinds: Sequence[str] | None,
+    categories: Sequence[str] | None,
+    as_of: dt.datetime | None,
+    created_after: dt.datetime | None,
+    created_before: dt.datetime | None,
 ) -> list[str]:
     """Return SQL conditions on ``t``, a row of Topic: not released, not merged, and the filters that are not None."""
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
@@ -34,6 +41,19 @@ def topic_conditions(
         conditions.append("t.categories && %(categories)s::varchar[]")
     if as_of is not None:
         conditions.append("t.created_at <= %(as_of)s::timestamptz")
+    return conditions + created_conditions(created_after, created_before)
+
+
+def created_conditions(after: dt.datetime | None, before: dt.datetime | None) -> list[str]:
+    """Return SQL conditions on ``t``, a row of Topic: created at ``%(created_after)s`` or later, and before
+    ``%(created_before)s``. None is no condition. Raises ``ValueRefused`` if no time meets both."""
+    if after is not None and before is not None and after >= before:
+        raise ValueRefused("`created_before` must be later than `created_after`.", code=ProblemCode.INVALID_PERIOD)
+    conditions = []
+    if after is not None:
+        conditions.append("t.created_at >= %(created_after)s::timestamptz")
+    if before is not None:
+        conditions.append("t.created_at < %(created_before)s::timestamptz")
     return conditions
 
 
@@ -47,13 +67,16 @@ class ExtraCondition:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFilter:
-    """Conditions on candidates; None means all. ``only_archived`` excludes live topics, also as neighbours."""
+    """Conditions on candidates; None means all. ``only_archived`` excludes live topics, also as neighbours. Topics
+    that were created at ``created_after`` itself meet the condition, at ``created_before`` they do not."""
 
     scope: str
     kinds: Sequence[str] | None = None
     categories: Sequence[str] | None = None
     topic_ids: Sequence[uuid.UUID] | None = None
     as_of: dt.datetime | None = None
+    created_after: dt.datetime | None = None
+    created_before: dt.datetime | None = None
     include_archived: bool = False
     only_archived: bool = False
     extra: ExtraCondition | None = None
@@ -61,7 +84,9 @@ class CandidateFilter:
     @property
     def on_topic(self) -> bool:
         """Whether the conditions need the row of Topic."""
-        limits = (self.kinds, self.categories, self.topic_ids, self.as_of, self.extra)
+        limits = (
+            self.kinds, self.categories, self.topic_ids, self.as_of, self.created_after, self.created_before, self.extra
+        )  # fmt: skip
         return self.include_archived or self.only_archived or any(limit is not None for limit in limits)
 
     @property
@@ -78,6 +103,8 @@ class CandidateFilter:
             "categories": list(self.categories) if self.categories is not None else None,
             "topic_ids": list(self.topic_ids) if self.topic_ids is not None else None,
             "as_of": self.as_of,
+            "created_after": self.created_after,
+            "created_before": self.created_before,
             **(self.extra.parameters if self.extra is not None else {}),
         }
 
@@ -102,10 +129,27 @@ class CandidateFilter:
               AND {" AND ".join(conditions)}"""
 
     def _on_topic_sql(self) -> list[str]:
-        conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)
+        conditions = topic_conditions(
+            kinds=self.kinds,
+            categories=self.categories,
+            as_of=self.as_of,
+            created_after=self.created_after,
+            created_before=self.created_before,
+        )
         if self.topic_ids is not None:
             conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
         return conditions
+
+    def topics_sql(self) -> tuple[str, str]:
+        """Return (joins, all conditions) on ``t``, a row of Topic, both as SQL."""
+        conditions = self._on_topic_sql() + ([] if self.scope == "/" else [scope_within_sql("t.scope_id")])
+        if self.only_archived:
+            conditions.append(f"t.rung = {int(Rung.ARCHIVED)}")
+        elif not self.include_archived:
+            conditions.append(rung_below_sql("t", Rung.ARCHIVED, as_of=self.as_of))
+        if self.extra is None:
+            return "", " AND ".join(conditions)
+        return "JOIN memory_vitality lv ON lv.topic_id = t.id", " AND ".join([*conditions, self.extra.sql])
 
     def joined_sql(self, row: str) -> tuple[str, str]:
         """Return (a join of ``row`` with Topic, the conditions on Topic), both as SQL. Both are empty if no condition

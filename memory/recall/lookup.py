@@ -19,6 +19,7 @@ from memory.predicates.binding import Bound
 from memory.predicates.form_fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql
 from memory.recall.bundles import field_summary_sql
+from memory.recall.filters import created_conditions
 from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
 from memory.text.search_words import words_for_websearch
 
@@ -45,11 +46,13 @@ class TopicListFilter:
     rung: str | None = None
     pinned: bool | None = None
     text: str | None = None
+    created_after: dt.datetime | None = None
+    created_before: dt.datetime | None = None
 
 
 def topics_list(filters: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> TopicPage:
     """Return topics, newest first. One query; a filter by kind, text or pin also reads the topics that do not match.
-    Raises ``ValueRefused`` for an unknown rung or an invalid cursor."""
+    Raises ``ValueRefused`` for an unknown rung, an empty period and an invalid cursor."""
     conditions, parameters = _conditions(filters)
     if cursor is not None:
         conditions.append("(t.created_at, t.id) < (%(at)s, %(id)s)")
@@ -173,6 +176,8 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
     bound = Bound()
     conditions.append(predicate_sql(predicate, now="%(now)s::timestamptz", bind=bound.bind, narrow=False).sql)
     parameters = dict(bound.values)
+    conditions += created_conditions(filters.created_after, filters.created_before)
+    parameters |= {"created_after": filters.created_after, "created_before": filters.created_before}
     if filters.text:
         conditions.append(
             "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "

@@ -1,5 +1,6 @@
 """Prepares the search for candidates: finds the words of the question, and whether the scope is small."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from memory.core.scopes import ROOT
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.stores.citus import VERSION_SQL, settings_send
+from memory.text.named_times import NamedTime, times_named
 from memory.text.search_words import words_for_search
 
 # A search uses at most this number of words of a question: the rarest ones.
@@ -60,6 +62,8 @@ _TOTAL_OF_SCOPE_SQL = "(SELECT total FROM size)"
 _PROBE_SQL = """
 WITH asked AS MATERIALIZED (
     SELECT w.word FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
+), rest AS MATERIALIZED (
+    SELECT tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(rest)s::text)) AS words
 ), small AS MATERIALIZED (
     SELECT count(*) AS number FROM (
         SELECT 1 FROM memory_topicdocument d {join} WHERE {within} {topics} LIMIT %(limit)s::int + 1
@@ -68,6 +72,7 @@ WITH asked AS MATERIALIZED (
 SELECT (SELECT number FROM small),
        (SELECT coalesce(array_agg(word ORDER BY word), '{{}}') FROM words),
        (SELECT coalesce(array_agg(coalesce(documents, 0) ORDER BY word), '{{}}') FROM words),
+       (SELECT coalesce(array_agg(w.word <> ALL(rest.words) IS TRUE ORDER BY word), '{{}}') FROM words w, rest),
        {total},
        (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'),
@@ -83,13 +88,16 @@ SELECT (SELECT number FROM small),
 @dataclass(frozen=True, slots=True)
 class Probe:
     """``words`` are the stems of the question. ``documents`` is the number of live topics with each word, ``total`` the
-    number of all live topics; both are estimates within a scope. ``width`` is the dimension of stored vectors."""
+    number of all live topics; both are estimates within a scope. ``of_times`` says which words only name one of
+    ``times``, the times that the question names. ``width`` is the dimension of stored vectors."""
 
     small: bool
     words: Sequence[str]
     documents: Sequence[int]
+    of_times: Sequence[bool]
     total: int
     width: int
+    times: Sequence[NamedTime] = ()
 
 
 def index_settings(candidates: int) -> dict[str, str]:
@@ -101,13 +109,15 @@ def index_settings(candidates: int) -> dict[str, str]:
     }
 
 
-def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
-    """Return the words of a question, and whether only few topics can be candidates (``small``). One statement. It
-    stops counting topics at ``exact_below``. If fewer topics pass the filter, the search compares all of them, because
-    a scan of the vector index could stop before it has found them. The statement also sets options of the transaction.
-    One is ``synchronous_commit = off``: a crash may lose the latest rows of the access log. On a cluster, up to five
-    short statements send the options to the node of the store. Query plans are not kept there, because the cluster
-    cannot plan without the parameters."""
+def question_probe(
+    q: str, filters: CandidateFilter, *, exact_below: int, candidates: int, today: dt.date | None = None
+) -> Probe:
+    """Return the words of a question, the times that it names relative to ``today`` (no times if it is None), and
+    whether only few topics can be candidates (``small``). One statement. It stops counting topics at ``exact_below``.
+    If fewer topics pass the filter, the search compares all of them, because a scan of the vector index could stop
+    before it has found them. The statement also sets options of the transaction. One is ``synchronous_commit = off``:
+    a crash may lose the latest rows of the access log. On a cluster, up to five short statements send the options to
+    the node of the store. Query plans are not kept there, because the cluster cannot plan without the parameters."""
     join, topics = filters.joined_sql("d")
     within = filters.within_sql("d")
     sample = _SAMPLE.format(within=within, sample=SAMPLE, words=MAX_WORDS, most_counted=MAX_COUNTED)
@@ -123,17 +133,20 @@ def question_probe(q: str, filters: CandidateFilter, *, exact_below: int, candid
         version=VERSION_SQL,
     )
     search = index_settings(candidates)
+    named = times_named(q, today=today) if today is not None else None
     parameters = {
         **filters.parameters(),
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         "q": words_for_search(q),
+        "rest": words_for_search(named.rest) if named is not None and named.times else None,
         "ef_search": search["hnsw.ef_search"],
     }
-    count, words, documents, total, width, cluster, *_settings = rows_prepared(sql, parameters)[0]
+    count, words, documents, of_times, total, width, cluster, *_settings = rows_prepared(sql, parameters)[0]
     if cluster:
         settings_send({"synchronous_commit": "off", **(search if count > exact_below else {})})
     if len(words) > MAX_WORDS:
-        rarest = sorted(zip(documents, words, strict=True))[:MAX_WORDS]
-        documents, words = [number for number, _word in rarest], [word for _number, word in rarest]
-    return Probe(count <= exact_below, words, documents, max(total, *documents) if documents else total, width)
+        rarest = sorted(zip(documents, words, of_times, strict=True))[:MAX_WORDS]
+        documents, words, of_times = (list(column) for column in zip(*rarest, strict=True))
+    total = max(total, *documents) if documents else total
+    return Probe(count <= exact_below, words, documents, of_times, total, width, named.times if named else ())

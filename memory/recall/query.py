@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from memory.access.principal import Principal
+from memory.core.errors import ValueRefused
 from memory.core.policy_values import Knobs
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.policy.activity import activity_note
@@ -28,6 +30,8 @@ from memory.stores.replica import on_primary
 # The search ranks CUT_BY_LIMIT topics more than ``top_k``. Of the topics that the limits leave out, at most CUT_KEPT
 # are recorded.
 CUT_BY_LIMIT, CUT_KEPT = 5, 20
+# The clock of an agent may be ahead of ours by this much.
+CLOCKS_DIFFER = dt.timedelta(minutes=5)
 
 
 @dataclass(slots=True)
@@ -42,7 +46,9 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     """Answer a question and, if ``record`` is true, write an access row. One transaction with five statements:
     policies, probe, candidates, bundles, access log. Without the semantic stage, it has three: policies, bundles,
     access log. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a malformed scope,
-    ``EmbeddingFailed``."""
+    an empty period and ``asked_at`` in the future, ``EmbeddingFailed``."""
+    if request.asked_at is not None and request.asked_at > now + CLOCKS_DIFFER:
+        raise ValueRefused("`asked_at` must not be in the future.", code=ProblemCode.INVALID_PERIOD)
     scope = principal.scope_chosen(request.scope)
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
     started = time.perf_counter()
@@ -75,6 +81,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                         "meaning": found.meaning,
                         "own_words": found.own_words,
                         "neighbor_words": found.neighbor_words,
+                        "time": found.time,
                         "decay": found.decay,
                     }
         bundles = budget_apply(bundles, request.token_budget)
@@ -121,11 +128,17 @@ def _rank(
         categories=request.categories,
         topic_ids=request.topic_ids,
         as_of=request.as_of,
+        created_after=request.created_after,
+        created_before=request.created_before,
         include_archived=request.include_archived,
     )
     with _timed(answer, "semantic"):
         probe = question_probe(
-            request.q, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+            request.q,
+            filters,
+            exact_below=knobs.recall_exact_below,
+            candidates=knobs.recall_candidates,
+            today=(request.asked_at or now).astimezone(dt.UTC).date(),
         )
     with _timed(answer, "embedding"):
         vector = vector_wait()

@@ -1,10 +1,11 @@
 """Finds and ranks the topics that answer a question, in one statement (docs/recall.md).
 
-The score is ``(ws * meaning + wl * words) * decay``, where ``decay`` is the factor of ``ranking_decay``. Meaning and
-words are each scaled to 0..1 over the candidates. Meaning is the inner product of the topic's vector and the question's
-vector. A share of the scope's mean vector is first subtracted from the question's vector (``question_sql``). Words is
-BM25. A word in the topic counts once, even if it is repeated. By default, a word in a linked topic counts half, and a
-word in a topic two links away a quarter. These weights are added before BM25 saturates.
+The score is ``(ws * meaning + wl * words + time) * decay``, where ``decay`` is the factor of ``ranking_decay``.
+Meaning and words are each scaled to 0..1 over the candidates. Meaning is the inner product of the topic's vector and
+the question's vector. A share of the scope's mean vector is first subtracted from the question's vector
+(``question_sql``). Words is BM25. A word in the topic counts once, even if it is repeated. By default, a word in a
+linked topic counts half, and a word in a topic two links away a quarter. These weights are added before BM25
+saturates. A topic in a time that the question names gains ``time`` (``TIME_PART``).
 
 The relevance is from 0 to 1 and can be compared between questions. It is the weighted mean of three values: the cosine;
 the share of the question's information that the topic and its neighbours contain; the share that all topics together
@@ -25,6 +26,7 @@ from memory.models.formulas_sql import partition_idle_sql, ranking_factor_sql, s
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
+from memory.recall.time_window import window_parameters, window_sql
 from memory.text.search_words import is_pair
 
 # The mean vector of this number of topics is close to the mean vector of all topics.
@@ -38,6 +40,12 @@ USUAL_TOPICS = 30
 # The weights of the three values in the relevance. docs/benchmarks.md has the measurement.
 COSINE_PART, COVERED_PART, KNOWN_PART = 0.5, 0.3, 0.2
 LEAST_OF_COSINE = 0.9
+# What a topic in the time of the question gains in score, as a share of the weights of meaning and words.
+TIME_PART = 0.75
+# In the relevance, a time is as much information as this number of words that no topic has. A topic in this time covers
+# ``TIME_ALONE`` of it, and all of it from the cosine ``TIME_COSINE``: what else happened that day is no answer.
+# docs/benchmarks.md has the measurement.
+TIME_WORDS, TIME_ALONE, TIME_COSINE = 4.0, 0.5, 0.25
 # Words in scripts without spaces have about two letters, so every second pair of letters is a part of two words. A pair
 # that no topic has therefore counts half.
 UNKNOWN_PAIR = 0.5
@@ -51,7 +59,7 @@ LEXICAL_REACH = 400
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One candidate. ``similarity`` is the plain cosine. ``relevance`` is None if nothing can be compared. ``score`` is
-    (``meaning`` + ``own_words`` + ``neighbor_words``) * ``decay``."""
+    (``meaning`` + ``own_words`` + ``neighbor_words`` + ``time``) * ``decay``."""
 
     topic_id: uuid.UUID
     similarity: float | None
@@ -60,6 +68,7 @@ class Ranked:
     meaning: float
     own_words: float
     neighbor_words: float
+    time: float = 0.0
     decay: float = 1.0
 
 
@@ -89,8 +98,10 @@ def candidates_rank(
         "idf": [math.log(1 + (probe.total - count + 0.5) / (count + 0.5)) for count in probe.documents],
         "known": [count > 0 for count in probe.documents],
         "rare": [word in rare for word in probe.words],
+        "counts": [0.0 if named else 1.0 for named in probe.of_times],
         "unknown": [UNKNOWN_PAIR if is_pair(word) else 1.0 for word in probe.words],
         "any_word": " | ".join(_tsquery(word) for word in probe.words),
+        "total": probe.total,
         "center": knobs.recall_center,
         "ws": knobs.recall_semantic_weight,
         "wl": knobs.recall_lexical_weight,
@@ -99,8 +110,18 @@ def candidates_rank(
         "b": knobs.bm25_b,
         "now": now,
     }
+    if probe.times:
+        parameters |= window_parameters(probe.times)
     pool = max(knobs.recall_candidates, limit)
-    sql = _statement(probe.small, filters, pool=pool, limit=limit + more, comparable=comparable, decay=_decay(knobs))
+    sql = _statement(
+        probe.small,
+        filters,
+        pool=pool,
+        limit=limit + more,
+        comparable=comparable,
+        decay=_decay(knobs),
+        timed=bool(probe.times),
+    )
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
 
@@ -171,7 +192,7 @@ def question_sql(vectors: str) -> str:
 
 
 def _statement(
-    small: bool, filters: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None
+    small: bool, filters: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None, timed: bool
 ) -> str:
     vectors, documents = filters.within_sql("v"), filters.within_sql("d")
     vector_join, vector_topics = filters.joined_sql("v")
@@ -210,13 +231,15 @@ def _statement(
 )"""
     )
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
+    # If the question names a time in which topics lie, its words say nothing beyond the time.
+    counts_word = "CASE WHEN EXISTS (SELECT FROM span) THEN counts ELSE 1 END" if timed else "1"
     # The IDF of all words of the question, including those that no topic has.
     information = (
-        f"SELECT place, ln(1 + (n.total + {USUAL_TOPICS} - coalesce(c.documents, 0) + 0.5)"
+        f"SELECT place, {counts_word} * ln(1 + (n.total + {USUAL_TOPICS} - coalesce(c.documents, 0) + 0.5)"
         " / (coalesce(c.documents, 0) + 0.5)) * CASE WHEN c.documents IS NULL THEN unknown ELSE 1 END AS idf,"
         " c.documents IS NOT NULL AS known FROM words LEFT JOIN c USING (place) CROSS JOIN n"
         if small
-        else "SELECT place, idf * CASE WHEN known THEN 1 ELSE unknown END AS idf, known FROM words"
+        else f"SELECT place, {counts_word} * idf * CASE WHEN known THEN 1 ELSE unknown END AS idf, known FROM words"
     )
     counts = (
         f"""
@@ -227,23 +250,44 @@ def _statement(
         if small
         else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"
     )
+    # Topics in the time that the question names: the nearest of them are candidates. If there are none, the question is
+    # read as if it named no time.
+    window = by_time = timed_topics = time_information = ""
+    in_time = of_time = "0::float8"
+    if timed:
+        window = f"{window_sql(filters)}, "
+        by_time = f"""UNION (
+        SELECT v.topic_id FROM in_time JOIN memory_topicvector v USING (topic_id)
+        WHERE v.model = %(model)s::text AND v.embedding IS NOT NULL
+        ORDER BY (v.embedding <#> (SELECT vector FROM question)) + 0 LIMIT {pool if comparable else 0:d})"""
+        timed_topics = """, timed AS MATERIALIZED (
+    SELECT p.topic_id FROM pool p JOIN memory_topic t ON t.id = p.topic_id
+    WHERE EXISTS (SELECT FROM span s WHERE t.created_at >= s.begin AND t.created_at < s."end")
+    UNION SELECT topic_id FROM in_time
+)"""
+        total = f"n.total + {USUAL_TOPICS}" if small else "%(total)s::float8"
+        time_information = f"""UNION ALL
+    SELECT 0, {TIME_WORDS} * ln(1 + ({total} + 0.5) / 0.5), false{" FROM n" if small else ""}
+    WHERE EXISTS (SELECT FROM span)"""
+        in_time = "(p.topic_id IN (SELECT topic_id FROM timed))::int::float8"
+        of_time = f"{in_time} * (SELECT coalesce(max(idf), 0) FROM information WHERE place = 0)"
     used = "" if decay is None else "JOIN memory_vitality used ON used.topic_id = p.topic_id"
-    score = "meaning + words" if decay is None else "(meaning + words) * decay"
+    score = "meaning + words + time" if decay is None else "(meaning + words + time) * decay"
     return f"""
-WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
-    SELECT place, word::tsquery AS word, idf, known, rare, unknown
-    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[], %(unknown)s::float8[])
-        WITH ORDINALITY AS w (word, idf, known, rare, unknown, place)
+WITH {question_sql(vectors)}, {since}{window}words AS MATERIALIZED (
+    SELECT place, word::tsquery AS word, idf, known, rare, unknown, counts
+    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(known)s::bool[], %(rare)s::bool[], %(unknown)s::float8[],
+                %(counts)s::float8[]) WITH ORDINALITY AS w (word, idf, known, rare, unknown, counts, place)
 ), by_meaning AS MATERIALIZED (
     (SELECT v.topic_id FROM memory_topicvector v {vector_join}
      WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
      ORDER BY {order} LIMIT {pool if comparable else 0:d}) {since_by_meaning}
 ), {hits}{counts}
-, information AS MATERIALIZED ({information}), by_word AS MATERIALIZED (
+, information AS MATERIALIZED ({information} {time_information}), by_word AS MATERIALIZED (
     SELECT h.topic_id FROM hits h JOIN terms USING (place)
     GROUP BY h.topic_id, h.length ORDER BY sum(terms.idf) DESC, h.length, h.topic_id LIMIT {pool:d}
 ), core AS MATERIALIZED (
-    SELECT topic_id FROM by_meaning UNION SELECT topic_id FROM by_word
+    SELECT topic_id FROM by_meaning UNION SELECT topic_id FROM by_word {by_time}
 ), core_links AS MATERIALIZED (
     SELECT core.topic_id AS from_id, x.topic_id
     FROM core CROSS JOIN LATERAL ({_LINKED_SQL.format(topic="core.topic_id")}) x
@@ -258,7 +302,7 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     {vector_join}
     CROSS JOIN question CROSS JOIN mean
     WHERE true {vector_topics}
-), links AS MATERIALIZED (
+){timed_topics}, links AS MATERIALIZED (
     -- The more links a topic has, the less each counts. The parts of one topic add up to at most two.
     SELECT from_id, topic_id, 1 / greatest(1, count(*) OVER (PARTITION BY from_id) / 2::float8) AS part
     FROM (
@@ -301,7 +345,9 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
                / nullif(max(p.meaning) OVER () - min(p.meaning) OVER (), 0), 0) AS meaning,
            %(wl)s::float8 * coalesce(w.own / nullif(max(w.words) OVER (), 0), 0) AS own,
            %(wl)s::float8 * coalesce(w.words / nullif(max(w.words) OVER (), 0), 0) AS words,
-           coalesce(w.covered, 0) AS covered, {decay or "1::float8"} AS decay
+           {TIME_PART} * (%(ws)s::float8 + %(wl)s::float8) * {in_time} AS time,
+           coalesce(w.covered, 0) AS covered, {of_time} AS of_time,
+           {decay or "1::float8"} AS decay
     FROM pool p LEFT JOIN worded w USING (topic_id) {used}
 ), best AS MATERIALIZED (
     SELECT *, {score} AS score FROM scaled ORDER BY {score} DESC, topic_id LIMIT {limit:d}
@@ -313,20 +359,26 @@ WITH {question_sql(vectors)}, {since}words AS MATERIALIZED (
     FROM mean CROSS JOIN question
     CROSS JOIN LATERAL (SELECT mean.texts ^ 2 / (mean.texts ^ 2 + {USUAL_TEXTS})::float8 AS share) s
     CROSS JOIN (
-        SELECT nullif(sum(idf), 0) AS total, sum(idf) FILTER (WHERE known) AS known FROM information
+        SELECT nullif(sum(idf), 0) AS total, coalesce(sum(idf) FILTER (WHERE known), 0) AS known FROM information
     ) i
 ), compared AS (
-    SELECT b.*, b.covered / c.total AS covers, greatest(c.known, b.covered) / c.total AS known,
+    SELECT b.*, c.total, greatest(c.known, b.covered) AS known_words,
            CASE WHEN b.similarity IS NOT NULL THEN greatest(0, (b.similarity - x.common - c.asked + c.mean)
                / sqrt(nullif(greatest(0, (1 - 2 * c.asked + c.mean) * (1 - 2 * x.common + c.mean)), 0))) END AS cosine
     FROM best b CROSS JOIN common c CROSS JOIN LATERAL (
         SELECT c.share * coalesce(b.common, 0) + (1 - c.share) * %(unrelated)s::float8 AS common
     ) x
+), shares AS (
+    -- Of the time of the question, only the topics in this time know something.
+    SELECT c.*, (c.covered + t.covered) / c.total AS covers, (c.known_words + t.covered) / c.total AS known
+    FROM compared c CROSS JOIN LATERAL (
+        SELECT c.of_time * ({TIME_ALONE} + {1 - TIME_ALONE} * least(1, coalesce(c.cosine, 0) / {TIME_COSINE})) AS covered
+    ) t
 )
 SELECT topic_id, similarity,
        CASE WHEN coalesce(cosine, covers) IS NOT NULL THEN least(1, greatest({LEAST_OF_COSINE} * cosine,
            {COSINE_PART} * coalesce(cosine, covers) + {COVERED_PART} * coalesce(covers, cosine)
            + {KNOWN_PART} * coalesce(known, cosine))) END,
-       score, meaning, own, words - own, decay
-FROM compared ORDER BY score DESC, topic_id
+       score, meaning, own, words - own, time, decay
+FROM shares ORDER BY score DESC, topic_id
 """

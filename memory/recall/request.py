@@ -1,5 +1,6 @@
 """The request schema of ``POST /v1/query``."""
 
+import datetime as dt
 import hashlib
 import json
 import uuid
@@ -48,6 +49,18 @@ class QueryRequest(RequestModel):
     include_archived: bool = Field(default=False, description="Reads the whole scope.")
     include_cold: bool = Field(default=False, description="Cold revisions in histories.")
     as_of: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST, description="Contents as known then.")
+    created_after: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Only topics created at this time or later."
+    )
+    created_before: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Only topics created before this time."
+    )
+    asked_at: AwareDatetime | None = Field(
+        default=None,
+        ge=EARLIEST,
+        le=LATEST,
+        description='When the question was asked: "yesterday" is the day before. Now if left out, and never later.',
+    )
     depth: int = Field(default=1, ge=0, le=MAX_DEPTH, description="How far neighbours are followed.")
     min_relevance: float | None = Field(
         default=None, ge=0, le=1, description="Leaves out topics whose relevance is below it."
@@ -76,10 +89,12 @@ def members_kept(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name not in _NOT_KEPT}
 
 
-def request_again(q: str, *, scope: str, kept: Mapping[str, Any] | None) -> QueryRequest | None:
-    """Rebuild the request of a row of the access log, without neighbours. Return None if there is no question, or if a
-    purge made the request invalid."""
+def request_again(q: str, *, at: dt.datetime, scope: str, kept: Mapping[str, Any] | None) -> QueryRequest | None:
+    """Rebuild the request of a row of the access log, made at the time ``at``, without neighbours. Return None if
+    there is no question, or if a purge made the request invalid."""
     try:
-        return QueryRequest(q=q, scope=scope, depth=0, **(kept or {})) if q.strip() else None
+        return (
+            QueryRequest(**{"asked_at": at, **(kept or {}), "q": q, "scope": scope, "depth": 0}) if q.strip() else None
+        )
     except ValidationError:
         return None

@@ -324,7 +324,11 @@ def question_filter(search: TopicSearch, state: str, *, now: dt.datetime) -> Can
 def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
     filters = question_filter(search, state, now=now)
     probe = question_probe(
-        search.question, filters, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+        search.question,
+        filters,
+        exact_below=knobs.recall_exact_below,
+        candidates=knobs.recall_candidates,
+        today=now.astimezone(dt.UTC).date(),
     )
     return candidates_rank(vector, probe, filters, limit=SHOWN[state], knobs=knobs, embedder=embedder_get(), now=now)
 

@@ -364,7 +364,7 @@ def test_the_parts_of_a_score_sum_up_to_it(agent: Caller):
     assert len(found) == 3
     for candidate in found:
         parts = candidate["score_parts"]
-        assert set(parts) == {"meaning", "own_words", "neighbor_words", "decay"}
+        assert set(parts) == {"meaning", "own_words", "neighbor_words", "time", "decay"}
         assert parts.pop("decay") == 1.0
         assert sum(parts.values()) == pytest.approx(candidate["score"])
         assert all(-1e-9 <= part <= 1 + 1e-9 for part in parts.values())

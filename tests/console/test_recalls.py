@@ -431,6 +431,20 @@ def test_asking_again_shows_both_side_by_side_and_leaves_no_trace(
     assert any("written since" in row for row in rows(now))
 
 
+def test_a_query_asked_again_means_the_day_on_which_it_was_asked(
+    looker: Client, operator: Caller, clock: Clock
+) -> None:
+    clock.set(dt.datetime(2026, 5, 3, 12, tzinfo=dt.UTC))
+    walk = operator.remember("A walk to the mill", created_at="2026-05-02T18:00:00Z")
+    swim = operator.remember("A swim in the lake", created_at="2026-05-03T09:00:00Z")
+    assert operator.found("What did I do yesterday?") == [walk, swim]
+    number = recall_last()
+    clock.forward(days=1)
+    assert operator.found("What did I do yesterday?") == [swim, walk]
+    page = read(looker, f"/recalls/{number}/", again="1")
+    assert re.findall(r'href="/topics/([^/]+)/"', section(page, "now")) == [walk, swim]
+
+
 def test_a_query_without_an_answer_can_be_asked_again(looker: Client, agent: Caller) -> None:
     agent.query("Where is the sledge?")
     number = recall_last()

@@ -49,6 +49,7 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
 
         found = link.call("query", q="Mara city Lisbon")["topics"]
         assert mara in [each["topic_id"] for each in found]
+        assert link.call("query", q="Mara city Lisbon", created_before="2020-01-01T00:00:00Z")["topics"] == []
         whole = link.call("topic", topic_id=mara)
         assert whole["fields"] == {"city": "Lisbon", "car": "an old Volvo"}
         assert [(each["topic_id"], each["kind"]) for each in whole["linked"]] == [(other, "lives_in")]

@@ -33,6 +33,8 @@ class QueryArguments(Arguments):
     top_k: int = Field(default=8, ge=1, le=50, description="How many topics to return at most.")
     kinds: list[str] | None = Field(default=None, max_length=50, description="Only topics of these kinds.")
     as_of: dt.datetime | None = Field(default=None, description="As things were known then, with an offset.")
+    created_after: dt.datetime | None = Field(default=None, description="Only topics created then or later.")
+    created_before: dt.datetime | None = Field(default=None, description="Only topics created before then.")
     include_archived: bool = Field(default=False, description="Look among forgotten (archived) topics too.")
 
 
@@ -54,9 +56,14 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that read in the scope of ``principal``. Reading reinforces topics, like reading by the API."""
 
     def query(asked: QueryArguments) -> ToolReply:
-        as_of = asked.as_of if asked.as_of is None or asked.as_of.tzinfo else asked.as_of.replace(tzinfo=dt.UTC)
         request = QueryRequest(
-            q=asked.q, top_k=asked.top_k, kinds=asked.kinds, as_of=as_of, include_archived=asked.include_archived
+            q=asked.q,
+            top_k=asked.top_k,
+            kinds=asked.kinds,
+            as_of=_in_utc(asked.as_of),
+            created_after=_in_utc(asked.created_after),
+            created_before=_in_utc(asked.created_before),
+            include_archived=asked.include_archived,
         )
         found = query_answer(request, principal=principal, now=clock()).body["candidates"]
         result = [_bundle(each) for each in found]
@@ -126,6 +133,10 @@ def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, An
     shown = {name: _cut(value, longest) for name, value in list(values.items())[:most]}
     left_out = {"fields_left_out": len(values) - most} if len(values) > most else {}
     return {"fields": shown, **left_out}
+
+
+def _in_utc(time: dt.datetime | None) -> dt.datetime | None:
+    return time if time is None or time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
 def _bundle(
