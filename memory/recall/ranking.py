@@ -372,7 +372,8 @@ WITH {question_sql(vectors)}, {since}{window}words AS MATERIALIZED (
     -- Of the time of the question, only the topics in this time know something.
     SELECT c.*, (c.covered + t.covered) / c.total AS covers, (c.known_words + t.covered) / c.total AS known
     FROM compared c CROSS JOIN LATERAL (
-        SELECT c.of_time * ({TIME_ALONE} + {1 - TIME_ALONE} * least(1, coalesce(c.cosine, 0) / {TIME_COSINE})) AS covered
+        SELECT c.of_time * ({TIME_ALONE} + {1 - TIME_ALONE} * least(1, coalesce(c.cosine, 0) / {TIME_COSINE}))
+               AS covered
     ) t
 )
 SELECT topic_id, similarity,
