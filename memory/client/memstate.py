@@ -196,6 +196,8 @@ class Candidate(TopicCard):
     # How well the topic answers the question, 0 to 1; comparable between questions.
     relevance: NotRequired[float | None]
     score: NotRequired[float | None]
+    # Topics that say the same; they come after all others, or are left out.
+    also: NotRequired[list[str]]
     neighbors: list[Members]
     # Each has name, field_type, current (the revision in force), history and more.
     fields: list[Members]

@@ -100,7 +100,7 @@ def topic_edit(
         if after.keys() & {"title", "summary"}:
             _text_change(stored, change)
             text = stored.text()
-            if text.whole().strip() in ("", UNTITLED):
+            if not text.whole().strip():
                 raise ValueRefused(
                     "The topic would have no title, no summary and no value. Release it instead.",
                     code=ProblemCode.EMPTY_TEXT,

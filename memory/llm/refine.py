@@ -22,20 +22,30 @@ MAX_CHARACTERS = 600
 # The time limit is short, because a person waits for the list.
 SECONDS = 8.0
 
-_FORGET = (
-    "Somebody asks a memory store to forget something. The data holds their request and a few stored texts, each with "
-    "a number. Choose the numbers of the texts that the request means: those about the very person, thing or fact that "
-    "it names. A text that only shares a word, a place, a date or another attribute with it is not meant. If the "
-    "request fits two different persons, things or facts equally well, choose them all and say that you are unsure. If "
-    "it fits none, choose none."
-)
-_SUPERSEDE = (
-    "Somebody tells a memory store that something has changed. The data holds what they ask to be replaced (old), the "
-    "fact that is true from now on (new), and a few stored texts, each with a number. Choose the numbers of the texts "
-    "that state, about the same person or thing, the value that the new fact replaces. A text that stays true beside "
-    "the new fact is not meant. If two texts about different persons or things fit equally well, choose them all and "
-    "say that you are unsure. If none fits, choose none."
-)
+_FORGET = """
+You select entries of a memory store.
+Task: a user asks the store to forget something. The data has this request and some stored texts, each with a number.
+Select the numbers of the texts that the request asks to forget.
+Rules:
+- Select a text if it is about the person, thing or fact that the request names.
+- Do not select a text that only shares a word, a place, a date or another attribute with it.
+- If the request fits two different persons, things or facts equally well, select all of them and set unsure to true.
+- If no text fits, select none.
+Example: for the request "forget my old address", the text "My address was 5 Mill Lane" is selected, and "The post
+office is in Mill Lane" is not.
+""".strip()
+_SUPERSEDE = """
+You select entries of a memory store.
+Task: a user tells the store that a fact has changed. The data has a description of the old fact (old), the fact that is
+now true (new), and some stored texts, each with a number. Select the numbers of the texts that state the old fact.
+Rules:
+- Select a text if it gives the value that the new fact replaces, for the same person or thing.
+- Do not select a text that remains true together with the new fact.
+- If texts about two different persons or things fit equally well, select all of them and set unsure to true.
+- If no text fits, select none.
+Example: for the new fact "Mara lives in Lisbon", the text "Mara lives in Berlin" is selected, and "Mara was born in
+Berlin" is not.
+""".strip()
 
 
 @dataclass(frozen=True, slots=True)

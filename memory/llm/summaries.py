@@ -22,18 +22,28 @@ logger = logging.getLogger(__name__)
 
 MAX_REPLY = 1200
 
-_INSTRUCTIONS = (
-    "You condense the past values of one field of a memory store. The data holds the values, oldest first, each with "
-    "the date since when it held, and perhaps a summary of still older values. Reply with plain text of at most three "
-    "sentences that tells what the values were and how they changed, with dates. Use no number, name or fact that is "
-    "not in the data. Write in the language of the values."
-)
+_INSTRUCTIONS = """
+You summarize the history of one field in a memory store.
+Task: summarize the values in the data. They are sorted from oldest to newest; each has the date from which it was
+valid. The data may also have a summary of still older values.
+Rules:
+- Say which values the field had and how they changed, with dates.
+- Use only numbers, names and facts from the data.
+- Write in the language of the values.
+Output: plain text, at most three sentences.
+Example: "The office was in Oslo from March 2021. It moved to Bergen in May 2024."
+""".strip()
 
-_INSTRUCTIONS_FOR_TOPICS = (
-    "You condense several entries of a memory store into one. The data holds the entries, oldest first, each with its "
-    "date. Reply with plain text of at most four sentences that tells what the entries have in common and what is "
-    "particular to each. Use no number, name or fact that is not in the data. Write in the language of the entries."
-)
+_INSTRUCTIONS_FOR_TOPICS = """
+You merge several entries of a memory store into one summary.
+Task: summarize the entries in the data. They are sorted from oldest to newest; each has its date.
+Rules:
+- Say what the entries have in common, and what is different in each of them.
+- Use only numbers, names and facts from the data.
+- Write in the language of the entries.
+Output: plain text, at most four sentences.
+Example: "The weekly meetings were about the budget. On 3 May it was approved; on 10 May travel was cut."
+""".strip()
 
 # A decimal number, a time or a version counts as one number. Thousands separators are removed.
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

@@ -60,13 +60,12 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _tool_as_protocol(tool: Tool[Any]) -> types.Tool:
-    arguments: type[BaseModel] = tool.arguments
     title = tool.name.replace("_", " ").capitalize()
     return types.Tool(
         name=tool.name,
         title=title,
         description=tool.description,
-        input_schema=_schema(arguments),
+        input_schema=tool.schema(),
         output_schema=_schema(RESULTS[tool.name]),
         annotations=types.ToolAnnotations(
             title=title,

@@ -24,12 +24,13 @@ from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.reinforcement import retrieval_record
 from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
+from memory.recall.same_facts import each_fact_once
 from memory.recall.token_count import budget_apply, bundle_line, tokens_estimated
 from memory.stores.replica import on_primary
 
-# The search ranks CUT_BY_LIMIT topics more than ``top_k``. Of the topics that the limits leave out, at most CUT_KEPT
-# are recorded.
-CUT_BY_LIMIT, CUT_KEPT = 5, 20
+# The search ranks this number of topics more than ``top_k``, in the place of those that repeat a better one. Of the
+# topics that the limits leave out, at most CUT_KEPT are recorded.
+MORE, CUT_KEPT = 20, 20
 # The clock of an agent may be ahead of ours by this much.
 CLOCKS_DIFFER = dt.timedelta(minutes=5)
 
@@ -59,8 +60,9 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         policies = policies_current()
         knobs = policies.knobs(scope)
         ranked: dict[uuid.UUID, Ranked] = {}
+        repeating: dict[uuid.UUID, list[Ranked]] = {}
         if vector_wait is not None:
-            ranked = _rank(request, vector_wait, scope, knobs, now, answer)
+            ranked, repeating = _rank(request, vector_wait, scope, knobs, now, answer)
             least = request.min_relevance or 0
             ids = [
                 each.topic_id
@@ -76,6 +78,8 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
             if found is not None:
                 bundle["similarity"], bundle["relevance"] = found.similarity, found.relevance
                 bundle["score"] = found.score
+                if also := repeating.get(found.topic_id):
+                    bundle["also"] = [str(each.topic_id) for each in also]
                 if request.explain:
                     bundle["score_parts"] = {
                         "meaning": found.meaning,
@@ -88,11 +92,19 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         text = "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles)
         if record:
             with _timed(answer, "record"), on_primary():
-                returned = {bundle["topic_id"] for bundle in bundles}
+                returned = {uuid.UUID(bundle["topic_id"]) for bundle in bundles}
+                also = [
+                    each
+                    for topic_id in returned
+                    for each in repeating.get(topic_id, ())
+                    if each.topic_id not in returned
+                ]
+                returned.update(each.topic_id for each in also)
                 retrieval_record(
                     bundles,
                     request,
-                    cut=[each for topic_id, each in ranked.items() if str(topic_id) not in returned][:CUT_KEPT],
+                    also=also,
+                    cut=[each for topic_id, each in ranked.items() if topic_id not in returned][:CUT_KEPT],
                     scope=scope,
                     tokens=tokens_estimated(text),
                     milliseconds=(time.perf_counter() - started) * 1000,
@@ -121,7 +133,7 @@ def _rank(
     knobs: Knobs,
     now: dt.datetime,
     answer: Answer,
-) -> dict[uuid.UUID, Ranked]:
+) -> tuple[dict[uuid.UUID, Ranked], dict[uuid.UUID, list[Ranked]]]:
     filters = CandidateFilter(
         scope=scope,
         kinds=request.kinds,
@@ -148,12 +160,14 @@ def _rank(
             probe,
             filters,
             limit=request.top_k,
-            more=CUT_BY_LIMIT,
+            more=MORE,
+            compare=True,
             knobs=knobs,
             embedder=embedder_get(),
             now=now,
         )
-    return {candidate.topic_id: candidate for candidate in found}
+        found, repeating = each_fact_once(found)
+    return {candidate.topic_id: candidate for candidate in found}, repeating
 
 
 @contextmanager

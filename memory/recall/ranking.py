@@ -16,6 +16,7 @@ cosine, because PostgreSQL knows the forms of words in few languages.
 import datetime as dt
 import math
 import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory.core.policy_values import Knobs
@@ -49,6 +50,9 @@ TIME_WORDS, TIME_ALONE, TIME_COSINE = 4.0, 0.5, 0.25
 # Words in scripts without spaces have about two letters, so every second pair of letters is a part of two words. A pair
 # that no topic has therefore counts half.
 UNKNOWN_PAIR = 0.5
+# Two topics with at least this cosine may say the same. The best candidates, this number, are compared.
+SAME_COSINE = 0.97
+COMPARED = 30
 # The words of at most this number of neighbours count in each direction of links: those with the highest ids, usually
 # the newest.
 LENDERS = 12
@@ -70,6 +74,14 @@ class Ranked:
     neighbor_words: float
     time: float = 0.0
     decay: float = 1.0
+    similar_ids: Sequence[uuid.UUID] = ()
+    similar_cosines: Sequence[float] = ()
+
+    @property
+    def similar(self) -> Iterator[tuple[uuid.UUID, float]]:
+        """(topic, cosine) of the better candidates whose cosine with this one is at least ``SAME_COSINE``, best
+        first."""
+        return zip(self.similar_ids, self.similar_cosines, strict=True)
 
 
 def candidates_rank(
@@ -79,13 +91,15 @@ def candidates_rank(
     *,
     limit: int,
     more: int = 0,
+    compare: bool = False,
     knobs: Knobs,
     embedder: Embedder,
     now: dt.datetime,
 ) -> list[Ranked]:
-    """Return the best ``limit`` + ``more`` topics for a question with this ``vector`` and ``probe``, best first. One
-    query. In a small scope, or with ``include_archived``, all topics are compared. Otherwise, the cost depends on
-    ``recall_candidates`` and ``LEXICAL_REACH``, not on the size of the store."""
+    """Return the best ``limit`` + ``more`` topics for a question with this ``vector`` and ``probe``, best first. With
+    ``compare``, the best ``COMPARED`` of them have ``similar``. One query. In a small scope, or with
+    ``include_archived``, all topics are compared. Otherwise, the cost depends on ``recall_candidates`` and
+    ``LEXICAL_REACH``, not on the size of the store."""
     rare = _rare_words(probe)
     comparable = probe.width == len(vector)
     parameters = {
@@ -121,6 +135,7 @@ def candidates_rank(
         comparable=comparable,
         decay=_decay(knobs),
         timed=bool(probe.times),
+        compare=compare,
     )
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
@@ -192,7 +207,15 @@ def question_sql(vectors: str) -> str:
 
 
 def _statement(
-    small: bool, filters: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None, timed: bool
+    small: bool,
+    filters: CandidateFilter,
+    *,
+    pool: int,
+    limit: int,
+    comparable: bool,
+    decay: str | None,
+    timed: bool,
+    compare: bool,
 ) -> str:
     vectors, documents = filters.within_sql("v"), filters.within_sql("d")
     vector_join, vector_topics = filters.joined_sql("v")
@@ -376,10 +399,22 @@ WITH {question_sql(vectors)}, {since}{window}words AS MATERIALIZED (
                AS covered
     ) t
 )
+, placed AS MATERIALIZED (
+    SELECT b.topic_id, v.embedding, b.place FROM (
+        SELECT topic_id, row_number() OVER (ORDER BY score DESC, topic_id) AS place FROM best
+    ) b JOIN memory_topicvector v USING (topic_id)
+    WHERE b.place <= {COMPARED if compare else 0} AND v.model = %(model)s::text AND v.embedding IS NOT NULL
+), alike AS (
+    SELECT x.topic_id, array_agg(y.topic_id ORDER BY y.place) AS ids,
+           array_agg(-(x.embedding <#> y.embedding) ORDER BY y.place) AS cosines
+    FROM placed x JOIN placed y ON y.place < x.place AND -(x.embedding <#> y.embedding) >= {SAME_COSINE}
+    GROUP BY x.topic_id
+)
 SELECT topic_id, similarity,
        CASE WHEN coalesce(cosine, covers) IS NOT NULL THEN least(1, greatest({LEAST_OF_COSINE} * cosine,
            {COSINE_PART} * coalesce(cosine, covers) + {COVERED_PART} * coalesce(covers, cosine)
            + {KNOWN_PART} * coalesce(known, cosine))) END,
-       score, meaning, own, words - own, time, decay
-FROM shares ORDER BY score DESC, topic_id
+       score, meaning, own, words - own, time, decay,
+       coalesce(alike.ids, '{{}}'), coalesce(alike.cosines, '{{}}')
+FROM shares LEFT JOIN alike USING (topic_id) ORDER BY score DESC, topic_id
 """

@@ -39,6 +39,7 @@ def retrieval_record(
     bundles: Sequence[Candidate],
     request: QueryRequest,
     *,
+    also: Sequence[Ranked] = (),
     cut: Sequence[Ranked],
     scope: str,
     tokens: int,
@@ -48,7 +49,7 @@ def retrieval_record(
     now: dt.datetime,
 ) -> None:
     """Record the answer of a query, even if it is empty, and the topics that the limits of the query left out
-    (``cut``). One INSERT."""
+    (``cut``). Topics that only repeat a returned one (``also``) count as returned. One INSERT."""
     members = request.members()
     kept = members_kept(members)
     row: dict[str, Any] = {
@@ -58,9 +59,9 @@ def retrieval_record(
         "query": request.q,
         "query_hash": members_digest(scope, members),
         "request": json.dumps(kept) if kept else None,
-        "topic_ids": [bundle["topic_id"] for bundle in bundles],
-        "scores": [*(bundle.get("score") for bundle in bundles), *(each.score for each in cut)],
-        "relevances": [*(bundle.get("relevance") for bundle in bundles), *(each.relevance for each in cut)],
+        "topic_ids": [*(bundle["topic_id"] for bundle in bundles), *(str(each.topic_id) for each in also)],
+        "scores": [*(bundle.get("score") for bundle in bundles), *(each.score for each in (*also, *cut))],
+        "relevances": [*(bundle.get("relevance") for bundle in bundles), *(each.relevance for each in (*also, *cut))],
         "cut_ids": [each.topic_id for each in cut],
         "field_ids": [entry["id"] for bundle in bundles for entry in bundle["fields"]],
         "bump": knobs.query_salience_bump,

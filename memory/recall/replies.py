@@ -89,6 +89,9 @@ class Candidate(TopicBase):
         ]
     ]
     score: NotRequired[Annotated[float | None, doc("The score that determines the rank.")]]
+    also: NotRequired[
+        Annotated[list[str], doc("Topics that say the same. They come after all others, or are left out.")]
+    ]
     neighbors: list[NeighborOut]
     fields: list[FieldOut]
     score_parts: NotRequired[

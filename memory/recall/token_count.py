@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from memory.core.text import UNTITLED
 from memory.recall.replies import Candidate
 
 # An estimate for many models: English prose has about four characters per token with the usual tokenizers.
@@ -10,7 +11,7 @@ CHARS_PER_TOKEN = 4
 
 def bundle_line(candidate: Candidate) -> str:
     """Return title, summary and current field values as one line, without empty and repeated values."""
-    title, summary = candidate["title"], candidate["summary"]
+    title, summary = "" if candidate["title"] == UNTITLED else candidate["title"], candidate["summary"]
     repeated = {_plain(title), _plain(summary), ""}
     values = "; ".join(
         f"{entry['name']}: {entry['current']['value']}"
@@ -18,7 +19,7 @@ def bundle_line(candidate: Candidate) -> str:
         if entry["current"] and _plain(entry["current"]["value"]) not in repeated
     )
     parts = [part for part in ("" if _plain(summary) == _plain(title) else summary, values) if part]
-    return f"{title} — {' | '.join(parts)}" if parts else title
+    return " — ".join(part for part in (title, " | ".join(parts)) if part)
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,8 @@ def ask(agent: Caller, **asked: Any) -> list[dict[str, Any]]:
 
 
 def order(agent: Caller, **asked: Any) -> list[str]:
-    return [candidate["topic_id"] for candidate in ask(agent, **asked)]
+    """The order of both topics that say the same; the second of them comes after all others."""
+    return [candidate["topic_id"] for candidate in ask(agent, **asked) if candidate["topic_id"] != OTHER]
 
 
 def decay_of(agent: Caller, topic_id: str) -> float:
@@ -52,8 +53,9 @@ def decay_of(agent: Caller, topic_id: str) -> float:
 
 def test_by_default_age_makes_no_difference(agent: Caller) -> None:
     found = ask(agent)
-    assert [each["topic_id"] for each in found] == [OLD, NEW, OTHER]
-    assert found[0]["score"] == found[1]["score"]
+    assert [each["topic_id"] for each in found] == [OLD, OTHER, NEW]
+    assert found[0]["also"] == [NEW]
+    assert found[0]["score"] == found[2]["score"]
     assert [each["score_parts"]["decay"] for each in found] == [1.0] * 3
 
 

@@ -63,7 +63,7 @@ def test_a_question_about_a_day_finds_that_day(operator: Caller, question: str, 
 @pytest.mark.meaning
 def test_a_covered_day_reaches_the_floor_and_another_day_does_not(operator: Caller) -> None:
     ids = diary(operator, WALKS)
-    found = operator.query("What did we say about the weather on May 2nd?", asked_at=FRIDAY)["candidates"]
+    found = operator.query("What did we say about the walk to the mill on May 2nd?", asked_at=FRIDAY)["candidates"]
     floor = Knobs().reinforce_min_relevance
     assert [each["topic_id"] for each in found if each["relevance"] >= floor] == [ids["2026-05-02"]]
 

@@ -5,6 +5,7 @@ Not to be confused with the callers of the API in ``tests/cast.py``, who have ke
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,6 +100,7 @@ class Statements:
 def statements_told() -> Iterator[Statements]:
     """Count the statements of a block; those that only begin or end a savepoint are left out."""
     told = Statements()
+    own = threading.get_ident()
 
     def telling(real: Callable[..., Any]) -> Callable[..., Any]:
         def run(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +111,8 @@ def statements_told() -> Iterator[Statements]:
                 if hasattr(query, "as_string")
                 else str(query)
             )
-            if not text.startswith(_POINTS):
+            # Threads of other tests, such as a server's, do not count.
+            if threading.get_ident() == own and not text.startswith(_POINTS):
                 told.sql.append(text)
             return real(cursor, query, *args, **kwargs)
 
@@ -127,4 +130,6 @@ def statements_of(ask: Callable[[], HttpResponseBase]) -> int:
     """Return how many statements an answer costs, streamed parts included."""
     with statements_told() as told:
         body_of(ask())
+    # A test that fails shows them.
+    print(*told.sql, "", sep="\n")
     return len(told)

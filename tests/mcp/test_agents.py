@@ -13,6 +13,17 @@ from tests.mcp.conftest import FEW, Connect
 NOWHERE = "01a1fc41-60f2-748e-9428-06ddf57520a2"
 
 
+# What the function calling of several vendors refuses is not among them: references, alternatives, formats.
+PLAIN = {"type", "properties", "items", "required", "enum", "description", "minimum", "maximum", "minLength"}
+PLAIN |= {"maxLength", "minItems", "maxItems"}
+
+
+def _plain(schema: dict[str, Any]) -> bool:
+    """Whether a schema, with all schemas in it, has a type and no other keywords than ``PLAIN``."""
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return isinstance(schema.get("type"), str) and schema.keys() <= PLAIN and all(map(_plain, inner))
+
+
 def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
     with connect(secret_of("agent")) as link:
         tools = {tool.name: tool for tool in link.list_tools().tools}
@@ -32,6 +43,7 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
             assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
             assert tool.annotations.destructive_hint is False
             assert tool.annotations.read_only_hint is (tool.name in ("query", "topic", "history", "why"))
+            assert _plain(tool.input_schema), tool.name
 
         made = link.call(
             "new_topic", title="Mara", summary="A friend.", kind="person", fields=[{"name": "city", "value": "Berlin"}]
@@ -150,6 +162,7 @@ def test_a_key_that_may_forget_lists_and_then_releases(people: Cast, connect: Co
     outside = people.operator.remember("Another log", scope="/user/bob", categories=["logs"], created_at=old)
     with connect(secret, fresh=True) as link:
         (tool,) = [tool for tool in link.list_tools().tools if tool.name == "forget"]
+        assert _plain(tool.input_schema)
         assert (tool.annotations.destructive_hint, tool.annotations.read_only_hint) == (True, False)
         listed = link.call("forget", scope="/user/alice", older_than="30d", categories=["logs"])
         assert (listed["forgotten"], [each["topic_id"] for each in listed["topics"]]) == (False, [log])

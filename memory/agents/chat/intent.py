@@ -21,14 +21,20 @@ SECONDS = 8.0
 # request is too long with the first limit, the second limit is used.
 BUDGETS = (16_000, 4_000)
 
-_INSTRUCTIONS = (
-    "Somebody talks with the assistant of a memory store. The data holds the last turns of their conversation, the "
-    "oldest first; what is long is cut in the middle. Say what the last message of the user wants. query: to know "
-    "something, or anything else that needs no writing. ingest: to have something remembered, corrected or added, "
-    "because the user asks for it or states something about themselves, people, plans or things that will matter "
-    "later. both: to know something, and to have something remembered. The turns before only tell what the last "
-    "message refers to. Where you are in doubt, say query."
-)
+_INSTRUCTIONS = """
+You are a classifier for the assistant of a memory store.
+Task: classify what the last message of the user asks for. The data has the last turns of the conversation, oldest
+first; long turns are shortened in the middle.
+Classes:
+- query: the user wants to know something, or anything else that writes nothing.
+- ingest: the user wants something remembered, corrected or added. Examples: the user asks for it, or states a fact
+  about themselves, other people, plans or things that will matter later.
+- both: the user wants to know something and wants something remembered.
+Rules:
+- Use the earlier turns only to understand what the last message refers to.
+- If you are not sure, answer query.
+Example: for the last message "I moved to Porto. Do you know a good bakery there?", the class is both.
+""".strip()
 
 # A part of a sentence. ``_ORDER`` is matched only at the beginning of each part, so the time is linear for any text.
 _PART = re.compile(r"[^.!?:;,\n]+")

@@ -66,7 +66,7 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
             include_archived=asked.include_archived,
         )
         found = query_answer(request, principal=principal, now=clock()).body["candidates"]
-        result = [_bundle(each) for each in found]
+        result = [_bundle(each) | ({"also": each["also"]} if "also" in each else {}) for each in found]
         ids = [uuid.UUID(each["topic_id"]) for each in found]
         return ToolReply({"topics": result}, ids, [each for topic in result for each in _linked(topic)])
 

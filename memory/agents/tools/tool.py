@@ -3,6 +3,7 @@
 The errors of a call are returned to the model. Only database errors are raised.
 """
 
+import functools
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
@@ -53,8 +54,45 @@ class Tool(Generic[A]):
     writes: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the arguments."""
-        return self.arguments.model_json_schema()
+        """Return the JSON schema of the arguments, for models: see ``schema_plain``."""
+        return schema_plain(self.arguments)
+
+
+# What the function calling of all vendors understands.
+_KEYWORDS = frozenset(
+    ("type", "properties", "items", "required", "enum", "description", "minimum", "maximum", "minLength", "maxLength",
+     "minItems", "maxItems")
+)  # fmt: skip
+_FORMATS = {"uuid": "A UUID.", "date-time": "A time in ISO 8601, such as 2026-03-01T09:30:00Z."}
+
+
+@functools.cache
+def schema_plain(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of ``model`` without references and alternatives, with ``_KEYWORDS`` only. A member that
+    may be null is one that may be left out."""
+    whole = model.model_json_schema()
+    definitions = whole.get("$defs", {})
+
+    def plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+        if "$ref" in schema:
+            return plain({**definitions[schema["$ref"].rpartition("/")[2]], **_without(schema, "$ref")})
+        if "anyOf" in schema:
+            (only,) = (each for each in schema["anyOf"] if each != {"type": "null"})
+            return plain({**only, **_without(schema, "anyOf")})
+        found: dict[str, Any] = {name: value for name, value in schema.items() if name in _KEYWORDS}
+        if (meant := _FORMATS.get(schema.get("format", ""))) is not None:
+            found["description"] = f"{found.get('description', '')} {meant}".strip()
+        if "properties" in found:
+            found["properties"] = {name: plain(member) for name, member in found["properties"].items()}
+        if "items" in found:
+            found["items"] = plain(found["items"])
+        return found
+
+    return plain(whole)
+
+
+def _without(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != name}
 
 
 class ToolCallOut(TypedDict):

@@ -297,7 +297,8 @@ def test_the_model_is_told_the_date_and_the_scope(agent: Caller, model: Model, c
     model.answers("It is Wednesday.")
     ask(agent, "Which day is it?", scope="/user/alice")
     assert (
-        "Today is Wednesday, 3 February 2027; it is 04:05 UTC. You see the scope /user/alice" in model.chats[0].system
+        "Today is Wednesday, 3 February 2027; it is 04:05 UTC. You can see the scope /user/alice"
+        in model.chats[0].system
     )
 
 
