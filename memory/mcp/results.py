@@ -30,7 +30,9 @@ class Found(_Result):
     kind: str
     fields: dict[str, Any] = Field(description="The current value of each field, by its name.")
     linked: list[Linked]
-    also: list[str] = Field(default_factory=list, description="Topics that say the same and are left out.")
+    also: list[str] = Field(
+        default_factory=list, description="Topics that say the same; they come last, or are left out."
+    )
 
 
 class QueryResult(_Result):

@@ -107,7 +107,8 @@ def _numeric(text: str, today: dt.date) -> Iterator[tuple[int, int, NamedTime]]:
         if span := _day(int(match[1]), int(match[3]), int(match[4])):
             yield match.start(), match.end(), NamedTime((span,))
     for match in _ISO_MONTH.finditer(text):
-        yield match.start(), match.end(), NamedTime((_month(int(match[1]), int(match[2])),))
+        if span := _month(int(match[1]), int(match[2])):
+            yield match.start(), match.end(), NamedTime((span,))
     for match in _NUMERIC.finditer(text):
         one, two, year = int(match[1]), int(match[3]), int(match[4])
         readings = [_day(year, two, one)]
@@ -124,13 +125,12 @@ def _worded(words: Sequence[str], today: dt.date) -> Iterator[tuple[int, int, Na
     parts = list(_parts(words))
     used: set[int] = set()
 
-    def near(at: int, *kinds: str, reach: int = 0) -> int | None:
-        """Return the place of the next part, if it is of one of ``kinds`` and only fillers lie between, or at most
-        ``reach`` other words."""
+    def near(at: int, *kinds: str) -> int | None:
+        """Return the place of the next part, if it is of one of ``kinds`` and only fillers lie between."""
         if not 0 <= at + 1 < len(parts) or parts[at + 1].kind not in kinds or at + 1 in used:
             return None
         gap = words[parts[at].end : parts[at + 1].begin]
-        return at + 1 if len(gap) <= 3 and sum(word not in _FILLERS for word in gap) <= reach else None
+        return at + 1 if len(gap) <= 3 and _FILLERS.issuperset(gap) else None
 
     # A month with its day and its year.
     for at, part in enumerate(parts):
@@ -160,9 +160,9 @@ def _worded(words: Sequence[str], today: dt.date) -> Iterator[tuple[int, int, Na
         if year is None and (relative := _beside(parts, at, "years", used)) is not None:
             year, together = today.year + parts[relative].value, together | {relative}
         if day is None:
-            spans: tuple[Span, ...] = (_month(year, part.value),) if year else _months(part.value, today)
+            spans = _only(_month(year, part.value)) if year else _months(part.value, today)
         elif year is not None:
-            spans = tuple(span for span in [_day(year, part.value, day)] if span)
+            spans = _only(_day(year, part.value, day))
         else:
             spans = _in_years(part.value, day, today)
         if spans:
@@ -183,7 +183,8 @@ def _worded(words: Sequence[str], today: dt.date) -> Iterator[tuple[int, int, Na
                     used |= {relative}
                     begin, end = min(begin, parts[relative].begin), max(end, parts[relative].end)
                 used.add(at)
-                yield begin, end, NamedTime((_weekday(part.value, weeks, today),))
+                if span := _weekday(part.value, weeks, today):
+                    yield begin, end, NamedTime((span,))
             case "year" if part.end - part.begin > 1 or set(words[begin - 1 : begin]) & _BEFORE_YEAR:
                 yield begin, end, NamedTime((Span(dt.date(part.value, 1, 1), dt.date(part.value + 1, 1, 1)),))
             case "first" | "latest" as edge:
@@ -290,21 +291,29 @@ def _han(digits: str) -> int | None:
     return 10 * (_HAN[tens] if tens else 1) + (_HAN[ones] if ones else 0)
 
 
+def _only(span: Span | None) -> tuple[Span, ...]:
+    return () if span is None else (span,)
+
+
+# Each of these functions returns None for a day that does not exist, before the year 1 and after 9999.
 def _day(year: int, month: int, day: int) -> Span | None:
     try:
-        begin = dt.date(year, month, day)
+        return _relative("days", 0, dt.date(year, month, day))
     except ValueError:
         return None
-    return Span(begin, begin + dt.timedelta(days=1))
 
 
-def _month(year: int, month: int) -> Span:
-    return Span(dt.date(year, month, 1), dt.date(year + month // 12, month % 12 + 1, 1))
+def _month(year: int, month: int) -> Span | None:
+    try:
+        return Span(dt.date(year, month, 1), dt.date(year + month // 12, month % 12 + 1, 1))
+    except ValueError:
+        return None
 
 
 def _months(month: int, today: dt.date) -> tuple[Span, ...]:
     latest = today.year - (month > today.month)
-    return tuple(_month(year, month) for year in range(latest, latest - YEARS_BACK, -1))
+    spans = (_month(year, month) for year in range(latest, latest - YEARS_BACK, -1))
+    return tuple(span for span in spans if span)
 
 
 def _in_years(month: int, day: int, today: dt.date) -> tuple[Span, ...]:
@@ -312,12 +321,10 @@ def _in_years(month: int, day: int, today: dt.date) -> tuple[Span, ...]:
     return tuple(span for span in spans if span and span.begin <= today)[:YEARS_BACK]
 
 
-def _weekday(weekday: int, weeks: int | None, today: dt.date) -> Span:
+def _weekday(weekday: int, weeks: int | None, today: dt.date) -> Span | None:
     if weeks is None:
-        begin = today - dt.timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
-    else:
-        begin = today + dt.timedelta(days=7 * weeks - today.weekday() + weekday)
-    return Span(begin, begin + dt.timedelta(days=1))
+        return _relative("days", -((today.weekday() - weekday - 1) % 7 + 1), today)
+    return _relative("days", 7 * weeks - today.weekday() + weekday, today)
 
 
 def _relative(kind: str, value: int, today: dt.date) -> Span | None:
@@ -335,6 +342,5 @@ def _relative(kind: str, value: int, today: dt.date) -> Span | None:
             case "years":
                 return Span(dt.date(today.year + value, 1, 1), dt.date(today.year + value + 1, 1, 1))
     except (ValueError, OverflowError):
-        # A year before 1 or after 9999.
         pass
     return None

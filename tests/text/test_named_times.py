@@ -64,6 +64,25 @@ def test_several_times_and_the_rest_of_the_question() -> None:
     assert "may" not in named.rest
 
 
+@pytest.mark.parametrize("today", [dt.date.min, FRIDAY, dt.date.max])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "in April 3000 years ago",
+        "on Monday",
+        "in May",
+        "9999 days ago",
+        "today",
+        "last week",
+        "two months ago",
+        "2024-12",
+    ],
+)
+def test_a_time_outside_the_calendar_is_not_read(question: str, today: dt.date) -> None:
+    for time in times_named(question, today=today).times:
+        assert all(span.begin < span.end for span in time.spans)
+
+
 @given(st.text(max_size=200), st.dates())
 def test_no_text_and_no_day_fails(text: str, today: dt.date) -> None:
     for time in times_named(text, today=today).times:
