@@ -7,6 +7,7 @@ of a recall searches in the same way, and writes nothing.
 import datetime as dt
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from django.db import connection, transaction
@@ -17,7 +18,7 @@ from memory.models import Rung, Watermark
 from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
-from memory.recall.filters import CandidateFilter
+from memory.recall.filters import filters_of
 from memory.recall.probe import question_probe
 from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.request import QueryRequest, request_again
@@ -133,16 +134,7 @@ def _rank(
     archived ones. Two SQL statements."""
     scope, embedder = request.scope or ROOT, embedder_get()
     knobs = policies.knobs(scope)
-    filters = CandidateFilter(
-        scope=scope,
-        kinds=request.kinds,
-        categories=request.categories,
-        topic_ids=request.topic_ids,
-        as_of=request.as_of or at,
-        created_after=request.created_after,
-        created_before=request.created_before,
-        include_archived=True,
-    )
+    filters = replace(filters_of(request, scope=scope), as_of=request.as_of or at, include_archived=True)
     probe = question_probe(
         request.q,
         filters,

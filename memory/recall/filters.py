@@ -10,6 +10,7 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.formulas_sql import scope_within_sql
+from memory.recall.request import QueryRequest
 
 
 def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
@@ -162,3 +163,17 @@ class CandidateFilter:
             join += f" JOIN memory_vitality lv ON lv.topic_id = {row}.topic_id"
             conditions.append(self.extra.sql)
         return join, " AND " + " AND ".join(conditions)
+
+
+def filters_of(request: QueryRequest, *, scope: str) -> CandidateFilter:
+    """Return the conditions of a query in ``scope``."""
+    return CandidateFilter(
+        scope=scope,
+        kinds=request.kinds,
+        categories=request.categories,
+        topic_ids=request.topic_ids,
+        as_of=request.as_of,
+        created_after=request.created_after,
+        created_before=request.created_before,
+        include_archived=request.include_archived,
+    )

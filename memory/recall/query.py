@@ -18,7 +18,7 @@ from memory.embedding.base import Vectors
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.recall.bundles import bundles_load
-from memory.recall.filters import CandidateFilter
+from memory.recall.filters import filters_of
 from memory.recall.probe import question_probe
 from memory.recall.ranking import Ranked, candidates_rank
 from memory.recall.reinforcement import retrieval_record
@@ -134,16 +134,7 @@ def _rank(
     now: dt.datetime,
     answer: Answer,
 ) -> tuple[dict[uuid.UUID, Ranked], dict[uuid.UUID, list[Ranked]]]:
-    filters = CandidateFilter(
-        scope=scope,
-        kinds=request.kinds,
-        categories=request.categories,
-        topic_ids=request.topic_ids,
-        as_of=request.as_of,
-        created_after=request.created_after,
-        created_before=request.created_before,
-        include_archived=request.include_archived,
-    )
+    filters = filters_of(request, scope=scope)
     with _timed(answer, "semantic"):
         probe = question_probe(
             request.q,
