@@ -39,10 +39,10 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
-# Limits of the processor time for embedding: of one request, and of all requests of one key in a minute. Topics that
-# exceed the first limit wait for the worker.
+# Limits of the time for embedding: of one request, and of all requests of one key in a minute (0 for no limit). Topics
+# that exceed the first limit wait for the worker.
 MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
-MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
+MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 0.0, minimum=0)
 # The optional language model. Without a name, no requests are sent and no text leaves the machine.
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
@@ -85,7 +85,7 @@ MEMSTATE_MAX_IMPORT_BYTES = envint("MEMSTATE_MAX_IMPORT_BYTES", 2 * 1024 * 1024 
 MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_JSON_DEPTH = envint("MEMSTATE_MAX_JSON_DEPTH", 32, minimum=2, maximum=200)
-MEMSTATE_REQUESTS_PER_MINUTE = envint("MEMSTATE_REQUESTS_PER_MINUTE", 6000, minimum=1)
+MEMSTATE_REQUESTS_PER_MINUTE = envint("MEMSTATE_REQUESTS_PER_MINUTE", 0, minimum=0)
 MEMSTATE_MAX_PAGE_SIZE = envint("MEMSTATE_MAX_PAGE_SIZE", 200, minimum=1, maximum=10_000)
 
 # --- Django ----------------------------------------------------------------------------------------------------------

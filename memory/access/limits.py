@@ -1,4 +1,4 @@
-"""The limit of requests per key and minute."""
+"""The limit of requests per key and minute, if the operator has set one."""
 
 import datetime as dt
 
@@ -25,12 +25,14 @@ class TooManyRequests(MemoryProblem):
 
 
 def request_count(principal: Principal, *, now: dt.datetime) -> None:
-    """Count one request of ``principal``. No query: the counts are in the cache. Processes that share a cache share the
-    counts. While the cache does not answer, each process counts alone.
+    """Count one request of ``principal``, if there is a limit. No query: the counts are in the cache. Processes that
+    share a cache share the counts. While the cache does not answer, each process counts alone.
 
     Raises ``TooManyRequests`` beyond ``MEMSTATE_REQUESTS_PER_MINUTE`` within one minute of the clock.
     """
     limit: int = settings.MEMSTATE_REQUESTS_PER_MINUTE
+    if not limit:
+        return
     minute = int(now.timestamp() // 60)
     name = f"requests:{store_current()}:{principal.identity}:{minute}"
     try:

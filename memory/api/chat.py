@@ -20,9 +20,10 @@ from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_of, problem_response, refusal_response
-from memory.api.replies import json_reply, json_text
+from memory.api.replies import json_reply
 from memory.api.responses import CHANGE, problems
 from memory.core.errors import MemoryProblem
+from memory.core.replies import json_text
 from memory.jobs import tasks
 from memory.models import Conversation
 

@@ -18,6 +18,7 @@ from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemOutcome
 from memory.ingest.replies import BatchReply, IngestReply
 from memory.ingest.request import ingest_request
+from memory.ingest.waiting import Waiting
 from memory.jobs import tasks
 
 router = Router(tags=["ingest"])
@@ -38,11 +39,11 @@ def ingest(
     """
     principal = principal_of(request, "agent")
 
-    def render(outcomes: list[ItemOutcome]) -> tuple[int, Any]:
+    def render(outcomes: list[ItemOutcome], waiting: Waiting | None) -> tuple[int, Any]:
         outcome = outcomes[0]
         if isinstance(outcome, MemoryProblem):
             raise outcome
-        return 200, outcome.as_json()
+        return 200, outcome.as_json() | ({"waiting": waiting} if waiting is not None else {})
 
     status, body = ingest_request(
         [payload],

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 from ninja import Query, Router
@@ -33,7 +34,7 @@ def stats(
     request: HttpRequest, scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
 ) -> HttpResponse:
     """Count the topics, fields, revisions and links of a scope and of everything below it."""
-    return json_reply(stats_collect(principal_of(request, "reader").scope_chosen(scope)))
+    return json_reply(stats_collect(principal_of(request, "reader").scope_chosen(scope), now=timezone.now()))
 
 
 @cache

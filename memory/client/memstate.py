@@ -159,6 +159,8 @@ class IngestReply(TypedDict):
     applied: list[str]
     version_ids: dict[str, str]
     similar_topic_ids: list[str]
+    # If the topic is not found by meaning yet: topics, until.
+    waiting: NotRequired[Members]
 
 
 class BatchReply(TypedDict):
@@ -168,6 +170,7 @@ class BatchReply(TypedDict):
     results: list[Members]
     accepted: int
     refused: int
+    waiting: NotRequired[Members]
 
 
 class TopicCard(TypedDict):
@@ -210,6 +213,8 @@ class QueryReply(TypedDict):
     query: str
     candidates: list[Candidate]
     summary_text: str
+    # The topics of the scope that are not found by meaning yet: topics, until.
+    waiting: NotRequired[Members]
     explain: NotRequired[Members | None]
 
 

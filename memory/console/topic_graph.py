@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory.console.titles import titled
 from memory.core.truncate import line_cut
 
 MAX_PER_SIDE = 8
@@ -87,7 +88,7 @@ def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> TopicGra
         centre_y=middle - BOX_HEIGHT // 2,
         middle=WIDTH // 2,
         text_y=middle + 5,
-        short=line_cut(title, CENTRE_LETTERS),
+        short=line_cut(titled(title), CENTRE_LETTERS),
     )
 
 
@@ -102,8 +103,8 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
     x = 0 if incoming else WIDTH - BOX
     return GraphNode(
         topic_id=each["topic_id"],
-        title=each["title"],
-        short=line_cut(each["title"], BOX_LETTERS),
+        title=titled(each["title"]),
+        short=line_cut(titled(each["title"]), BOX_LETTERS),
         rung=each["rung"],
         kind=each["kind"],
         kind_short=line_cut(each["kind"].replace("_", " "), LABEL_LETTERS),

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from memory.text.search_words import words_for_search
 
-# The title of a topic that was stored without one. It is no part of the content.
-UNTITLED = "untitled"
 # The beginning of a text is enough to recognize its subject. Embedders have limits too, such as 512 tokens.
 MAX_EMBEDDED_CHARS = 4_000
 # A document of PostgreSQL has at most a megabyte of lexemes, and a hyphenated word is stored whole and in parts.
@@ -28,8 +26,7 @@ class TopicText:
 
     def whole(self) -> str:
         """Return the content as one text."""
-        title = "" if self.title == UNTITLED else self.title
-        return _cut("\n".join(part for part in (title, self.summary, *self.values) if part))
+        return _cut("\n".join(part for part in (self.title, self.summary, *self.values) if part))
 
     def document(self) -> str:
         """Return the text that is indexed for search by words."""

@@ -11,7 +11,7 @@ from django.db import connection
 
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
-from memory.core.text import MAX_CATEGORIES, UNTITLED, TopicText
+from memory.core.text import MAX_CATEGORIES, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung, Topic
 from memory.models.formulas_sql import salience_now_sql
@@ -163,9 +163,8 @@ def fields_read(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[FieldRow]]:
 
 
 def compared_texts(side: Side, fields: Sequence[FieldRow]) -> ComparedTexts:
-    """Return the texts of a topic for a comparison, without the title of an untitled topic."""
-    title = "" if side.title.casefold() == UNTITLED else side.title
-    return ComparedTexts(title, side.summary, {each.name: each.value for each in fields})
+    """Return the texts of a topic for a comparison."""
+    return ComparedTexts(side.title, side.summary, {each.name: each.value for each in fields})
 
 
 def survivor_first(sides: Sequence[T]) -> tuple[T, T]:

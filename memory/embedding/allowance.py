@@ -1,7 +1,7 @@
-"""Limits the processor time of embedding: for the writes of one request, and for one key in a minute. Only requests
-with a key are limited."""
+"""Counts the processor time of embedding: for the writes of one request, and for one key. Only requests with a key are
+limited: a write leaves its rest to the worker after a while, and a key is limited if the operator has set a limit."""
 
-import threading
+import math
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -12,6 +12,7 @@ from django.conf import settings
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.embedding.base import EmbeddingFailed
+from memory.embedding.turns import FORGOTTEN_AFTER, time_used
 
 
 class EmbeddingTimeUsed(MemoryProblem):
@@ -28,29 +29,6 @@ class ClientGone(EmbeddingFailed):
     """The client has closed its connection, so embedding was stopped. Nothing has been written."""
 
 
-class _Used:
-    """The seconds that each key has used in this process. They decrease evenly, by the limit of a key per minute."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._levels: dict[str, tuple[float, float]] = {}
-
-    def level(self, identity: str, spent: float = 0.0) -> float:
-        """Add ``spent`` and return the number of seconds that count as used now."""
-        now, rate = time.monotonic(), settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY / 60
-        with self._lock:
-            level, since = self._levels.get(identity, (0.0, now))
-            level = max(0.0, level - (now - since) * rate) + spent
-            if level:
-                self._levels[identity] = (level, now)
-            else:
-                self._levels.pop(identity, None)
-        return level
-
-
-_used = _Used()
-
-
 @dataclass
 class Allowance:
     """The processor time of one request. ``gone`` returns whether its client has closed the connection."""
@@ -59,12 +37,18 @@ class Allowance:
     # The identity of the key; None until it is known.
     identity: str | None = None
     spent: float = field(default=0.0, init=False)
+    _since: float = field(default_factory=time.monotonic, init=False)
 
     def spend(self, seconds: float) -> None:
         """Count ``seconds`` of processor time."""
         self.spent += seconds
         if self.identity is not None:
-            _used.level(self.identity, seconds)
+            time_used.add(self.identity, seconds)
+
+    def seconds_left(self) -> float:
+        """Return how long a write may still embed, and wait for its turn, before it leaves the rest to the worker."""
+        elapsed = time.monotonic() - self._since
+        return float(settings.MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST) - max(self.spent, elapsed)
 
     def left(self) -> bool:
         """Return whether more texts of a write may be embedded. Raises ``ClientGone``."""
@@ -72,20 +56,20 @@ class Allowance:
             return True
         if self.spent and self.gone():
             raise ClientGone("The client closed the connection. Nothing was written.")
-        used = _used.level(self.identity)
-        return (
-            self.spent < settings.MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST
-            and used < settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY
-        )
+        return self.seconds_left() > 0 and not self._above_limit()
 
     def require(self) -> None:
         """Raise ``EmbeddingTimeUsed`` if the key has reached its limit, ``ClientGone`` if the client is gone."""
         if self.identity is None or self.left():
             return
-        limit = settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY
-        above = _used.level(self.identity) - limit
-        if above >= 0:
-            raise EmbeddingTimeUsed(int(above / limit * 60) + 1)
+        if above := self._above_limit():
+            raise EmbeddingTimeUsed(int(FORGOTTEN_AFTER * math.log(above)) + 1)
+
+    def _above_limit(self) -> float:
+        """Return what the key has used, as a multiple of its limit; 0 if it may go on."""
+        limit: float = settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY
+        used = time_used.of(self.identity) / limit if limit else 0.0
+        return used if used >= 1 else 0.0
 
 
 _current: ContextVar[Allowance | None] = ContextVar("embedding_allowance", default=None)

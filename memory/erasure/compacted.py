@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.core.text import UNTITLED, TopicText
+from memory.core.text import TopicText
 from memory.embedding import embedder_get
 from memory.ingest.compaction import PROVENANCE, topics_text
 from memory.ingest.load import known_load
@@ -100,7 +100,7 @@ def compacted_rewrite(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, now: d
     for made in sorted(ids, key=lambda each: any(source in sources for source in sources[each])):
         rest = [topics[source] for source in sources[made] if source in topics]
         leaves = sum(max(1, sum(kind == COMPACTED_FROM for _target, kind in source.links)) for source in rest)
-        title, summary = topics_text(rest, leaves=leaves, within=None) if rest else (UNTITLED, "")
+        title, summary = topics_text(rest, leaves=leaves, within=None) if rest else ("", "")
         topics[made].title, topics[made].summary = title, summary
         wanted: dict[str, Any] = {"id": made, "title": title, "summary": summary, "now": now}
         cursor.execute(_WRITE_SQL, wanted)

@@ -64,7 +64,7 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
             summary = text
         elif text.strip():
             fields[element.name] = text
-    has_content = bool(summary.strip() or fields) or (bool(title and topic.name) and not is_label(title))
+    has_content = bool(summary.strip() or fields) or (bool(title and topic.title) and not is_label(title))
     if not has_content:
         return None
     if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):

@@ -14,7 +14,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, ValueRefused
 from memory.core.field_values import FIELD_TYPES
 from memory.core.problem_codes import ProblemCode
-from memory.core.text import UNTITLED, TopicText
+from memory.core.text import TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.erasure.field_values import value_given
@@ -286,7 +286,7 @@ class _Writer:
                 rest, placed = (new if not placed or element.where == TITLE else ""), True
             if element.where == TITLE:
                 first = next((value for value in fields.values() if value), topic.summary)
-                title = rest[:1000] or first[:200] or UNTITLED
+                title = rest[:1000] or first[:200]
             elif element.where == SUMMARY:
                 summary = rest
             else:

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 
 from django.db import connection
 
-from memory.core.text import UNTITLED
 from memory.ingest.items import FieldType
 from memory.predicates.binding import Bound
 from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_begins, pronoun_replaced, subject_phrase
@@ -73,14 +72,9 @@ class TopicContent:
     fields: list[Element] = field(default_factory=list)
     ever: list[str] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        """The title; empty for a topic without one."""
-        return "" if self.title.casefold() == UNTITLED else self.title
-
     def elements(self) -> list[Element]:
         """Return the texts that are not empty, title first."""
-        found = [Element(TITLE, self.title)] if self.name else []
+        found = [Element(TITLE, self.title)] if self.title else []
         if self.summary.strip():
             found.append(Element(SUMMARY, self.summary))
         return [*found, *(element for element in self.fields if element.text.strip())]
@@ -181,7 +175,7 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
 def _whole_fact(topic: TopicContent, element: Element) -> Fact:
     text = element.text
     # ``is_label`` is not used here, because it takes a millisecond.
-    named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
+    named = "" if fold(text).startswith(fold(topic.title)[:40]) else topic.title
     context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _field_label(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
@@ -233,7 +227,7 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):
             # The title is only a name for the other elements.
             continue
-        context = "" if element.where == TITLE else _context(topic.name, element)
+        context = "" if element.where == TITLE else _context(topic.title, element)
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()

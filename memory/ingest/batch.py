@@ -13,6 +13,7 @@ from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemOutcome
 from memory.ingest.replies import BatchItemReply, BatchReply
 from memory.ingest.request import ingest_request
+from memory.ingest.waiting import Waiting
 
 MAX_BATCH = 1000
 
@@ -60,8 +61,9 @@ def batch_ingest(
     defer: bool,
     on_deferred: Callable[[], None],
 ) -> tuple[int, dict[str, Any]]:
-    """Ingest parsed JSON items in one transaction and return ``(200, {results, accepted, refused})``. Raises
-    ``ValueRefused`` for more than ``MAX_BATCH`` items, and the errors of ``ingest_request``."""
+    """Ingest parsed JSON items in one transaction and return ``(200, {results, accepted, refused})``, with ``waiting``
+    if topics wait for the worker. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and the errors of
+    ``ingest_request``."""
     if len(raw) > MAX_BATCH:
         raise ValueRefused(
             f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.", code=ProblemCode.BATCH_TOO_LARGE
@@ -69,7 +71,7 @@ def batch_ingest(
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
 
-    def render(outcomes: list[ItemOutcome]) -> tuple[int, BatchReply]:
+    def render(outcomes: list[ItemOutcome], waiting: Waiting | None) -> tuple[int, BatchReply]:
         following = iter(outcomes)
         results: list[BatchItemReply] = []
         for index, item in enumerate(parsed):
@@ -80,7 +82,10 @@ def batch_ingest(
             else:
                 results.append(cast("BatchItemReply", {"index": index, "status": 200, **outcome.as_json()}))
         refused = sum("detail" in result for result in results)
-        return 200, {"results": results, "accepted": len(results) - refused, "refused": refused}
+        reply: BatchReply = {"results": results, "accepted": len(results) - refused, "refused": refused}
+        if waiting is not None:
+            reply["waiting"] = waiting
+        return 200, reply
 
     return ingest_request(
         items,

@@ -13,7 +13,7 @@ from django.db import connection
 from memory.access.principal import SYSTEM
 from memory.core.errors import MemoryProblem
 from memory.core.summary import DatedValue
-from memory.core.text import MAX_CATEGORIES, UNTITLED
+from memory.core.text import MAX_CATEGORIES
 from memory.forgetting.compaction import Groups
 from memory.forgetting.field_summaries import MODEL_SECONDS, question_seconds
 from memory.formulas.ladder import CLIMB_MARGIN
@@ -163,8 +163,8 @@ def topics_text(topics: Iterable[KnownTopic], *, leaves: int, within: float | No
     number of original topics, including those that earlier runs compacted. ``within`` is the time limit for the model
     in seconds; if it is None, no model is used."""
     ordered = list(topics)
-    title = next((topic.title for topic in ordered if topic.title != UNTITLED), UNTITLED)
-    more = f" (and {leaves - 1} more)" if leaves > 1 else ""
+    title = next((topic.title for topic in ordered if topic.title), "")
+    more = f" (and {leaves - 1} more)" if title and leaves > 1 else ""
     texts = [
         DatedValue(_text(topic), topic.created_at)
         for topic in sorted(ordered, key=lambda topic: (topic.created_at, topic.id))
@@ -177,7 +177,7 @@ def _text(topic: KnownTopic) -> str:
     """Return the text of a topic as sentences; for a compacted topic, only the summary."""
     if _compacted(topic):
         return topic.summary
-    parts = [topic.title if topic.title != UNTITLED else "", topic.summary]
+    parts = [topic.title, topic.summary]
     parts += [field.value for field in topic.fields.values()]
     distinct = dict.fromkeys(" ".join(part.split()) for part in parts)
     return " ".join(part if _END.search(part) else f"{part}." for part in distinct if part)

@@ -11,7 +11,6 @@ from django.db.models import Max
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting.ingest_rules import ingest_rules_apply
@@ -79,7 +78,7 @@ def topic_edit(
                 code=ProblemCode.CHANGED_MEANWHILE,
             )
         changes: dict[str, Any] = {
-            "title": (change.title or "").strip() or UNTITLED if change.title is not None else None,
+            "title": change.title.strip() if change.title is not None else None,
             "summary": change.summary,
             "kind": change.kind,
             "categories": sorted(set(change.categories)) if change.categories is not None else None,
@@ -137,7 +136,7 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
 
 def _text_change(topic: KnownTopic, change: TopicChange) -> None:
     if change.title is not None:
-        topic.title = change.title.strip() or UNTITLED
+        topic.title = change.title.strip()
     if change.summary is not None:
         topic.summary = change.summary
 

@@ -11,6 +11,7 @@ from psycopg.errors import LockNotAvailable
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, ValueRefused
 from memory.core.problem_codes import ProblemCode
+from memory.core.replies import json_text
 
 MAX_KEY_LENGTH = 200
 KEPT = dt.timedelta(days=7)
@@ -91,4 +92,4 @@ def idempotency_finish(key: str, status: int, reply: object, *, principal: Princ
     """Store the reply in the transaction of the request. One query. The reply is stored as a JSON string, because jsonb
     would reorder the members of an object, and a repeated request must get the same bytes."""
     with connection.cursor() as cursor:
-        cursor.execute(_FINISH_SQL, [status, json.dumps(json.dumps(reply)), principal.identity, key])
+        cursor.execute(_FINISH_SQL, [status, json.dumps(json_text(reply)), principal.identity, key])

@@ -100,7 +100,7 @@ class IngestItem(RequestModel):
         max_length=100,
         description="Required, except for new_topic: then it is the id of the new topic, a UUID.",
     )
-    title: str = Field(default="", max_length=1000, description="Used by new_topic; empty becomes 'untitled'.")
+    title: str = Field(default="", max_length=1000, description="Used by new_topic.")
     summary: LongText | None = Field(default=None, description="Used by new_topic.")
     topic_kind: ShortText | None = None
     salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False, description="Of what the item creates.")

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from memory.core.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 from memory.stores.citus import settings_set
@@ -70,7 +69,7 @@ CROSS JOIN LATERAL (
     ) t
 ) other
 LEFT JOIN memory_topicvector xv ON xv.topic_id = other.id AND xv.model = ov.model
-WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND lower(trim(own.title)) NOT IN ('', %(untitled)s)
+WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND trim(own.title) <> ''
 """
 
 
@@ -100,7 +99,6 @@ def topics_near(
             "above": above,
             "any_kind": any_kind,
             "most": TITLE_SHARED_AT_MOST,
-            "untitled": UNTITLED,
         }
         for sql, same_title in ((_NEAR_SQL.format(exact=exact), False), (_TITLES_SQL, True)):
             cursor.execute(sql, parameters)

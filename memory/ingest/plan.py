@@ -13,7 +13,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
-from memory.core.text import MAX_CATEGORIES, UNTITLED
+from memory.core.text import MAX_CATEGORIES
 from memory.formulas.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
@@ -271,7 +271,7 @@ class _Placing:
         topic = KnownTopic(
             id=topic_id,
             scope=scope,
-            title=item.title.strip() or UNTITLED,
+            title=item.title.strip(),
             summary=item.summary or "",
             categories=sorted(set(item.categories)),
             created_at=self.at,

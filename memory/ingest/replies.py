@@ -5,6 +5,9 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 
 from memory.core.replies import TypedDict, doc
+from memory.ingest.waiting import Waiting
+
+WaitingTopics = Annotated[Waiting, doc("If topics of the request wait for the worker.")]
 
 
 class IngestReply(TypedDict):
@@ -14,6 +17,7 @@ class IngestReply(TypedDict):
     applied: Annotated[list[str], doc("created_topic:<id>, field:<name>, version:<name>, edge:<to>")]
     version_ids: Annotated[dict[str, str], doc("Id of the new revision, by field name.")]
     similar_topic_ids: list[str]
+    waiting: NotRequired[WaitingTopics]
 
 
 class BatchItemReply(TypedDict):
@@ -35,3 +39,4 @@ class BatchReply(TypedDict):
     results: list[BatchItemReply]
     accepted: int
     refused: int
+    waiting: NotRequired[WaitingTopics]

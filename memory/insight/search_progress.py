@@ -1,7 +1,9 @@
 """How much of the store search cannot find yet, because the worker still has to prepare it. Read-only."""
 
+import datetime as dt
 from dataclasses import dataclass
 
+from memory.ingest.waiting import waiting_told
 from memory.models.statements import rows_read
 
 _WAITING_SQL = """
@@ -12,11 +14,13 @@ SELECT (SELECT count(*) FROM memory_topicdocument WHERE outdated),
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """The number of topics, and how many of them wait: ``by_word`` for a document, ``by_meaning`` for a vector."""
+    """The number of topics, and how many of them wait: ``by_word`` for a document, ``by_meaning`` for a vector.
+    ``until`` is about when the last one will have its vector."""
 
     topics: int
     by_word: int
     by_meaning: int
+    until: dt.datetime | None
 
     @property
     def parts(self) -> list[tuple[str, int]]:
@@ -25,6 +29,9 @@ class SearchProgress:
         return [(name, max(0, self.topics - waiting)) for name, waiting in found if waiting]
 
 
-def search_progress(topics: int) -> SearchProgress:
-    """Return what waits in a store with this number of topics. One query on the indexes of waiting rows."""
-    return SearchProgress(topics, *rows_read(_WAITING_SQL)[0])
+def search_progress(topics: int, *, now: dt.datetime) -> SearchProgress:
+    """Return what waits in a store with this number of topics. One query on the indexes of waiting rows, and another
+    one if topics wait for vectors."""
+    by_word, by_meaning = rows_read(_WAITING_SQL)[0]
+    waiting = waiting_told(by_meaning, now=now)
+    return SearchProgress(topics, by_word, by_meaning, waiting["until"] if waiting is not None else None)

@@ -22,7 +22,7 @@ class Topic(models.Model):
     id = models.UUIDField(primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
     kind = models.CharField(max_length=200, blank=True, default="")
-    title = models.CharField(max_length=1000)
+    title = models.CharField(max_length=1000, blank=True)
     summary = models.TextField(blank=True, default="")
     categories = ArrayField(models.CharField(max_length=200), default=list, blank=True)
     provenance = models.CharField(max_length=200, default="api")

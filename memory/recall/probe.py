@@ -24,6 +24,8 @@ MAX_SCAN_TUPLES = 200_000
 
 # Word counts in a scope are estimated from its first and its last topics, this number of each.
 SAMPLE = 1_000
+# The count of topics without a vector ends at this number.
+MOST_WAITING = 10_000
 # The estimate treats a larger scope as one with this number of topics.
 MAX_COUNTED = 20_000
 
@@ -74,6 +76,9 @@ SELECT (SELECT number FROM small),
        (SELECT coalesce(array_agg(coalesce(documents, 0) ORDER BY word), '{{}}') FROM words),
        (SELECT coalesce(array_agg(w.word <> ALL(rest.words) IS TRUE ORDER BY word), '{{}}') FROM words w, rest),
        {total},
+       (SELECT count(*) FROM (
+           SELECT 1 FROM memory_topicvector d WHERE embedding IS NULL AND {within} LIMIT {most_waiting}
+       ) z),
        (SELECT atttypmod FROM pg_attribute
         WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'),
        {version},
@@ -89,13 +94,15 @@ SELECT (SELECT number FROM small),
 class Probe:
     """``words`` are the stems of the question. ``documents`` is the number of live topics with each word, ``total`` the
     number of all live topics; both are estimates within a scope. ``of_times`` says which words only name one of
-    ``times``, the times that the question names. ``width`` is the dimension of stored vectors."""
+    ``times``, the times that the question names. ``waiting`` is the number of topics without a vector, at most
+    ``MOST_WAITING``. ``width`` is the dimension of stored vectors."""
 
     small: bool
     words: Sequence[str]
     documents: Sequence[int]
     of_times: Sequence[bool]
     total: int
+    waiting: int
     width: int
     times: Sequence[NamedTime] = ()
 
@@ -130,6 +137,7 @@ def question_probe(
         counted=_OF_STORE_SQL if of_store else _OF_SCOPE_SQL,
         total=_TOTAL_OF_STORE if of_store else _TOTAL_OF_SCOPE_SQL,
         most=MAX_SCAN_TUPLES,
+        most_waiting=MOST_WAITING,
         version=VERSION_SQL,
     )
     search = index_settings(candidates)
@@ -142,11 +150,11 @@ def question_probe(
         "rest": words_for_search(named.rest) if named is not None and named.times else None,
         "ef_search": search["hnsw.ef_search"],
     }
-    count, words, documents, of_times, total, width, cluster, *_settings = rows_prepared(sql, parameters)[0]
+    count, words, documents, of_times, total, waiting, width, cluster, *_settings = rows_prepared(sql, parameters)[0]
     if cluster:
         settings_send({"synchronous_commit": "off", **(search if count > exact_below else {})})
     if len(words) > MAX_WORDS:
         rarest = sorted(zip(documents, words, of_times, strict=True))[:MAX_WORDS]
         documents, words, of_times = (list(column) for column in zip(*rarest, strict=True))
     total = max(total, *documents) if documents else total
-    return Probe(count <= exact_below, words, documents, of_times, total, width, named.times if named else ())
+    return Probe(count <= exact_below, words, documents, of_times, total, waiting, width, named.times if named else ())

@@ -15,6 +15,7 @@ from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+from memory.ingest.waiting import waiting_told
 from memory.policy.activity import activity_note
 from memory.policy.effective import policies_current
 from memory.recall.bundles import bundles_load
@@ -46,8 +47,9 @@ class Answer:
 def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime, record: bool = True) -> Answer:
     """Answer a question and, if ``record`` is true, write an access row. One transaction with five statements:
     policies, probe, candidates, bundles, access log. Without the semantic stage, it has three: policies, bundles,
-    access log. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a malformed scope,
-    an empty period and ``asked_at`` in the future, ``EmbeddingFailed``."""
+    access log. If topics of the scope wait for the worker, one more counts them. Raises ``NotVisible`` for a scope
+    outside the caller's, ``ValueRefused`` for a malformed scope, an empty period and ``asked_at`` in the future,
+    ``EmbeddingFailed``."""
     if request.asked_at is not None and request.asked_at > now + CLOCKS_DIFFER:
         raise ValueRefused("`asked_at` must not be in the future.", code=ProblemCode.INVALID_PERIOD)
     scope = principal.scope_chosen(request.scope)
@@ -143,6 +145,8 @@ def _rank(
             candidates=knobs.recall_candidates,
             today=(request.asked_at or now).astimezone(dt.UTC).date(),
         )
+    if (waiting := waiting_told(probe.waiting, now=now)) is not None:
+        answer.body["waiting"] = waiting
     with _timed(answer, "embedding"):
         vector = vector_wait()
     with _timed(answer, "semantic"):

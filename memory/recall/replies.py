@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
 
 from memory.core.replies import TypedDict, doc, one_of
+from memory.ingest.waiting import Waiting
 from memory.models import Rung
 
 RungName = Annotated[str, one_of(Rung.labels)]
@@ -107,6 +108,9 @@ class QueryReply(TypedDict):
     query: str
     candidates: list[Candidate]
     summary_text: str
+    waiting: NotRequired[
+        Annotated[Waiting, doc("If topics of the scope wait for the worker and are not found by meaning yet.")]
+    ]
     explain: NotRequired[Annotated[dict[str, Any] | None, doc("With explain: milliseconds per stage, and more.")]]
 
 
@@ -188,3 +192,4 @@ class Stats(TypedDict):
     links: int
     scopes: int
     backlog: dict[str, int]
+    waiting: Annotated[Waiting | None, doc("Topics without a vector; null if there are none.")]

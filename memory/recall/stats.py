@@ -1,7 +1,10 @@
 """Counts the contents of a store and its backlog."""
 
+import datetime as dt
+
 from django.db import connection
 
+from memory.ingest.waiting import waiting_told
 from memory.models import Rung
 from memory.models.formulas_sql import scope_within_sql
 from memory.recall.replies import Stats
@@ -28,9 +31,9 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
 """
 
 
-def stats_collect(scope: str) -> Stats:
+def stats_collect(scope: str, *, now: dt.datetime) -> Stats:
     """Return the counts and the backlog of ``scope`` and the scopes below. Two queries, which read whole tables with
-    short rows."""
+    short rows, and another one if topics wait for the worker."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0
@@ -53,4 +56,5 @@ def stats_collect(scope: str) -> Stats:
         "links": links,
         "scopes": scopes,
         "backlog": {"unfolded_accesses": unfolded, "topics_without_vector": waiting, "outdated_documents": outdated},
+        "waiting": waiting_told(waiting, now=now),
     }

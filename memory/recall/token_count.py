@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from memory.core.text import UNTITLED
 from memory.recall.replies import Candidate
 
 # An estimate for many models: English prose has about four characters per token with the usual tokenizers.
@@ -11,7 +10,7 @@ CHARS_PER_TOKEN = 4
 
 def bundle_line(candidate: Candidate) -> str:
     """Return title, summary and current field values as one line, without empty and repeated values."""
-    title, summary = "" if candidate["title"] == UNTITLED else candidate["title"], candidate["summary"]
+    title, summary = candidate["title"], candidate["summary"]
     repeated = {_plain(title), _plain(summary), ""}
     values = "; ".join(
         f"{entry['name']}: {entry['current']['value']}"

@@ -18,12 +18,14 @@ from django.urls import reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from memory.console.titles import titled
 from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
 from memory.insight.action_words import action_words
 from memory.predicates.search_text import search_narrow
 
 register = template.Library()
+register.filter(titled)
 
 _UNITS = (("year", 31_536_000), ("month", 2_629_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
 # The width of the picture of a bar. Pages stretch the picture, so only the filled share matters.

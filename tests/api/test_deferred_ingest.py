@@ -1,6 +1,9 @@
 """``?defer=1``: answered before the topic can be found by meaning; the worker does the rest."""
 
+import datetime as dt
+
 import pytest
+from django.utils import timezone
 from django_q.models import OrmQ
 
 from memory.models import TopicVector
@@ -20,15 +23,31 @@ def test_what_is_acknowledged_is_found_by_meaning_at_once(agent: Caller):
 
 
 @pytest.mark.parametrize("route", ["/v1/ingest?defer=1", "/v1/ingest/batch?defer=true"])
-def test_a_deferred_topic_is_found_by_meaning_once_the_worker_has_been(agent: Caller, route: str):
+def test_a_deferred_topic_is_found_by_meaning_once_the_worker_has_been(agent: Caller, alice: Caller, route: str):
+    before = timezone.now()
     item = {"placement": "new_topic", "title": ONLY_MEANING}
-    agent.post(route, [item] if "batch" in route else item).ok()
+    key = {"Idempotency-Key": "once"}
+    waiting = agent.post(route, [item] if "batch" in route else item, headers=key).ok()["waiting"]
+    assert agent.post(route, [item] if "batch" in route else item, headers=key).ok()["waiting"] == waiting
+    assert (
+        waiting["topics"]
+        == agent.query("tea")["waiting"]["topics"]
+        == agent.get("/v1/stats").ok()["waiting"]["topics"]
+        == 1
+    )
+    assert before < dt.datetime.fromisoformat(waiting["until"])
+    # A key of another scope is not told.
+    assert "waiting" not in alice.query("tea")
+    assert alice.get("/v1/stats").ok()["waiting"] is None
     assert TopicVector.objects.get().embedding is None
     assert OrmQ.objects.count() == 1
     worker_turn()
     assert TopicVector.objects.get().embedding is not None
-    (candidate,) = agent.query(ONLY_MEANING)["candidates"]
-    assert candidate["similarity"] == pytest.approx(1.0, abs=1e-5)
+    answer = agent.query(ONLY_MEANING)
+    assert "waiting" not in answer
+    assert answer["candidates"][0]["similarity"] == pytest.approx(1.0, abs=1e-5)
+    assert "waiting" not in agent.ingest(title="tea")
+    assert agent.get("/v1/stats").ok()["waiting"] is None
 
 
 def test_a_deferred_topic_is_found_by_word_at_once(agent: Caller):

@@ -79,7 +79,7 @@ def test_words_and_meaning_find_in_a_large_scope_as_in_a_small_one(agent: Caller
 def test_a_token_budget_keeps_the_best_first_and_nothing_worse_in_their_place(agent: Caller):
     agent.remember("Xylophone", summary="It is loud. " * 50)
     agent.remember("Xylophone xylophone")
-    agent.remember("untitled")
+    agent.remember("Something else")
     best = agent.found("xylophone")
     assert len(best) == 3
     for budget in (1, 5, 20, 200, 1000):

@@ -115,10 +115,10 @@ def test_versioning_a_field_makes_one_new_revision(client: PublishedClient, mara
     assert reply["version_ids"]["tea"] != mara["first"]["tea"]
 
 
-def test_an_empty_title_becomes_untitled(client: PublishedClient, agent: Caller):
+def test_an_empty_title_stays_empty(client: PublishedClient, agent: Caller):
     topic_id = client.ingest("new_topic", fields=[field("note", "xylophone")]).ok()["topic_id"]
-    assert agent.topic(topic_id)["title"] == "untitled"
-    assert client.query("xylophone")["candidates"][0]["title"] == "untitled"
+    assert agent.topic(topic_id)["title"] == ""
+    assert client.query("xylophone")["candidates"][0]["title"] == ""
 
 
 def test_a_given_uuid_becomes_the_id_of_a_new_topic(client: PublishedClient, agent: Caller):

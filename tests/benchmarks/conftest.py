@@ -44,14 +44,7 @@ def installed(tmp_path: Path) -> Iterator[Callable[..., Client]]:
 
     def start(**environment: str) -> Client:
         name = f"store-{len(running)}"
-        # More requests than a minute's limit are the point here.
-        settings = {
-            "MEMSTATE_API_KEY": KEY,
-            "MEMSTATE_EMBEDDING_SECONDS_PER_KEY": "1000000",
-            "MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST": "1000000",
-            "MEMSTATE_REQUESTS_PER_MINUTE": "10000000",
-            **environment,
-        }
+        settings = {"MEMSTATE_API_KEY": KEY, "MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST": "1000000", **environment}
         running.append(Installation(tmp_path / name, **settings).start())
         clients.append(Client(running[-1]))
         return clients[-1]

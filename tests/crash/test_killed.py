@@ -46,7 +46,6 @@ def installed(working_folder: Path, **environment: str) -> Iterator[Installation
         MEMSTATE_API_KEY=AGENT_KEY,
         MEMSTATE_ADMIN_KEY=OPERATOR_KEY,
         MEMSTATE_ADMIN_PASSWORD="Sesame-open-the-crash-tests-1",
-        MEMSTATE_REQUESTS_PER_MINUTE="1000000",
         # What was returned is compared with what was counted.
         MEMSTATE_REINFORCE_MIN_RELEVANCE="0",
         **environment,

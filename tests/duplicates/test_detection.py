@@ -36,7 +36,7 @@ def test_another_scope_or_kind_is_no_duplicate(agent: Caller, members: dict[str,
     assert look() == 0
 
 
-def test_untitled_topics_have_no_title_in_common(agent: Caller):
+def test_topics_without_a_title_have_no_title_in_common(agent: Caller):
     for value in ("one", "two"):
         agent.remember("", fields=[{"name": "text", "value": value}])
     assert look() == 0

@@ -1,4 +1,5 @@
-"""Embedding takes a bounded time of a request and of a key, and the worker gives every scope its turn."""
+"""Embedding takes a bounded time of a request, and of a key if there is a limit. The worker gives every scope its
+turn."""
 
 import json
 import socket
@@ -54,10 +55,19 @@ def waiting() -> int:
 
 
 def test_a_request_embeds_for_a_bounded_time_and_the_worker_does_the_rest(costly: None, agent: Caller) -> None:
-    assert agent.post("/v1/ingest/batch", items(10)).ok()["accepted"] == 10
-    assert waiting() == 10 - PER_REQUEST
+    written = agent.post("/v1/ingest/batch", items(10)).ok()
+    assert written["accepted"] == 10
+    assert waiting() == written["waiting"]["topics"] == 10 - PER_REQUEST
     worker_turn()
     assert waiting() == 0
+
+
+def test_without_a_limit_a_key_may_embed_as_much_as_it_wants(costly: None, agent: Caller, settings: Any) -> None:
+    settings.MEMSTATE_EMBEDDING_SECONDS_PER_KEY = 0
+    for word in ("one", "two", "three", "four"):
+        agent.post("/v1/ingest/batch", items(PER_REQUEST, word)).ok()
+    assert waiting() == 0
+    assert agent.query("four 2")["candidates"]
 
 
 def test_a_key_that_has_used_its_minute_is_told_to_wait_and_others_are_not(
@@ -80,7 +90,7 @@ def test_time_that_was_used_comes_back(costly: None, agent: Caller, monkeypatch:
         agent.post("/v1/ingest/batch", items(10, word)).ok()
     wait = int(agent.post("/v1/query", {"q": "one 7"}).headers["retry-after"])
     real = time.monotonic
-    monkeypatch.setattr("memory.embedding.allowance.time.monotonic", lambda: real() + wait)
+    monkeypatch.setattr("memory.embedding.turns.time.monotonic", lambda: real() + wait)
     assert agent.post("/v1/query", {"q": "one 7"}).status == 200
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed, metered
 from memory.embedding.allowance import allowance_begin, allowance_current, allowance_end, allowance_identify
 from memory.embedding.base import Vectors
 from memory.embedding.metered import MeteredEmbedder
+from memory.embedding.turns import Turns, time_used
 from memory.stores.current import store_use
+from tests.waits import eventually
 
 
 class Counting:
@@ -71,6 +74,41 @@ def test_questions_that_wait_are_embedded_together_in_their_order() -> None:
     _embedder, waits = begun(inner)
     assert [int(wait()[0]) for wait in waits] == [1, 2, 3, 4, 5, 6, 7]
     assert [[len(text) for text in batch] for batch in inner.batches] == [[1], [2, 3, 4, 5], [6, 7]]
+
+
+def test_of_the_questions_that_wait_those_of_the_key_that_has_used_least_are_embedded_first() -> None:
+    inner = Together()
+    inner.may_answer.clear()
+    embedder = MeteredEmbedder(inner)
+    waits = [embedder.query_begin("a")]
+    assert inner.began.wait(30)
+    time_used.add("key:busy", 100)
+    for identity, lengths in (("key:busy", range(2, 7)), ("key:calm", range(7, 9))):
+        allowance_begin(lambda: False)
+        allowance_identify(identity)
+        waits += [embedder.query_begin("a" * length) for length in lengths]
+        allowance_end()
+    inner.may_answer.set()
+    assert [int(wait()[0]) for wait in waits] == list(range(1, 9))
+    assert [[len(text) for text in batch] for batch in inner.batches] == [[1], [7, 8, 2, 3], [4, 5, 6]]
+
+
+def test_of_the_writes_that_wait_that_of_the_key_that_has_used_least_is_next() -> None:
+    turns, order = Turns(1), []
+    time_used.add("key:eager", 100)
+
+    def write(identity: str) -> None:
+        with turns.turn(identity, within=60):
+            order.append(identity)
+
+    with ThreadPoolExecutor(2) as threads, turns.turn("key:eager", within=60):
+        for number, identity in enumerate(("key:eager", "key:modest"), 1):
+            threads.submit(write, identity)
+            eventually(lambda number=number: len(turns._waiting) == number)
+        # Who has waited long enough goes on without a turn.
+        with turns.turn(None, within=0):
+            assert order == []
+    assert order == ["key:modest", "key:eager"]
 
 
 def test_a_batch_that_fails_fails_for_each_of_its_questions_and_is_tried_again() -> None:

@@ -189,7 +189,7 @@ def _vector(text: str, kind: str = "passage") -> Floats:
 def _topic(fact: dict[str, Any]) -> TopicContent:
     fields = fact.get("fields") or {"fact": fact["text"]}
     title = fact.get("title") or fact.get("text", "")
-    topic = TopicContent(uuid.uuid4(), title[:200] or "untitled", fact.get("summary", ""), "", "/", [], False, True)
+    topic = TopicContent(uuid.uuid4(), title[:200], fact.get("summary", ""), "", "/", [], False, True)
     topic.fields = [Element(FIELD, value, name, uuid.uuid4()) for name, value in fields.items()]
     return topic
 

@@ -102,7 +102,6 @@ def play(operator: Caller, people: int, requests: int) -> tuple[int, list[str]]:
 
 @pytest.mark.meaning
 def test_requests_take_nothing_that_was_not_meant(operator: Caller, settings: Any) -> None:
-    settings.MEMSTATE_REQUESTS_PER_MINUTE = 1_000_000
     fill(operator, 12)
     nothing, wrong = play(operator, 12, 40)
     assert wrong == []
@@ -112,7 +111,6 @@ def test_requests_take_nothing_that_was_not_meant(operator: Caller, settings: An
 @pytest.mark.bench
 @pytest.mark.meaning
 def test_requests_among_ten_thousand_facts(operator: Caller, settings: Any) -> None:
-    settings.MEMSTATE_REQUESTS_PER_MINUTE = 1_000_000
     fill(operator, 500)
     assert Topic.objects.count() == 10_000
     nothing, wrong = play(operator, 500, 300)

@@ -45,7 +45,6 @@ def person(n: int) -> dict[str, Any]:
 
 @pytest.fixture
 def people(without_vector_index: None, operator: Caller, settings: Any) -> list[str]:
-    settings.MEMSTATE_REQUESTS_PER_MINUTE = 1_000_000
     # Nobody looks for duplicates here, which without the index takes all the time that a turn of the worker has.
     settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "duplicates_mode": "off"}
     ids: list[str] = []

@@ -67,7 +67,7 @@ def test_an_edited_one_keeps_nothing_either(operator: Caller) -> None:
     assert not traces(NEEDLE)
     for source in sources[1:]:
         purge(source)
-    assert (operator.topic(made)["title"], operator.topic(made)["summary"]) == ("untitled", "")
+    assert (operator.topic(made)["title"], operator.topic(made)["summary"]) == ("", "")
 
 
 def test_a_compacted_topic_that_undo_released_is_rewritten_too(operator: Caller) -> None:

@@ -257,7 +257,7 @@ class Store(RuleBasedStateMachine):
     def documents_say_what_the_fields_say(self) -> None:
         assert not rows(
             """SELECT t.id FROM memory_topic t JOIN memory_topicdocument d ON d.topic_id = t.id
-               WHERE d.document <> to_tsvector('english', concat_ws(E'\\n', nullif(t.title, 'untitled'),
+               WHERE d.document <> to_tsvector('english', concat_ws(E'\\n', nullif(t.title, ''),
                    nullif(t.summary, ''), (
                    SELECT string_agg(r.value, E'\\n' ORDER BY f.created_at, f.id) FROM memory_field f
                    JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq

@@ -108,7 +108,7 @@ def test_values_of_every_type_come_back_as_they_were_sent(agent: Caller) -> None
             ]
             topic_id = agent.remember(title, fields=fields)
             topic = agent.topic(topic_id)
-            assert topic["title"] == (title.strip() or "untitled")
+            assert topic["title"] == title.strip()
             came = {entry["name"]: (entry["field_type"], entry["current"]["value"]) for entry in topic["fields"]}
             assert len(came) == len(sent)
             for place, (field_type, value) in enumerate(sent):

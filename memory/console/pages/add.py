@@ -20,6 +20,7 @@ from memory.ingest.batch import item_parse
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemOutcome
 from memory.ingest.request import ingest_request
+from memory.ingest.waiting import Waiting
 from memory.jobs import tasks
 from memory.llm.client import model_summary
 
@@ -93,7 +94,7 @@ def _ingest(request: ConsoleRequest, raw: dict[str, Any]) -> str:
     if isinstance(item, MemoryProblem):
         raise item
 
-    def render(outcomes: list[ItemOutcome]) -> tuple[int, Any]:
+    def render(outcomes: list[ItemOutcome], _waiting: Waiting | None) -> tuple[int, Any]:
         if isinstance(outcomes[0], MemoryProblem):
             raise outcomes[0]
         return 200, outcomes[0].as_json()

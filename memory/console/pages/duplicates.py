@@ -15,6 +15,7 @@ from django.utils import timezone
 from memory.console.duplicate_forms import DecideForm, FindForm, MergeConfirmForm, PairsForm, pairs_chosen, pairs_pack
 from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.titles import titled
 from memory.console.undo import back_to, go_back, pair_undo_offer, undo_offer
 from memory.core.differences import Piece, pieces_shorten, words_differ
 from memory.core.errors import Conflict, MemoryProblem
@@ -247,13 +248,13 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
 
 def _merge_words(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
     pair = pair_summary(pair_id, principal=request.principal)
-    older, newer = pair["older"]["title"], pair["newer"]["title"]
+    older, newer = titled(pair["older"]["title"]), titled(pair["newer"]["title"])
     into = "" if older == newer else f" into “{newer}”"
     return f"Merged “{older}”{into}: the newer memory has the content of both."
 
 
 def _title(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
-    return f"“{pair_summary(pair_id, principal=request.principal)['newer']['title']}”"
+    return f"“{titled(pair_summary(pair_id, principal=request.principal)['newer']['title'])}”"
 
 
 def _list_filter(request: ConsoleRequest) -> PairFilter:

@@ -117,7 +117,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "steps": steps,
             # The demo begins in an empty store. It is in progress until its topics have vectors.
             "demo": None if steps.topics and steps.embedded else tasks.demo_progress(),
-            "search": search_progress(standing.total),
+            "search": search_progress(standing.total, now=now),
         },
     )
 
@@ -144,7 +144,7 @@ def demo_progress(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def home_search(request: ConsoleRequest) -> HttpResponse:
     """Show how far the preparation of search is; nothing if it is complete. Two queries."""
-    return _part(request, "search", "Search", {"search": search_progress(topic_counts().total)})
+    return _part(request, "search", "Search", {"search": search_progress(topic_counts().total, now=timezone.now())})
 
 
 @page(get=READER)

@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from memory.access.impersonation import ImpersonatedKey, keys_to_impersonate
 from memory.access.principal import Principal
-from memory.api.replies import json_text
 from memory.console.fields import ScopeField, SuggestField, form_error
 from memory.console.list_page import ListPage, SortColumn, sort_links
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
+from memory.core.replies import json_text
 from memory.ingest.items import EARLIEST, LATEST
 from memory.predicates.search_parts import LIVE, parts_of
 from memory.predicates.search_text import MAX_LENGTH, SearchFlaw, search_narrow

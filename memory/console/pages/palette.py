@@ -8,6 +8,7 @@ from django.urls import path, reverse
 from memory.console.navigation import Link, actions_found, places_found
 from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.people import actors_suggested
+from memory.console.titles import titled
 from memory.forgetting.run_text import event_words
 from memory.insight.suggestions import runs_suggested, scopes_suggested, topics_suggested
 from memory.models import ForgetRun
@@ -34,7 +35,10 @@ def palette(request: ConsoleRequest) -> HttpResponse:
             ("Scopes", [(each, "", _about("scope", scope=each), "") for each in scopes]),
             (
                 "Memories",
-                [(title, scope, reverse("console:topic", args=[key]), said) for key, title, scope, said in topics],
+                [
+                    (titled(title, said), scope, reverse("console:topic", args=[key]), said)
+                    for key, title, scope, said in topics
+                ],
             ),
             ("Runs", [(_run_words(run), run.scope, reverse("console:run", args=[run.pk]), "") for run in runs]),
             ("Agents and people", [(name, "", _about("caller", name=_identity(name)), "") for name in callers]),

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from memory.console.fields import ReasonField, SuggestInput, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.console.titles import titled
 from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
@@ -55,7 +56,7 @@ class LinesField(forms.CharField):
 class TopicForm(forms.Form):
     """The editable members of a topic. ``detail`` is its present state, as ``topic_get`` returns it."""
 
-    title = LineField(max_length=1000)
+    title = LineField(max_length=1000, required=False)
     summary = LinesField(rows=6)
     kind = LineField(max_length=MAX_NAME, required=False, widget=SuggestInput("kind"))
     categories = LinesField(rows=3, help_text="One per line.")
@@ -198,7 +199,9 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 if form.change() == TopicChange():
                     messages.info(request, "Nothing was changed.")
                 else:
-                    messages.success(request, f"“{form.cleaned_data['title']}” is saved.")
+                    messages.success(
+                        request, f"“{titled(form.cleaned_data['title'], form.cleaned_data['summary'])}” is saved."
+                    )
                 return go(request, "console:topic", topic_id)
     if status == 409:
         # The form shows the input and the version of the other user.
@@ -222,7 +225,7 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        undo_offer(request, f"“{detail['title']}” {act.done}", run)
+        undo_offer(request, f"“{titled(detail['title'], detail['summary'])}” {act.done}", run)
         page_of = reverse("console:topic", args=[topic_id])
         return go_back(request, back_to(request, form.cleaned_data["next"], otherwise=page_of))
     return show(

@@ -34,9 +34,9 @@ class PurgeForm(ForgetConfirmForm):
 
     def __init__(self, data: Any, *, title: str, topic_id: str) -> None:
         short = topic_id[:SHORT]
-        super().__init__(
-            data, phrases=(title, short, topic_id), asks=f"Type the memory title, or the start of its id: {short}"
-        )
+        # A memory without a title must not be confirmed by an empty text.
+        phrases = [text for text in (title, short, topic_id) if text]
+        super().__init__(data, phrases=phrases, asks=f"Type the memory title, or the start of its id: {short}")
         self.fields["reason"].widget.attrs["autofocus"] = True
 
 

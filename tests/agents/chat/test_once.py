@@ -14,8 +14,8 @@ from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.chat import chat_begin, chat_run
 from memory.agents.chat.request import ChatMessage, ChatRequest
 from memory.agents.tools import read_tools as reading
-from memory.api.replies import json_text
 from memory.client import STILL_IN_PROGRESS
+from memory.core.replies import json_text
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
