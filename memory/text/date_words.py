@@ -155,7 +155,7 @@ class Words(NamedTuple):
 
 def tokens_of(phrase: str) -> tuple[str, ...]:
     """Return the words of a phrase, folded; ``NUMBER`` stands for a number."""
-    parts = [(NUMBER,) if part == NUMBER else TOKEN.findall(part) for part in re.split(f"({NUMBER})", fold(phrase))]
+    parts = [(NUMBER,) if part == NUMBER else TOKEN.findall(part) for part in re.split("(#)", fold(phrase))]
     return tuple(word for part in parts for word in part)
 
 

@@ -415,9 +415,14 @@ def test_what_is_wrong_with_a_form_stands_beside_it_and_nothing_is_changed(op: C
     )
     page = reply.content.decode()
     assert reply.status_code == 422
-    for said in ("This field is required.", "less than or equal to 10", "At most 50 categories.", "kept words"):
+    for said in ("less than or equal to 10", "At most 50 categories.", "kept words"):
         assert said in page
+    # A topic needs no title if it has another text.
+    assert op.post(f"/topics/{topic}/edit/", sends(topic, title="")).status_code == 422
     assert Topic.objects.get(pk=topic).title == "Tea"
+    assert op.post(f"/topics/{topic}/edit/", sends(topic, title="", summary="An infusion")).status_code == 302
+    assert Topic.objects.get(pk=topic).title == ""
+    assert "An infusion" in read(op, topic)
     assert op.post(f"/topics/{topic}/archive/", {"reason": "x" * 501}).status_code == 422
 
 
