@@ -29,7 +29,15 @@ from memory.access.limits import TooManyRequests
 from memory.agents.chat.background_turn import TooManyConversations
 from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
-from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
+from memory.core.errors import (
+    Conflict,
+    MemoryProblem,
+    NotAllowed,
+    NotVisible,
+    PreconditionFailed,
+    RequestRefused,
+    ValueRefused,
+)
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
@@ -45,6 +53,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
     KeyRefused: 401,
     NotAllowed: 403,
     NotVisible: 404,
+    PreconditionFailed: 412,
     Conflict: 409,
     BodyTooLarge: 413,
     StoreElsewhere: 421,

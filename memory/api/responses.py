@@ -9,6 +9,7 @@ REFUSALS = {
     403: "The role of the key does not cover this.",
     404: "What the request names does not exist, or lies outside the scope of the key.",
     409: "The request conflicts with the present state, or with another request in progress.",
+    412: "The topic was changed since the version that If-Match names.",
     413: "The body is larger than the limit, which `detail` states.",
     422: "A member is missing, of the wrong type or out of range, or the Idempotency-Key belongs to another request.",
     429: "The key is rate limited; Retry-After states the seconds to wait.",

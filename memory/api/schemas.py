@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from ninja import Schema
-from pydantic import Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from memory.core.requests import RequestModel
 from memory.ingest.items import Category, LongText, ShortText
@@ -36,6 +36,9 @@ class TopicPatch(RequestModel):
     topic_kind: ShortText | None = None
     categories: list[Category] | None = Field(default=None, max_length=50)
     salience: float | None = Field(default=None, ge=0, le=10, allow_inf_nan=False)
+    base_updated_at: AwareDatetime | None = Field(
+        default=None, description="The updated_at of the version that was edited; if it has changed since, 409."
+    )
     reason: LongText = ""
 
 

@@ -18,8 +18,8 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import READ, problems
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.insight.stats import stats_collect
 from memory.recall.replies import Stats
-from memory.recall.stats import stats_collect
 
 router = Router(tags=["service"])
 

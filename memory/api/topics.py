@@ -1,5 +1,6 @@
 """Lookup and editing: /v1/topics and the paths below it."""
 
+import datetime as dt
 import uuid
 from typing import Annotated, Literal
 
@@ -7,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.urls.converters import StringConverter, UUIDConverter
 from django.utils import timezone
+from django.utils.http import parse_etags, quote_etag
 from ninja import Path, Query, Router
 from pydantic import AwareDatetime
 
@@ -17,6 +19,8 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import CHANGE, READ, problems
 from memory.api.schemas import Reason, TopicPatch, reason_of
+from memory.core.errors import Conflict, PreconditionFailed
+from memory.core.problem_codes import ProblemCode
 from memory.core.replies import TypedDict, doc
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
@@ -61,7 +65,24 @@ class PurgeReply(TypedDict):
 
 
 def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
+    return _tagged(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
+
+
+def _tagged(detail: TopicDetail) -> HttpResponse:
+    """Return a topic with an ETag, which changes with its texts, kind, categories and fields."""
+    return json_reply(detail, headers={"ETag": quote_etag(detail["updated_at"].isoformat())})
+
+
+def _version_wanted(request: HttpRequest) -> dt.datetime | None:
+    """Return the version that If-Match names; None without the header. Raises ``PreconditionFailed`` for a tag that no
+    topic has."""
+    tags = parse_etags(request.headers.get("If-Match", ""))
+    if not tags or tags == ["*"]:
+        return None
+    try:
+        return max(dt.datetime.fromisoformat(tag.strip('"')) for tag in tags).astimezone(dt.UTC)
+    except ValueError:
+        raise PreconditionFailed("If-Match must have the ETag of the topic.") from None
 
 
 @router.get("/topics", summary="List topics", response={200: TopicPage, **READ})
@@ -103,7 +124,7 @@ def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     now = timezone.now()
     detail = topic_detail(topic_id, principal=principal, now=now)
     lookup_record(topic_id, scope=detail["scope"], principal=principal, now=now)
-    return json_reply(detail)
+    return _tagged(detail)
 
 
 @router.get(
@@ -133,10 +154,12 @@ def field_history_page(
 @router.patch(
     "/topics/{topicid:topic_id}",
     summary="Edit a topic",
-    response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
+    response={200: TopicDetail, **problems(400, 401, 403, 404, 409, 412, 413, 422, 429, 503)},
 )
 def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Edit a topic. Previous versions are kept; ``as_of`` returns them. Agent keys; operator keys for `salience`."""
+    """Edit a topic. Previous versions are kept; ``as_of`` returns them. Agent keys; operator keys for `salience`. With
+    the ETag of a lookup in If-Match, a topic that was changed since is refused (412).
+    """
     change = TopicChange(
         title=payload.title,
         summary=payload.summary,
@@ -145,7 +168,14 @@ def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: Topic
         salience=payload.salience,
     )
     principal = principal_of(request, "agent")
-    topic_edit(topic_id, change, principal=principal, reason=payload.reason, now=timezone.now())
+    wanted = _version_wanted(request)
+    seen_at = min(filter(None, (wanted, payload.base_updated_at)), default=None)
+    try:
+        topic_edit(topic_id, change, principal=principal, reason=payload.reason, now=timezone.now(), seen_at=seen_at)
+    except Conflict as problem:
+        if wanted is None or problem.code != ProblemCode.CHANGED_MEANWHILE:
+            raise
+        raise PreconditionFailed(problem.sentence) from None
     return _detail(request, topic_id)
 
 

@@ -128,13 +128,15 @@ class TopicFilter(TypedDict, total=False):
 
 
 class TopicChanges(TypedDict, total=False):
-    """The arguments of ``topic_edit``, except the topic. ``salience`` requires an operator key."""
+    """The arguments of ``topic_edit``, except the topic. ``salience`` requires an operator key. ``base_updated_at`` is
+    the ``updated_at`` of the version that was edited; if the topic has changed since, ``Conflict`` is raised."""
 
     title: str | None
     summary: str | None
     topic_kind: str | None
     categories: Sequence[str] | None
     salience: float | None
+    base_updated_at: When | None
     reason: str
 
 

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from memory.core.policy_values import KNOB_LABELS
 from memory.forgetting.run_text import event_words
 from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyStep, WhyUses
-from memory.insight.why_sentences import entry_moved, score_text
+from memory.insight.why_sentences import entry_moved, returned_sentence, score_text, times_words
 
 _VERBS = {"restored": "Moved up", "folded": "Summarized again"}
 _NOTHING = SafeString("")
@@ -62,6 +62,8 @@ def _lines(card: WhyReply, now: dt.datetime, mode: str) -> Iterator[SafeString]:
         policy = _version(last["policy"] or "", last["version"] or 0)
         yield format_html("It followed {}{}.", policy, format_html(": {}", reason.rstrip(".")) if reason else "")
     yield _uses(card["reinforced"], now)
+    if returned := returned_sentence(card["returned"]):
+        yield SafeString(returned)
     yield from _next(card, now, mode)
     if card["rescue"] is not None:
         yield _rescue(card["rescue"], now)
@@ -110,11 +112,11 @@ def _entry(entry: WhyEvent, *, now: dt.datetime) -> SafeString:
 
 def _uses(reinforced: WhyUses, now: dt.datetime) -> SafeString:
     if not reinforced["total"]:
-        return SafeString("No recall has ever returned it.")
-    times = "once" if reinforced["total"] == 1 else f"{reinforced['total']:,} times"
+        return SafeString("No recall has renewed it.")
+    times = times_words(reinforced["total"])
     last = reinforced["last"][0]["at"] if reinforced["last"] else None
     return format_html(
-        '<a href="#uses">Recalled {}</a>{}.',
+        '<a href="#uses">Renewed by recalls {}</a>{}.',
         times,
         format_html("{} {}", ", the last time" if reinforced["total"] > 1 else ",", day(last, now=now)) if last else "",
     )

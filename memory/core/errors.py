@@ -38,6 +38,12 @@ class Conflict(MemoryProblem):
     code = ProblemCode.CONFLICT
 
 
+class PreconditionFailed(Conflict):
+    """What the request names with If-Match was changed in the meantime (412)."""
+
+    code = ProblemCode.CHANGED_MEANWHILE
+
+
 class ValueRefused(MemoryProblem):
     """A value is of the wrong type or out of range (422)."""
 

@@ -60,6 +60,8 @@ FROM turns CROSS JOIN LATERAL (
 ) w
 ORDER BY turns.id, w.topic_id
 """
+# A topic that is purged meanwhile is waited for, and then left out.
+_TOPICS_LOCK_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%(ids)s) ORDER BY id FOR KEY SHARE"
 # This lock is taken after the pairs are written. A writer of a compared topic waits for the lock, and then queues the
 # topic again.
 _LOOKS_LOCK_SQL = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
@@ -191,16 +193,22 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         waiting = _waiting_read(cursor, scopes)
         if not waiting:
             return None
-        cursor.execute(PAIRS_LOCK_SQL, {"topics": [each.id for each in waiting]})
         stored, found, compared = 0, list[uuid.UUID](), list[_Waiting]()
         postponed: set[uuid.UUID] = set()
         groups = [list(members) for _scope, members in groupby(waiting, key=lambda each: each.scope_id)]
-        for at, of_scope in enumerate(groups):
+        judged = [_scope_compare(of_scope, policies, now=now) for of_scope in groups]
+        # Topics are locked before pairs, as a purge does.
+        wanted = sorted({topic_id for verdicts, _sides in judged for pair in verdicts for topic_id in pair[:2]})
+        cursor.execute(_TOPICS_LOCK_SQL, {"ids": wanted})
+        present = {topic_id for (topic_id,) in cursor.fetchall()}
+        cursor.execute(PAIRS_LOCK_SQL, {"topics": [each.id for each in waiting]})
+        for at, (of_scope, (verdicts, sides)) in enumerate(zip(groups, judged, strict=True)):
             if stored >= room:
                 break
             # The unused part of a share goes to the next scopes.
             share = ceil((room - stored) / (len(groups) - at))
-            new, open_pairs, left = _scope_compare(of_scope, policies, room=share, now=now)
+            kept = {pair: verdict for pair, verdict in verdicts.items() if present.issuperset(pair[:2])}
+            new, open_pairs, left = _pairs_write(kept, sides, scope_id=of_scope[0].scope_id, room=share, now=now)
             stored += new
             found += open_pairs
             postponed |= left
@@ -227,7 +235,10 @@ def _waiting_read(cursor: CursorWrapper, scopes: Sequence[int] | None) -> list[_
 _Written = tuple[int, list[uuid.UUID], set[uuid.UUID]]
 
 
-def _scope_compare(waiting: Sequence[_Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
+def _scope_compare(
+    waiting: Sequence[_Waiting], policies: Policies, *, now: dt.datetime
+) -> tuple[dict[NearPair, PairVerdict], dict[uuid.UUID, Side]]:
+    """Compare topics of one scope. Return the verdicts on similar pairs, and the topics of these pairs."""
     knobs = policies.knobs(waiting[0].path)
     near = topics_near(
         [each.id for each in waiting],
@@ -240,12 +251,15 @@ def _scope_compare(waiting: Sequence[_Waiting], policies: Policies, *, room: int
     texts = {topic_id: compared_texts(side, fields[topic_id]) for topic_id, side in sides.items()}
     verdicts: dict[NearPair, PairVerdict] = {}
     for pair in near:
+        if pair.one not in texts or pair.other not in texts:
+            # It was purged since.
+            continue
         verdict = pair_judge(
             texts[pair.one], texts[pair.other], cosine=pair.cosine, same_title=pair.same_title, knobs=knobs
         )
         if verdict is not None:
             verdicts[pair] = verdict
-    return _pairs_write(verdicts, sides, scope_id=waiting[0].scope_id, room=room, now=now)
+    return verdicts, sides
 
 
 def _pairs_write(

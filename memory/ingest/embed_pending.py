@@ -82,7 +82,8 @@ def vectors_fill(*, other_models: bool = False) -> Iterator[int]:
         embedder = embedder_get()
         after = max(hashes)
         known = known_load(changed=hashes, read=[], lock=False)
-        texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes}
+        # Topics may be purged meanwhile.
+        texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes if topic_id in known.topics}
         written: set[uuid.UUID] = set()
         try:
             for vectors in _embedded(embedder, texts):

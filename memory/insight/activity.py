@@ -31,11 +31,13 @@ WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.sta
 GROUP BY 1
 """
 
+# The texts from which facts were extracted are released when they are stored, and no run releases them.
+BORN_LIVE_SQL = "NOT (t.kind = 'source' AND t.provenance = 'extract')"
 # How the number of live topics changed per day. Purged topics and undone changes are not counted.
 _LIVE_SQL = """
 SELECT day, sum(change)::bigint, sum(created)::bigint, sum(archived)::bigint FROM (
     SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created, 0 AS archived
-    FROM memory_topic t WHERE t.created_at >= %(since)s AND {topic_within} GROUP BY 1
+    FROM memory_topic t WHERE t.created_at >= %(since)s AND {born_live} AND {topic_within} GROUP BY 1
     UNION ALL
     SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int),
            0, count(*) FILTER (WHERE a.action = 'archived')
@@ -119,7 +121,10 @@ def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT, writ
         topic_within += f" AND {written_by_sql('t.id', writer, bound.bind)}"
         action_within += f" AND {written_by_sql('a.topic_id', writer, bound.bind)}"
     sql = _LIVE_SQL.format(
-        topic_within=topic_within, action_join="" if scope == ROOT else _ACTION_JOIN, action_within=action_within
+        born_live=BORN_LIVE_SQL,
+        topic_within=topic_within,
+        action_join="" if scope == ROOT else _ACTION_JOIN,
+        action_within=action_within,
     )
     bound.values["since"] = day_begin(every[0])
     changes = {row[0]: row[1:] for row in rows_read(sql, bound.values)}

@@ -139,6 +139,19 @@ class WhyUses(TypedDict):
     last: list[WhyUse]
 
 
+class WhyReturned(TypedDict):
+    """The queries among the latest ones that returned the topic but did not reinforce it. ``too_weak`` counts those to
+    which it was not relevant enough; the others repeat an earlier query. ``all`` says whether all queries since the
+    creation of the topic were looked at."""
+
+    total: int
+    too_weak: int
+    last_at: dt.datetime | None
+    best_relevance: float | None
+    needed_relevance: float | None
+    all: bool
+
+
 class WhyRescue(TypedDict):
     """Whether one more retrieval would have kept the topic from the run that archived it."""
 
@@ -185,6 +198,7 @@ class WhyReply(TypedDict):
     next: WhyNext
     history: list[WhyEvent]
     reinforced: WhyUses
+    returned: WhyReturned
     rescue: WhyRescue | None
     regret: list[RegretTopic]
     sentences: list[str]

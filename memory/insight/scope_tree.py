@@ -13,7 +13,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.scopes import ROOT
-from memory.insight.activity import days_begin
+from memory.insight.activity import BORN_LIVE_SQL, days_begin
 from memory.models import Rung
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_sql
@@ -39,7 +39,8 @@ WITH scopes AS MATERIALIZED (
     ) v JOIN scopes p ON p.id = v.scope_id GROUP BY 1
 ), changes AS (
     SELECT p.child, sum(c.change) AS growth FROM (
-        SELECT scope_id, count(*) AS change FROM memory_topic WHERE created_at >= %(since)s GROUP BY 1
+        SELECT t.scope_id, count(*) AS change FROM memory_topic t WHERE t.created_at >= %(since)s AND {born_live}
+        GROUP BY 1
         UNION ALL
         SELECT v.scope_id, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int)
         FROM memory_forgetaction a JOIN memory_vitality v ON v.topic_id = a.topic_id
@@ -130,6 +131,7 @@ def scope_children(
     statement = _CHILDREN_SQL.format(
         child_of_path=_child_sql("path", chosen, bound),
         child_of_scope=_child_sql("l.scope", chosen, bound),
+        born_live=BORN_LIVE_SQL,
         within=path_sql("path", chosen, bound.bind),
         asked_within=path_sql("l.scope", chosen, bound.bind),
         sort=sort,

@@ -21,7 +21,7 @@ from memory.insight.outlook import (
     verdict,
 )
 from memory.insight.regret import regret_of_topic
-from memory.insight.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyStanding, WhyStep, WhyUse
+from memory.insight.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyReturned, WhyStanding, WhyStep, WhyUse
 from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_sentences import why_sentences
@@ -83,8 +83,26 @@ ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 
 
+# The log has no index by topic, so at most this many of the latest rows are read.
+ROWS_READ = 10_000
+_RETURNED_SQL = f"""
+WITH looked AS MATERIALIZED (
+    SELECT * FROM memory_accesslog WHERE at >= %(first)s AND at <= %(now)s ORDER BY at DESC, id DESC LIMIT %(most)s
+), returned AS (
+    SELECT at, min_relevance, relevances[array_position(topic_ids, %(id)s)] AS relevance,
+           {share_of_topic_sql("looked", "%(id)s")} = 0 AS too_weak
+    FROM looked
+    WHERE kind = 'query' AND folded_at IS NOT NULL AND %(id)s = ANY(topic_ids)
+      AND NOT (counted AND {share_of_topic_sql("looked", "%(id)s")} > 0)
+)
+SELECT count(*), count(*) FILTER (WHERE too_weak), max(at), max(relevance) FILTER (WHERE too_weak),
+       min(min_relevance) FILTER (WHERE too_weak), (SELECT count(*) < %(most)s FROM looked)
+FROM returned
+"""
+
+
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
-    """Return the why-card of a topic. At most eleven queries. Raises ``NotVisible``.
+    """Return the why-card of a topic. At most twelve queries. Raises ``NotVisible``.
 
     The card omits actors, texts and reasons of runs, queries and policies outside the caller's scope.
     """
@@ -105,6 +123,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MAX_EVENTS],
         "reinforced": {"total": row.retrieval_count, "last": _uses(topic_id, row, principal)},
+        "returned": _returned(topic_id, row, now),
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
         "sentences": [],
@@ -195,6 +214,19 @@ def _uses(topic_id: uuid.UUID, row: TopicSnapshot, principal: Principal) -> list
         {"at": at, "actor": actor if seen else None, "query": query if seen else None}
         for at, actor, query, seen in ((*row, principal.sees(scope)) for *row, scope in found)
     ]
+
+
+def _returned(topic_id: uuid.UUID, row: TopicSnapshot, now: dt.datetime) -> WhyReturned:
+    wanted = {"id": topic_id, "first": row.created_at, "now": now, "most": ROWS_READ}
+    ((total, too_weak, last_at, best, needed, complete),) = rows_read(_RETURNED_SQL, wanted)
+    return {
+        "total": total,
+        "too_weak": too_weak,
+        "last_at": last_at,
+        "best_relevance": best,
+        "needed_relevance": needed,
+        "all": complete,
+    }
 
 
 def _rescue(

@@ -1,8 +1,9 @@
 """The why-card in sentences."""
 
 import datetime as dt
+from math import floor
 
-from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyStanding, WhyUses
+from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyReturned, WhyStanding, WhyUses
 
 _EVENTS = {
     "cron": "the scheduled run",
@@ -20,6 +21,8 @@ def why_sentences(card: WhyReply) -> list[str]:
     if last is not None:
         sentences.append(_entry(last))
     sentences.append(_uses(card["reinforced"]))
+    if returned := returned_sentence(card["returned"]):
+        sentences.append(returned)
     sentences += _next(card)
     if card["rescue"] is not None:
         sentences.append(_rescue(card["rescue"]))
@@ -84,10 +87,31 @@ def _entry(entry: WhyEvent) -> str:
 
 def _uses(reinforced: WhyUses) -> str:
     if not reinforced["total"]:
-        return "No recall has ever returned it."
-    times = "once" if reinforced["total"] == 1 else f"{reinforced['total']:,} times"
+        return "No recall has renewed it."
     last = f", the last time on {time_text(reinforced['last'][0]['at'])}" if reinforced["last"] else ""
-    return f"Recalls returned it {times}{last}."
+    return f"Recalls renewed it {times_words(reinforced['total'])}{last}."
+
+
+def returned_sentence(returned: WhyReturned) -> str:
+    """Return what happened to the queries that returned a topic and did not renew it; empty if there are none."""
+    if not returned["total"]:
+        return ""
+    found = f"Recalls also returned it {times_words(returned['total'])} without renewing it"
+    weak, best, needed = returned["too_weak"], returned["best_relevance"], returned["needed_relevance"]
+    why = []
+    if weak and best is not None and needed is not None:
+        # Rounding up could show a relevance that would have been enough.
+        why.append(
+            f"{times_words(weak)} its relevance was too low (at most {floor(best * 100) / 100:.2f} of {needed:g})"
+        )
+    if repeats := returned["total"] - weak:
+        why.append(f"{times_words(repeats)} the same caller had just asked the same")
+    return f"{found}: {', '.join(why)}." if why else f"{found}."
+
+
+def times_words(number: int) -> str:
+    """Return "once" or a number of times."""
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _next(card: WhyReply) -> list[str]:

@@ -28,6 +28,7 @@ class Found(_Result):
     title: str
     summary: str
     kind: str
+    created_at: str = Field(description="When it was learned.")
     fields: dict[str, Any] = Field(description="The current value of each field, by its name.")
     linked: list[Linked]
     also: list[str] = Field(
@@ -47,7 +48,6 @@ class TopicResult(Found):
     scope: str
     stands: str = Field(description="active, summarized, detached or archived.")
     categories: list[str]
-    created_at: str
 
 
 class Revision(_Result):
@@ -78,6 +78,9 @@ class WrittenResult(_Result):
 
     topic_id: str
     applied: list[str]
+    similar_topic_ids: list[str] = Field(
+        default_factory=list, description="Topics with the same title or a similar text."
+    )
 
 
 class ExtractResult(_Result):
@@ -86,6 +89,7 @@ class ExtractResult(_Result):
     facts: list[str]
     stored: list[str] = Field(description="Ids of the new topics.")
     known: list[KnownFact] = Field(description="Facts that were not stored again.")
+    dropped: dict[str, int] = Field(description="How many sentences were left out, by reason.")
     note: str = Field(description="How the facts were found, and the limits of that method.")
 
 

@@ -144,7 +144,13 @@ def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
 def _extracted(content: str, *, kind: str | None, store: bool, principal: Principal, now: dt.datetime) -> ToolReply:
     done = extract(content, scope=None, kind=kind, store=store, principal=principal, now=now)
     known = done["skipped_duplicates"]
-    result = {"facts": done["extracted"], "stored": done["stored"], "known": known, "note": done["note"]}
+    result = {
+        "facts": done["extracted"],
+        "stored": done["stored"],
+        "known": known,
+        "dropped": done["dropped"],
+        "note": done["note"],
+    }
     if done["warning"]:
         result["warning"] = done["warning"]
     return ToolReply(result, [uuid.UUID(each) for each in [*done["stored"], *(fact["topic_id"] for fact in known)]])

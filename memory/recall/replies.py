@@ -180,11 +180,14 @@ class HistoryPage(TypedDict):
 
 
 class Stats(TypedDict):
-    """Counts for a scope and everything below it. ``backlog`` counts the rows there that wait for the worker."""
+    """Counts for a scope and everything below it. Topics that were released or merged are not counted, and neither are
+    their fields and links. ``backlog`` counts the rows that wait for the worker."""
 
     scope: str
-    topics: int
+    topics: Annotated[int, doc("Live and archived topics.")]
+    live: Annotated[int, doc("Topics that queries return.")]
     rungs: dict[str, int]
+    released: int
     pinned: int
     retrievals: int
     fields: int

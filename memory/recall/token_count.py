@@ -1,5 +1,6 @@
 """Applies the token budget of a query, with an estimate of the tokens of each bundle."""
 
+import datetime as dt
 from collections.abc import Sequence
 
 from memory.recall.replies import Candidate
@@ -9,7 +10,8 @@ CHARS_PER_TOKEN = 4
 
 
 def bundle_line(candidate: Candidate) -> str:
-    """Return title, summary and current field values as one line, without empty and repeated values."""
+    """Return the day on which the topic was created, title, summary and current field values as one line, without empty
+    and repeated values."""
     title, summary = candidate["title"], candidate["summary"]
     repeated = {_plain(title), _plain(summary), ""}
     values = "; ".join(
@@ -18,7 +20,9 @@ def bundle_line(candidate: Candidate) -> str:
         if entry["current"] and _plain(entry["current"]["value"]) not in repeated
     )
     parts = [part for part in ("" if _plain(summary) == _plain(title) else summary, values) if part]
-    return " — ".join(part for part in (title, " | ".join(parts)) if part)
+    created = candidate["created_at"].astimezone(dt.UTC)
+    text = " — ".join(part for part in (title, " | ".join(parts)) if part)
+    return f"{created.day} {created:%B %Y} · {text}"
 
 
 def _plain(text: str) -> str:

@@ -20,12 +20,12 @@ _LETTERS: Final[dict[int, Any]] = {
     **str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", "ـ": None}),
 }
 # A word: letters and digits with their vowel signs. These signs are in the planes 0, 1 and 14 of Unicode.
-_SIGNS: Final = "".join(
+VOWEL_SIGNS: Final = "".join(
     sign
     for at in (*range(0x300, 0x20000), *range(0xE0000, 0xE1000))
     if unicodedata.category(sign := chr(at)) in ("Mn", "Mc")
 )
-WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_SIGNS}])*")
+WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{VOWEL_SIGNS}])*")
 # Scripts without spaces between words.
 UNSPACED_SIGNS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"

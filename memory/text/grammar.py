@@ -15,6 +15,10 @@ _LOCK = threading.Lock()
 # Words with more characters are not tagged. In a sentence with more words, the further words are not tagged.
 LONGEST_TAGGED = 40
 MAX_TAGGED = 600
+# The share of words that must be known in an English text. Short sentences of other languages have some English words,
+# such as "come" in Spanish.
+LEAST_KNOWN = 0.7
+_PLAIN_WORD = re.compile(r"(?<![\w@/.])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@/])")
 # Replaces words that the tagger cannot process.
 _STRANGE = "Xyz"
 # The least log-likelihood of a known form: known forms have -9 to -17, guessed ones at most -28.
@@ -105,6 +109,19 @@ def word_known(word: str) -> bool:
     """Return whether the folded ``word`` is an English word other than a name. False for foreign and technical
     words."""
     return any(tag != "NP0" for tag in word_tags(word))
+
+
+@lru_cache(maxsize=4096)
+def is_english(text: str) -> bool:
+    """Return whether a text seems to be English: at least ``LEAST_KNOWN`` of its words are known English words. Names
+    in capitals, numbers and codes do not count. A text without other words counts as English if it is ASCII."""
+    found = _PLAIN_WORD.findall(text[:MAX_TAGGED])
+    # The capital at the beginning says nothing. Elsewhere, a capital makes a name in English.
+    words = [word.casefold() for at, word in enumerate(found) if at == 0 or word[:1].islower()]
+    words = [word for word in words if not name_known(word)]
+    if not words:
+        return text.isascii()
+    return sum(map(word_known, words)) >= LEAST_KNOWN * len(words)
 
 
 def name_known(word: str) -> bool:

@@ -1,12 +1,13 @@
 """Decides whether two texts say the same in other words, or differ in something that matters (docs/duplicates.md)."""
 
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from typing import Final
 
-from memory.text.folding import fold
+from memory.text.folding import UNSPACED_SIGNS, fold
 from memory.text.grammar import word_known
 from memory.text.likeness_order import order_differs
 from memory.text.likeness_tokens import Kind, Token, tokens_read
@@ -15,6 +16,10 @@ from memory.text.likeness_words import DIRECTED, SAME, SUBJECTS
 KINDS: Final[tuple[Kind, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
 # The maximum number of differences that are returned, and of unmatched words that are compared with each other.
 MAX_DIFFERENCES = 40
+# Punctuation that does not stand between two words or digits, as it does in "3.5" and "Anna's"; and spaces.
+_MARKS: Final = r""".,;:!?…¡¿"'()\[\]{}«»、。।॥،؛؟·"""
+_LOOSE_MARKS: Final = re.compile(rf"(?<![^\W{UNSPACED_SIGNS}])[{_MARKS}]+|[{_MARKS}]+(?![^\W{UNSPACED_SIGNS}])")
+_LOOSE_SPACES: Final = re.compile(rf"(?<=[{UNSPACED_SIGNS}]) | (?=[{UNSPACED_SIGNS}])")
 # Longer texts are compared only for equality.
 MAX_COMPARED_CHARS = 20_000
 
@@ -60,7 +65,7 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
     """Return at most ``MAX_DIFFERENCES`` differences; empty if both texts say the same. A difference is a word without
     a counterpart in the other text. If both texts have the same words in different roles ("from Rome to Oslo", "from
     Oslo to Rome"), the list has one difference of the kind ``order``. Linear time."""
-    if fold(one) == fold(other):
+    if _bare(one) == _bare(other):
         return []
     if len(one) > MAX_COMPARED_CHARS or len(other) > MAX_COMPARED_CHARS:
         return [Difference("word", "a long text", "another long text")]
@@ -69,10 +74,19 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
     only_left, only_right = _without_pronouns(only_left, only_right)
     if only_left or only_right:
         return _differences(only_left, only_right)
+    if any(token.alone for token in left) and [token.key for token in left] != [token.key for token in right]:
+        # Which of the signs are words is not known, so any order may matter.
+        return [Difference("order", one, other)]
     if moved := order_differs(left, right, pairs):
         first, second = moved
         return [Difference("order", first.text, second.text)]
     return []
+
+
+def _bare(text: str) -> str:
+    """Return a text folded, without the punctuation around words, and without spaces beside signs of scripts that need
+    none."""
+    return _LOOSE_SPACES.sub("", " ".join(_LOOSE_MARKS.sub(" ", fold(text)).split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,7 @@ def _without_repeats(own: Sequence[Token], loose: Sequence[int], others: Sequenc
         own[place]
         for place in loose
         if own[place].kind not in ("word", "name")
+        or own[place].alone
         or not (own[place].key in keys or (not own[place].capital and _stem(own[place]) in known))
     ]
 

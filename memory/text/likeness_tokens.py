@@ -1,11 +1,13 @@
-"""Reads the content words of a text, and normalizes them for ``likeness``."""
+"""Reads the content words of a text, and normalizes them for ``likeness``. Each character is part of a word, except
+spaces and punctuation: two texts with a difference that nobody understands must not count as equal."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from memory.text.folding import digits_plain, fold
+from memory.text.folding import UNSPACED_SIGNS, VOWEL_SIGNS, digits_plain, fold
 from memory.text.grammar import name_known, word_known
 from memory.text.likeness_words import (
     CONTRACTED,
@@ -25,7 +27,9 @@ from memory.text.likeness_words import (
 
 Kind = Literal["number", "date", "identifier", "name", "negation", "word", "order"]
 
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Hangul has spaces.
+_UNSPACED = UNSPACED_SIGNS.replace("\uac00-\ud7af", "")
+_OF_WORD = rf"[^\W_{_UNSPACED}]|[{VOWEL_SIGNS}]"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 # Repetitions are bounded, because the pattern is tried at every character of a text without spaces.
 _TOKEN: Final = re.compile(
@@ -36,11 +40,11 @@ _TOKEN: Final = re.compile(
     |(?P<short>\bw/o?(?!\w)|\bb/c\b)
     |(?P<code>[^\W_](?:[\w+-]|[.:/@\#=&?~%](?=[\w/])){{0,200}}[/@:\#_=\\](?:[\w+/-]|[.:/@\#=&?~%](?=[\w/]))*
        |[^\W\d_]\w{{0,99}}(?:-\w{{1,100}}){{0,20}}-\d[\w-]*|[^\W\d_]{{1,60}}\+\+)
-    |(?P<number>(?<!\w)[-+]?\d+(?:[.,:/-]\d+)*)(?P<unit>[^\W\d_]+\b|%)?
+    |(?P<number>(?:(?<!\w)|(?<=[{_UNSPACED}]))[-+]?\d+(?:[.,:/-]\d+)*)(?P<unit>[^\W\d_]+\b|%)?
     |(?P<sign>[{_UNSPACED}])
     |(?P<money>[$€£¥%°<>≤≥≠±])
-    |(?P<word>[^\W\d_{_UNSPACED}](?:\.[^\W\d_](?:\.[^\W\d_])*\.?|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])*
-       (?:['’](?:[^\W_])+)*))
+    |(?P<word>[^\W\d_{_UNSPACED}](?:\.[^\W\d_](?:\.[^\W\d_])*\.?|(?:{_OF_WORD})*(?:['’](?:[^\W_])+)*))
+    |(?P<rest>\d+|[^\s\d])
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -62,14 +66,18 @@ class Token:
     capital: bool = False
     preposition: str = ""
     listed: bool = False
+    # A sign of a script without spaces, which may be a word or a part of one.
+    alone: bool = False
 
 
 def tokens_read(text: str) -> list[Token]:
     """Return the content words of a text in order."""
-    plain = digits_plain(text)
+    plain = digits_plain(text).replace("−", "-")
     found: list[Token] = []
     preposition, end = "", 0
     for match in _TOKEN.finditer(plain):
+        if match["rest"] and _says_nothing(match["rest"]):
+            continue
         between = text[end : match.start()]
         initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
         # Only the last characters are tested, because the pattern is tried from every position.
@@ -117,11 +125,18 @@ def _tokens(match: re.Match[str], text: str, *, initial: bool) -> Iterator[Token
     elif match["number"]:
         yield from _number(match, written, span)
     elif match["sign"]:
-        yield Token(written, written, "negation" if written in NEGATION_SIGNS else "word", span)
+        yield Token(written, fold(written), "negation" if written in NEGATION_SIGNS else "word", span, alone=True)
+    elif group == "rest":
+        yield Token(written, written, "word", span)
     elif group == "money":
         yield Token(written, written, "number", span)
     else:
         yield from _word(written, span, initial=initial)
+
+
+def _says_nothing(sign: str) -> bool:
+    """Return whether a character is punctuation or invisible, unlike signs of mathematics, pictures and marks."""
+    return sign in "`^~|´¨" or unicodedata.category(sign[0])[0] in "PZC"
 
 
 def _date_key(match: re.Match[str]) -> str | None:

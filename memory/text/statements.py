@@ -1,5 +1,6 @@
 """Extracts the facts that a text states, in its own words and without a model. Greetings, headers, questions, headings
-and small talk are left out. A fact begins with its heading and, where needed, its speaker."""
+and small talk are left out. A fact begins with its heading and, where needed, its speaker. Only English is judged by
+its grammar: a sentence of another language is kept, because losing one is worse than storing a heading."""
 
 import re
 from bisect import bisect_left
@@ -11,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from memory.text.folding import fold
-from memory.text.grammar import has_verb, words_tag
+from memory.text.grammar import has_verb, is_english, words_tag
 from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
 from memory.text.stems import numbers, stems
@@ -35,8 +36,10 @@ LEAST_WORDS_OWN: Final = 2
 _NAMED: Final = re.compile(r"\S\s+\W{0,20}[A-ZÀ-Þ][^\W\d_]+")
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
-    r"thanks|thank you|thx|cheers|great|perfect|awesome|sure|ok(?:ay)?|yes|no|yep|nope|lol|haha\w*|sorry|congrat\w*|"
+    r"thanks|thank you|thx|cheers|great|perfect|awesome|sure|ok(?:ay)?|lol|haha\w*|sorry|congrat\w*|"
     r"enjoy|see you|talk soon|take care|have a)\b[^.:]{0,24}[,.!…]*$|(?:dear|hi|hello|hey)\b[^.:]{0,60}[,.!…]*$|"
+    # "No, thanks" is an answer, but "No sugar in the tea." and the Spanish "No come pescado." are not.
+    r"(?:yes|no|yep|nope)(?:[,!.…][^.:]{0,24})?[,.!…]*$|"
     r"(?:i|we) hope (?:you|this)\b|i(?:['’]m| am) happy to help|"
     r"(?:please )?(?:let me know|feel free|don['’]t hesitate)\b|looking forward|"
     r"here(?:['’]s| is| are)\b.{0,60}:?$|that(?:['’]s| is) (?:everything|all|it)\b|thanks (?:for|again)\b|"
@@ -44,7 +47,8 @@ _COURTESY: Final = re.compile(
     re.IGNORECASE,
 )
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
-_FIRST_PERSON: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b|[我私]")
+_FIRST_PERSON: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
+_FIRST_PERSON_SIGN: Final = re.compile("[我私]")
 # Statements of speakers about themselves.
 _ABOUT_SPEAKER: Final = re.compile(
     r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
@@ -59,6 +63,7 @@ _CUT_PLACES: Final = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*
 _LETTER: Final = re.compile(r"[^\W\d_]{2}")
 # "Allergies: penicillin".
 _VALUE: Final = re.compile(r"[A-Za-z][\w ]{1,38}[^\W_]: ([^:.!?]+)")
+_FULL_STOP: Final = re.compile(r"[.!…。．！।۔။។]['\"”’»)\]]*$")
 _LABEL: Final = re.compile(r"[^:：]{1,40}[:：]\s*$")
 
 
@@ -118,7 +123,7 @@ def facts_read(content: str) -> Reading:
             # The speaker is put before facts of a conversation and facts with "I" or "we", unless the fact contains the
             # name.
             is_named = speaker and re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE)
-            if speaker and not is_named and (spoken or _FIRST_PERSON.search(text) or _FIRST_PERSON_PLURAL.search(text)):
+            if speaker and not is_named and (spoken or _first_person(text) or _FIRST_PERSON_PLURAL.search(text)):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             if under:
                 text = f"{under[:MAX_HEADING].rstrip(':： ')}: {text}"
@@ -140,7 +145,7 @@ def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
     author."""
     first = block[0]
     whole = " ".join(piece.text.strip() for piece in block)
-    if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _FIRST_PERSON.search(whole)):
+    if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _first_person(whole)):
         return [replace(first, text=whole, end=block[-1].end)]
     return list(block)
 
@@ -155,16 +160,17 @@ def _runs(
     size = 0
     for piece, reason in zip(pieces, reasons, strict=True):
         text = piece.text.strip()
+        leaning = bool(_STARTS_WITH_PRONOUN.match(text)) and is_english(text)
         if not reason and piece.kind != "row":
-            reason = "leaning" if not size and _STARTS_WITH_PRONOUN.match(text) else ""
-            reason = "speaker" if speaker is None and _FIRST_PERSON.search(text) else reason
+            reason = "leaning" if not size and leaning else ""
+            reason = "speaker" if speaker is None and _first_person(text) else reason
         if reason:
             dropped[reason] += bool(text)
             size = 0
         elif (
             size
             and size + len(text) < MAX_JOINED
-            and (spoken or _STARTS_WITH_PRONOUN.match(text) or not has_verb(text[:400]))
+            and (spoken or leaning or (is_english(text) and not has_verb(text[:400])))
         ):
             runs[-1].append(piece)
             size += len(text)
@@ -231,10 +237,15 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return "heading" if unquoted.isupper() and len(unquoted.split()) < LEAST_SPOKEN else ""
     if spoken:
         return ""
-    # A short line without a verb is a heading, a name or an address, unless it is a label with a value.
-    short = unquoted.isascii() and len(unquoted.split()) <= LONGEST_HEADING
-    states = has_verb(unquoted) or _FIRST_PERSON.search(unquoted) or _gives_value(unquoted)
+    # A short line without a full stop and a verb is a heading, a name or an address, unless it is a label with a value.
+    short = len(unquoted.split()) <= LONGEST_HEADING and not _FULL_STOP.search(text)
+    states = not is_english(unquoted) or has_verb(unquoted) or _first_person(unquoted) or _gives_value(unquoted)
     return "heading" if short and not states else ""
+
+
+def _first_person(text: str) -> bool:
+    """Return whether a speaker speaks of himself or herself. "Me" and "mine" are other words in other languages."""
+    return bool(_FIRST_PERSON_SIGN.search(text)) or (bool(_FIRST_PERSON.search(text)) and is_english(text))
 
 
 def _numbered_heading(sentence: Sentence, content: str) -> bool:
@@ -246,7 +257,7 @@ def _numbered_heading(sentence: Sentence, content: str) -> bool:
     below = re.match(r"[ \t]*\r?\n(?!\s*\(?(?:\d{1,2}|[A-Z])[.)]\s)", content[sentence.end : sentence.end + 80])
     if sentence.kind != "item" or not (begins and after_gap and below) or len(text.split()) > LONGEST_HEADING:
         return False
-    return not has_verb(text[:200])
+    return is_english(text) and not has_verb(text[:200])
 
 
 def _heads_list(sentence: Sentence, following: Sequence[Sentence] | None, content: str) -> bool:
@@ -268,7 +279,7 @@ def _says_too_little(text: str, *, spoken: bool) -> bool:
     """Return whether a fact has too few content words to be understood later."""
     if spoken and _small_talk(text):
         return True
-    if _NAMED.search(text):
+    if _NAMED.search(text) or not is_english(text):
         return False
     if spoken:
         return len(set(stems(text))) < (LEAST_WORDS_OWN if _ABOUT_SPEAKER.search(text) else LEAST_WORDS_SPOKEN)
@@ -294,5 +305,7 @@ def _small_talk(text: str) -> bool:
         return len(text) < 2 * LEAST_SPOKEN
     if len(words) < LEAST_SPOKEN or text.rstrip(" \"'").endswith("!!"):
         return True
-    verb = has_verb(text[:400]) or bool(_FIRST_PERSON.search(text))
-    return not verb or len(stems(text)) < (1 if _FIRST_PERSON.search(text) else 2)
+    if not is_english(text):
+        return False
+    own = _first_person(text)
+    return not (own or has_verb(text[:400])) or len(stems(text)) < (1 if own else 2)

@@ -236,6 +236,26 @@ def test_an_edit_that_changes_nothing_writes_nothing(agent: Caller, change: Any)
     assert store_rows() == before
 
 
+def test_an_edit_of_an_old_version_is_refused_if_the_caller_names_the_version(agent: Caller):
+    topic_id = agent.remember("Mara", values={"city": "Oslo"})
+    path = f"/v1/topics/{topic_id}"
+    seen = agent.get(path)
+    tag, base = seen.headers["etag"], seen.ok()["updated_at"]
+    edited = agent.patch(path, {"title": "Mara Lind"}, headers={"If-Match": tag})
+    assert edited.ok()["title"] == "Mara Lind"
+    assert edited.headers["etag"] not in ("", tag)
+    for refused, status in (
+        (agent.patch(path, {"title": "Nora"}, headers={"If-Match": tag}), 412),
+        (agent.patch(path, {"title": "Nora"}, headers={"If-Match": '"another"'}), 412),
+        (agent.patch(path, {"title": "Nora", "base_updated_at": base}), 409),
+    ):
+        assert (refused.status, refused.code) == (status, "changed-meanwhile")
+    agent.ingest("version_field", topic_id=topic_id, fields=[{"name": "city", "value": "Bergen"}])
+    assert agent.patch(path, {"title": "Nora"}, headers={"If-Match": edited.headers["etag"]}).status == 412
+    assert agent.topic(topic_id)["title"] == "Mara Lind"
+    assert agent.patch(path, {"title": "Nora"}, headers={"If-Match": "*"}).ok()["title"] == "Nora"
+
+
 @pytest.mark.parametrize("state", ["released_at", "merged_into"])
 def test_released_and_merged_topics_are_neither_edited_nor_extended(agent: Caller, state: str):
     topic_id, other = agent.remember("Xylophone"), agent.remember("Other")
@@ -296,7 +316,9 @@ def test_statistics_count_what_is_there(agent: Caller, operator: Caller, alice: 
     assert told == {
         "scope": "/",
         "topics": 3,
+        "live": 2,
         "rungs": {"active": 2, "summarized": 0, "detached": 0, "archived": 1},
+        "released": 0,
         "pinned": 1,
         "retrievals": 0,
         "fields": 3,

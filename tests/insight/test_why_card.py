@@ -290,6 +290,36 @@ def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock
     assert own["last"][1]["query"] == "tea 24"
 
 
+def test_what_was_returned_without_being_renewed_is_told_apart(cast: Cast, clock: Clock):
+    clock.set(BEGIN)
+    topic = cast.agent.remember("Boiler", summary="The glasshouse is warmed by the old boiler.")
+    assert why(cast.reader, topic)["returned"]["total"] == 0
+    for relevance in (0.04, 0.25):
+        clock.forward(hours=1)
+        used_at(topic, clock.now)
+        AccessLog.objects.filter(at=clock.now).update(relevances=[relevance], min_relevance=0.3)
+    folded(clock.now)
+    card = why(cast.reader, topic)
+    assert card["reinforced"]["total"] == 0
+    assert card["returned"] == {
+        "total": 2,
+        "too_weak": 2,
+        "last_at": card["returned"]["last_at"],
+        "best_relevance": 0.25,
+        "needed_relevance": 0.3,
+        "all": True,
+    }
+    assert moment(card["returned"]["last_at"]) == clock.now
+    # Of two equal questions soon after each other, only the first counts.
+    policy_set(reinforce_min_relevance=0)
+    clock.forward(hours=1)
+    for _time in range(2):
+        cast.agent.query("the old boiler")
+    folded(clock.now)
+    card = why(cast.reader, topic)
+    assert (card["reinforced"]["total"], card["returned"]["total"], card["returned"]["too_weak"]) == (1, 3, 2)
+
+
 def test_what_lies_above_the_callers_scope_is_left_out(cast: Cast, clock: Clock):
     policy_set(**FREE)
     clock.set(BEGIN)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from mcp.shared.exceptions import MCPError
 
 from memory.access.keys import key_create
@@ -53,14 +54,25 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
         assert (there["title"], there["topic_kind"], there["provenance"]) == ("Mara", "person", "mcp")
         link.call("version_field", topic_id=mara, field="city", value="Lisbon", why_changed="She moved.")
         link.call("extend_topic", topic_id=mara, fields=[{"name": "car", "value": "an old Volvo"}])
+        older = "2019-05-01T00:00:00Z"
+        link.call("version_field", topic_id=mara, field="car", value="an older Volvo", valid_from=older)
+        assert link.call("history", topic_id=mara, field="car")["revisions"][0]["valid_from"].startswith("2019-05-01")
+        link.call("version_field", topic_id=mara, field="car", value="an old Volvo")
         other = people.agent.remember("Lisbon", values={"country": "Portugal"})
         link.call("link", from_topic_id=mara, to_topic_id=other, kind="lives_in")
+        event = link.call("new_topic", title="The regatta", happened_at="2024-06-08")
+        assert people.reader.topic(event["topic_id"])["fields"][-1]["field_type"] == "date"
+        assert link.call("new_topic", title="The regatta")["similar_topic_ids"] == [event["topic_id"]]
         facts = link.call("extract", content="The ferry leaves at nine. The bakery opens at six.")
         assert len(facts["stored"]) == 2
+        assert link.call("extract", content="The ferry leaves at nine. When?", store=False)["dropped"] == {
+            "question": 1
+        }
         assert people.reader.topic(facts["stored"][0])["topic_kind"] == "fact"
 
         found = link.call("query", q="Mara city Lisbon")["topics"]
         assert mara in [each["topic_id"] for each in found]
+        assert all(each["created_at"].startswith(str(timezone.now().year)) for each in found)
         assert link.call("query", q="Mara city Lisbon", created_before="2020-01-01T00:00:00Z")["topics"] == []
         whole = link.call("topic", topic_id=mara)
         assert whole["fields"] == {"city": "Lisbon", "car": "an old Volvo"}

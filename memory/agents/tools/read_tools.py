@@ -9,6 +9,7 @@ from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.agents.tools.tool import Arguments, Tool, ToolReply
+from memory.agents.tools.write_tools import time_in_utc
 from memory.core.callbacks import Clock
 from memory.core.truncate import text_cut
 from memory.insight.why import topic_why
@@ -78,7 +79,6 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
             "scope": detail["scope"],
             "stands": detail["rung"],
             "categories": detail["categories"],
-            "created_at": detail["created_at"].isoformat(),
         }
         return ToolReply(result, [asked.topic_id], _linked(result))
 
@@ -136,7 +136,7 @@ def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, An
 
 
 def _in_utc(time: dt.datetime | None) -> dt.datetime | None:
-    return time if time is None or time.tzinfo else time.replace(tzinfo=dt.UTC)
+    return None if time is None else time_in_utc(time)
 
 
 def _bundle(
@@ -151,6 +151,7 @@ def _bundle(
         "title": found["title"],
         "summary": _cut(found["summary"], chars),
         "kind": found["topic_kind"],
+        "created_at": found["created_at"].isoformat(),
         **_fields(found["fields"], fields, chars),
         "linked": linked,
     }

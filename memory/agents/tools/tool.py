@@ -63,7 +63,11 @@ _KEYWORDS = frozenset(
     ("type", "properties", "items", "required", "enum", "description", "minimum", "maximum", "minLength", "maxLength",
      "minItems", "maxItems")
 )  # fmt: skip
-_FORMATS = {"uuid": "A UUID.", "date-time": "A time in ISO 8601, such as 2026-03-01T09:30:00Z."}
+_FORMATS = {
+    "uuid": "A UUID.",
+    "date": "A date, such as 2026-03-01.",
+    "date-time": "A time in ISO 8601, such as 2026-03-01T09:30:00Z.",
+}
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 Each tool passes its item to a ``Writer``, which stores it at once or at the end of a step of a study.
 """
 
+import datetime as dt
 import uuid
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,14 +12,34 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from memory.agents.tools.tool import Arguments, Tool, ToolReply
 from memory.extraction.store import SOURCE_KIND
-from memory.ingest.items import Category, IngestEdge, IngestField, IngestItem, LongText, Name, ShortText
+from memory.ingest.items import (
+    EARLIEST,
+    LATEST,
+    Category,
+    IngestEdge,
+    IngestField,
+    IngestItem,
+    LongText,
+    Name,
+    ShortText,
+)
 from memory.ingest.plan import ItemReply
 from memory.models.study import STUDY_KIND
 
 PROVENANCE = "llm"
+HAPPENED_FIELD = "happened_at"
 MAX_FIELDS = 50
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Value = Annotated[str, StringConstraints(max_length=20_000)]
+
+
+def time_in_utc(time: dt.datetime) -> dt.datetime:
+    """Return a time with an offset. A time without one is in UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+
+
+Time = Annotated[dt.datetime, AfterValidator(time_in_utc), Field(ge=EARLIEST, le=LATEST)]
+_VALID_FROM = "Since when the values are true, if not from now on."
 
 # Stores or stages one item. Raises ``MemoryProblem`` to refuse it.
 Writer = Callable[[IngestItem], ItemReply]
@@ -67,6 +88,8 @@ class NewTopicArguments(Arguments):
     fields: Fields = Field(default_factory=list)
     links: list[LinkArguments] = Field(default_factory=list, max_length=MAX_FIELDS)
     categories: list[Category] = Field(default_factory=list, max_length=20)
+    happened_at: dt.date | None = Field(default=None, description="On which day it happened, if it is an event.")
+    valid_from: Time | None = Field(default=None, description=_VALID_FROM)
 
 
 def _not_linked_to_itself(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
@@ -80,6 +103,7 @@ class ExtendTopicArguments(Arguments):
     topic_id: uuid.UUID
     fields: Fields = Field(default_factory=list)
     links: list[LinkArguments] = Field(default_factory=list, max_length=MAX_FIELDS)
+    valid_from: Time | None = Field(default=None, description=_VALID_FROM)
 
     @model_validator(mode="after")
     def _something_is_there(self) -> "ExtendTopicArguments":
@@ -96,6 +120,7 @@ class VersionFieldArguments(Arguments):
     field: Name
     value: Value
     why_changed: LongText = Field(default="", description="What changed, in a sentence.")
+    valid_from: Time | None = Field(default=None, description=_VALID_FROM)
 
 
 class LinkTopicsArguments(Arguments):
@@ -119,13 +144,22 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
 
     def extend_topic(asked: ExtendTopicArguments) -> ToolReply:
         fields, edges = _fields(asked.fields, provenance), _edges(asked.links)
-        topic_id = str(asked.topic_id)
-        return _replied(write(IngestItem(placement="extend_topic", topic_id=topic_id, fields=fields, edges=edges)))
+        item = IngestItem(
+            placement="extend_topic",
+            topic_id=str(asked.topic_id),
+            fields=fields,
+            edges=edges,
+            valid_from=asked.valid_from,
+        )
+        return _replied(write(item))
 
     def version_field(asked: VersionFieldArguments) -> ToolReply:
         why = asked.why_changed or None
         field = IngestField(name=asked.field, value=asked.value, why_changed=why, provenance=provenance)
-        return _replied(write(IngestItem(placement="version_field", topic_id=str(asked.topic_id), fields=[field])))
+        item = IngestItem(
+            placement="version_field", topic_id=str(asked.topic_id), fields=[field], valid_from=asked.valid_from
+        )
+        return _replied(write(item))
 
     def link(asked: LinkTopicsArguments) -> ToolReply:
         edge = IngestEdge(to_topic_id=asked.to_topic_id, kind=asked.kind)
@@ -135,7 +169,8 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
     return [
         Tool(
             "new_topic",
-            "Remember something new as a topic of its own. Ask the store first whether it knows it already.",
+            "Remember something new as a topic of its own. Ask the store first whether it knows it already. If the "
+            "reply has similar_topic_ids, read them: the new topic may repeat or correct one of them.",
             NewTopicArguments,
             new_topic,
             writes=True,
@@ -173,10 +208,17 @@ def item_new(
         summary=asked.summary,
         topic_kind=asked.kind if kind is None else kind,
         # Only fields have a provenance, so the summary of a topic without fields is also stored as a field.
-        fields=_fields(asked.fields, provenance)
-        or [IngestField(name="note", value=asked.summary, provenance=provenance)],
+        fields=[
+            *(
+                _fields(asked.fields, provenance)
+                or [IngestField(name="note", value=asked.summary, provenance=provenance)]
+            ),
+            *_happened(asked, provenance),
+        ],
+        valid_from=asked.valid_from,
         edges=_edges(asked.links),
         categories=list(asked.categories),
+        suggest_similar=topic_id is None,
     )
 
 
@@ -184,9 +226,19 @@ def _fields(asked: list[FieldArguments], provenance: str) -> list[IngestField]:
     return [IngestField(name=each.name, value=each.value, provenance=provenance) for each in asked]
 
 
+def _happened(asked: NewTopicArguments, provenance: str) -> list[IngestField]:
+    """Return the day of an event as a field, by which questions about that day find the topic."""
+    if asked.happened_at is None or any(each.name == HAPPENED_FIELD for each in asked.fields):
+        return []
+    day = asked.happened_at.isoformat()
+    return [IngestField(name=HAPPENED_FIELD, value=day, field_type="date", provenance=provenance)]
+
+
 def _edges(asked: list[LinkArguments]) -> list[IngestEdge]:
     return [IngestEdge(to_topic_id=each.to_topic_id, kind=each.kind) for each in asked]
 
 
 def _replied(reply: ItemReply, *also: uuid.UUID) -> ToolReply:
-    return ToolReply({"topic_id": str(reply.topic_id), "applied": reply.applied}, [reply.topic_id, *also])
+    similar = {"similar_topic_ids": reply.similar_topic_ids} if reply.similar_topic_ids else {}
+    result = {"topic_id": str(reply.topic_id), "applied": reply.applied, **similar}
+    return ToolReply(result, [reply.topic_id, *also])
