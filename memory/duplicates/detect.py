@@ -75,10 +75,8 @@ WHERE l.topic_id = d.id
 # it is restored or when the mode of its scope changes.
 _SKIP_SQL = """
 WITH held AS MATERIALIZED (
-    SELECT l.topic_id FROM memory_duplicatelook l
-    WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
-        SELECT 1 FROM memory_topicvector v WHERE v.topic_id = l.topic_id AND NOT v.live
-    ))
+    SELECT l.topic_id FROM memory_duplicatelook l LEFT JOIN memory_topicvector v ON v.topic_id = l.topic_id
+    WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR NOT v.live)
     ORDER BY l.topic_id FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE memory_duplicatelook l SET waiting = false FROM held WHERE l.topic_id = held.topic_id
