@@ -181,6 +181,7 @@ class TopicCard(TypedDict):
     topic_id: str
     title: str
     summary: str
+    label: str
     topic_kind: str
     salience: float
     failed_salience: float

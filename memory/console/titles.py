@@ -1,13 +1,8 @@
-"""How the console names a memory without a title."""
+"""How the console names a memory without any text."""
 
 UNTITLED = "untitled"
-# About as much of a summary as fits into a heading.
-MOST = 80
 
 
-def titled(title: str, summary: str = "") -> str:
-    """Return the title, or the beginning of the summary, or else ``untitled``."""
-    if title:
-        return title
-    text = " ".join(summary.split())
-    return f"{text[:MOST].rstrip()}…" if len(text) > MOST else text or UNTITLED
+def titled(label: str) -> str:
+    """Return the label of a memory (see ``label_sql``), or ``untitled`` if it is empty."""
+    return label or UNTITLED

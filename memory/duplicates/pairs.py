@@ -28,6 +28,7 @@ from memory.duplicates.merge_plan import (
 from memory.duplicates.replies import PairCompared, PairDifference, PairOut, PairTopic, PairVerb
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
+from memory.models.labels import labels_read
 from memory.models.newest_first import newest_page
 from memory.policy.effective import knobs_effective
 from memory.text.likeness import Difference, topics_compare
@@ -64,7 +65,7 @@ def pairs_list(
     """
     pairs = _pairs(wanted, principal).select_related("scope", "one", "other")
     found, following = newest_page(pairs, by="found_at", cursor=cursor, limit=limit)
-    return [_row(pair) for pair in found], following
+    return _rows(found), following
 
 
 def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> int:
@@ -90,9 +91,9 @@ def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Princip
 
 
 def pairs_read(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[PairOut]:
-    """Return the pairs of ``ids`` that the caller may see, in the form of ``pairs_list``. One query."""
+    """Return the pairs of ``ids`` that the caller may see, in the form of ``pairs_list``. Two queries."""
     pairs = DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")
-    return [_row(pair) for pair in pairs if principal.sees(pair.scope.path)]
+    return _rows([pair for pair in pairs if principal.sees(pair.scope.path)])
 
 
 def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
@@ -104,18 +105,20 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
 
 
 def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> PairOut:
-    """Return one pair in the form of ``pairs_list``. One query. Raises ``NotVisible``."""
-    return _row(pair_get(pair_id, principal=principal))
+    """Return one pair in the form of ``pairs_list``. Two queries. Raises ``NotVisible``."""
+    (row,) = _rows([pair_get(pair_id, principal=principal)])
+    return row
 
 
 def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> PairCompared:
-    """Return one pair with both sides, their differences and a preview of the merge. At most seven queries.
+    """Return one pair with both sides, their differences and a preview of the merge. At most eight queries.
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
     pair = pair_get(pair_id, principal=principal)
     sides = sides_read([pair.one_id, pair.other_id], now=now)
     newer, older = _survivor_first(pair, list(sides.values()))
+    labels = labels_read([older.id, newer.id])
     fields = fields_read([older.id, newer.id])
     before, after = fields[older.id], fields[newer.id]
     found = topics_compare(compared_texts(older, before), compared_texts(newer, after))
@@ -127,11 +130,11 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     merge: dict[str, Any] = {}
     if open_now and not inactive:
         try:
-            merge = _merge_as_json(merge_plan(newer, older))
+            merge = _merge_as_json(merge_plan(newer, older), labels)
         except Conflict as problem:
             refusal = problem.sentence
     return {
-        **_row(pair),
+        **_row(pair, labels),
         "title": _pieces(older.title, newer.title),
         "summary": _pieces(older.summary, newer.summary),
         "fields": _fields_as_json(before, after),
@@ -188,7 +191,12 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
     return pairs if wanted.held is None else pairs.filter(held=wanted.held)
 
 
-def _row(pair: DuplicatePair) -> PairOut:
+def _rows(pairs: Sequence[DuplicatePair]) -> list[PairOut]:
+    labels = labels_read({each for pair in pairs for each in (pair.one_id, pair.other_id)})
+    return [_row(pair, labels) for pair in pairs]
+
+
+def _row(pair: DuplicatePair, labels: dict[uuid.UUID, str]) -> PairOut:
     newer, older = _survivor_first(pair, (pair.one, pair.other))
     return {
         "id": pair.pk,
@@ -200,8 +208,8 @@ def _row(pair: DuplicatePair) -> PairOut:
         "same_title": pair.same_title,
         "held": pair.held,
         "held_because": differences_words(pair.differences),
-        "newer": _topic_as_json(newer),
-        "older": _topic_as_json(older),
+        "newer": _topic_as_json(newer, labels),
+        "older": _topic_as_json(older, labels),
         "survivor": pair.survivor_id,
         "found_at": pair.found_at,
         "decided_at": pair.decided_at,
@@ -216,8 +224,8 @@ def _difference(found: Difference) -> PairDifference:
     return {"sort": found.kind, "older": found.one, "newer": found.other, "where": found.where, "sentence": sentence}
 
 
-def _topic_as_json(topic: Topic) -> PairTopic:
-    return {"topic_id": topic.pk, "title": topic.title, "summary": topic.summary, "updated_at": topic.updated_at}
+def _topic_as_json(topic: Topic, labels: dict[uuid.UUID, str]) -> PairTopic:
+    return {"topic_id": topic.pk, "title": labels[topic.pk], "summary": topic.summary, "updated_at": topic.updated_at}
 
 
 def _side_as_json(side: Side) -> dict[str, Any]:
@@ -272,7 +280,7 @@ def _field_as_json(row: FieldRow | None) -> dict[str, Any] | None:
     return {"value": row.value, "field_type": row.field_type, "revisions": row.last_seq, "valid_from": row.valid_from}
 
 
-def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
+def _merge_as_json(plan: MergePlan, labels: dict[uuid.UUID, str]) -> dict[str, Any]:
     added = sorted(set(plan.categories) - set(plan.survivor.categories))
     preview: dict[str, Any] = {
         "fields_moved": [each.name for each in plan.moved],
@@ -282,7 +290,8 @@ def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
         "pinned": plan.survivor.pinned or plan.loser.pinned,
         "salience": max(plan.survivor.salience, plan.loser.salience),
     }
-    sentences = [f"“{plan.survivor.title}” stays, because it was changed last. The other memory is no longer listed."]
+    kept = labels[plan.survivor.id]
+    sentences = [f"“{kept}” stays, because it was changed last. The other memory is no longer listed."]
     if plan.moved:
         sentences.append(f"It gains {_many(len(plan.moved), 'field')}: {_names(preview['fields_moved'])}.")
     for each in plan.joined:

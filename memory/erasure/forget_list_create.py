@@ -233,6 +233,8 @@ def _find(
         question = "" if matches else "Nothing in this scope matches."
         if choice.ambiguous:
             question = f"{len(matches):,} memories match. Which do you mean?"
+            if len(matches) == 1:
+                question = "One memory matches, but not all words of the request. Do you mean it? Choose it by its id."
         return matches, choice.ambiguous, question
     ids = ids_read(_BY_FILTER_SQL.format(conditions=conditions, most=MAX_AT_ONCE + 1), bound)
     why = wanted.describe()

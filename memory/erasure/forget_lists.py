@@ -14,6 +14,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.remainder import remainder_summary
 from memory.erasure.replies import ForgetMatch
 from memory.models import ForgetListing, Rung, Topic, TopicMention
+from memory.models.labels import labels_read
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 from memory.text.identifiers import STRONG, identifiers_find
@@ -50,7 +51,7 @@ def listing_get(listing_id: uuid.UUID, *, principal: Principal) -> ForgetListing
 
 
 def listing_matches(listing: ForgetListing) -> list[ForgetMatch]:
-    """Return the first ``MATCHES_SHOWN`` topics of a list. One query."""
+    """Return the first ``MATCHES_SHOWN`` topics of a list. Two queries."""
     return _matches(listing.entries[:MATCHES_SHOWN])
 
 
@@ -113,19 +114,20 @@ def listing_others(matches: Sequence[ForgetMatch], *, query: str) -> dict[str, l
 
 
 def _matches(entries: Sequence[dict[str, Any]]) -> list[ForgetMatch]:
-    """Return entries with the present state of their topics. A purged topic has only its id. One query."""
+    """Return entries with the present state of their topics. A purged topic has only its id. Two queries."""
     rows = Topic.objects.select_related("scope", "vitality").filter(pk__in=[entry["id"] for entry in entries])
     known = {str(topic.pk): topic for topic in rows}
-    return [_match(entry, known.get(entry["id"])) for entry in entries]
+    labels = labels_read(topic.pk for topic in known.values())
+    return [_match(entry, known.get(entry["id"]), labels) for entry in entries]
 
 
-def _match(entry: dict[str, Any], topic: Topic | None) -> ForgetMatch:
+def _match(entry: dict[str, Any], topic: Topic | None, labels: dict[uuid.UUID, str]) -> ForgetMatch:
     standing = "purged"
     if topic is not None:
         standing = "released" if topic.released_at is not None else Rung(topic.rung).label
     return {
         "topic_id": entry["id"],
-        "title": topic.title if topic else "",
+        "title": labels[topic.pk] if topic else "",
         "summary": topic.summary if topic else "",
         "scope": topic.scope.path if topic else "",
         "topic_kind": topic.kind if topic else "",

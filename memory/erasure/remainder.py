@@ -69,7 +69,7 @@ def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] |
         return None
     if title_repeats(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
         # The title was the beginning of a text that has changed.
-        title = next(iter(fields.values()), summary)[:200]
+        title = ""
     return {"title": title, "summary": summary, "fields": fields}
 
 
@@ -89,7 +89,7 @@ def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[s
     if any(_within(fact, text) for fact in forgotten for text in texts):
         return None
     if any(_within(fact, remainder["title"]) for fact in forgotten):
-        return remainder | {"title": next((text for text in texts if text), "")[:200]}
+        return remainder | {"title": ""}
     return remainder
 
 

@@ -53,11 +53,12 @@ MAX_TEXT = 20_000
 TOKEN_SECONDS = 3_600
 _SALT = "memory.supersede.candidate"
 
-# Live topics whose title may be the new text, and live topics whose facts are replaced.
+# Live topics whose title or whole text may be the new text, and live topics whose facts are replaced.
 _STORED_SQL = """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id AND v.live
 WHERE t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}
-  AND (md5(lower(t.title)) = ANY({digests}::text[]) OR t.id = ANY({ids}))
+  AND (md5(lower(t.title)) = ANY({digests}::text[]) OR t.id = ANY({ids})
+       OR t.id IN (SELECT topic_id FROM memory_topicvector WHERE live AND text_hash = ANY({hashes}::text[])))
 ORDER BY t.created_at, t.id LIMIT 20
 """
 
@@ -100,7 +101,7 @@ def supersede(
             )
     place = principal.scope_chosen(scope)
     # The new text is embedded in the form of a new topic. If it becomes a topic, it is not embedded again.
-    embedded_text = TopicText(new_text[:200], "", [new_text]).embedded()
+    embedded_text = TopicText("", "", [new_text]).embedded()
     vector = embedder_get().embed_passages([embedded_text])[0]
     choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, new_vector=vector, scope=place)
     if choice.ambiguous:
@@ -256,13 +257,14 @@ class _Writer:
     def _stored(self, replaced: set[uuid.UUID]) -> uuid.UUID | None:
         """Return the id of a topic that already states the new text; None if there is none. At most three queries."""
         plain = self.new_text.rstrip(".!? ")
-        digests = [
-            hashlib.md5(text.lower().encode(), usedforsecurity=False).hexdigest()
-            for text in {self.new_text[:200], plain[:200], f"{plain}."[:200], self.new_text[:1000]}
-        ]
+        texts = {self.new_text, plain, f"{plain}."}
         bound = Bound()
-        within = scope_sql("t.scope_id", self.scope, bound.bind)
-        sql = _STORED_SQL.format(within=within, digests=bound.bind(digests), ids=bound.bind(list(replaced)))
+        sql = _STORED_SQL.format(
+            within=scope_sql("t.scope_id", self.scope, bound.bind),
+            digests=bound.bind([_md5(text.lower()) for text in texts]),
+            hashes=bound.bind([text_hash(TopicText("", "", [text]).embedded()) for text in texts]),
+            ids=bound.bind(list(replaced)),
+        )
         for topic in topic_contents(ids_read(sql, bound)).values():
             if any(same_text(fact.text, self.new_text) for fact in facts_of(topic, divide=len(self.new_text) < 500)):
                 return topic.id
@@ -282,11 +284,10 @@ class _Writer:
             rest = facts_removed(element.text, of_element) if of_element else ""
             fits = FIELD_TYPES[element.kind][0]
             if not rest.strip() and new is not None and fits(new):
-                # Only the first element and the title get the new text.
-                rest, placed = (new if not placed or element.where == TITLE else ""), True
+                # The new text is stored once.
+                rest, placed = ("" if placed else new), True
             if element.where == TITLE:
-                first = next((value for value in fields.values() if value), topic.summary)
-                title = rest[:1000] or first[:200]
+                title = rest[:1000]
             elif element.where == SUMMARY:
                 summary = rest
             else:
@@ -296,7 +297,7 @@ class _Writer:
         changed = " ".join(fields.values()) or (summary or "")
         texts = [fact.element.text for fact in facts if fact.element.where != TITLE]
         if title is None and changed and title_repeats(topic.title, texts):
-            title = changed[:200]
+            title = ""
         edited = title is not None or summary is not None
         if fields:
             item = IngestItem(
@@ -322,7 +323,6 @@ class _Writer:
     def _store(self, source: TopicContent | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
             placement="new_topic",
-            title=self.new_text[:200],
             scope=source.scope if source else self.scope,
             topic_kind=source.kind or None if source else None,
             categories=source.categories if source else [],
@@ -340,6 +340,10 @@ class _Writer:
         if not isinstance(outcome, ItemReply):
             raise outcome
         return outcome
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> str | None:

@@ -3,26 +3,24 @@
 import uuid
 from collections.abc import Sequence
 
-from django.db import connection
-
 from memory.access.principal import Principal
+from memory.core.text import TopicText
 from memory.duplicates.detect import near_duplicates
+from memory.embedding import text_hash
+from memory.models.statements import rows_read
 from memory.text.folding import fold
 from memory.text.statements import Statement as Fact
-from memory.text.statements import title_of
 
 FACT_FIELD = "fact"
 
-# Live topics with the title that a fact would get, each with its fact if it has one.
-_SAME_TITLE_SQL = """
-SELECT t.id, t.title, r.value
-FROM memory_topic t
-JOIN memory_vitality v ON v.topic_id = t.id AND v.live
-LEFT JOIN memory_field f ON f.topic_id = t.id AND f.name = %(field)s
-LEFT JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
-WHERE t.scope_id = (SELECT id FROM memory_scope WHERE path = %(scope)s) AND t.kind = %(kind)s
-  AND md5(lower(t.title)) IN (SELECT md5(lower(title)) FROM unnest(%(titles)s::text[]) AS d (title))
-ORDER BY t.id
+# Live topics whose text is exactly that of a fact. Found also before they have a vector.
+_SAME_TEXT_SQL = """
+SELECT x.text_hash, x.topic_id
+FROM memory_topicvector x
+JOIN memory_vitality v ON v.topic_id = x.topic_id AND v.live
+WHERE x.text_hash = ANY(%(hashes)s) AND x.live AND v.kind = %(kind)s
+  AND x.scope_id = (SELECT id FROM memory_scope WHERE path = %(scope)s)
+ORDER BY x.topic_id
 """
 
 
@@ -48,13 +46,11 @@ def known_facts_split(
 
 
 def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[uuid.UUID | None]:
-    titles = list({title_of(fact.text) for fact in facts})
+    hashes = [text_hash(TopicText("", "", [fact.text]).embedded()) for fact in facts]
     topics: dict[str, uuid.UUID] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_SAME_TITLE_SQL, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
-        for topic_id, title, value in cursor.fetchall():
-            topics.setdefault(fact_key(value or title), topic_id)
-    return [topics.get(fact_key(fact.text)) for fact in facts]
+    for found, topic_id in rows_read(_SAME_TEXT_SQL, {"hashes": hashes, "scope": scope, "kind": kind}):
+        topics.setdefault(found, topic_id)
+    return [topics.get(each) for each in hashes]
 
 
 def fact_key(text: str) -> str:

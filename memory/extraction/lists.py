@@ -14,6 +14,7 @@ from memory.extraction.segments import method_of, note_of
 from memory.extraction.store import source_text
 from memory.jobs.resumable import jobs_visible
 from memory.models import ExtractionJob, Revision, Rung, Topic
+from memory.models.labels import labels_read
 from memory.models.newest_first import newest_page
 
 STORED, KNOWN = "stored", "known"
@@ -38,19 +39,20 @@ def extraction_facts(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return a page of the facts that a job stored, or of the facts that were known, and the cursor of the next page.
 
-    At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
+    At most three queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
     """
     after = 0 if cursor is None else cursor_as_number(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
     ids = [entry["topic_id"] for entry in shown if _has_id(entry)]
+    labels = labels_read(uuid.UUID(topic_id) for topic_id in ids)
     topics = {
         str(topic.pk): {
-            "title": topic.title,
+            "title": labels[topic.pk],
             "released": topic.released_at is not None,
             "archived": topic.rung == Rung.ARCHIVED,
         }
-        for topic in Topic.objects.filter(pk__in=ids).only("title", "released_at", "rung")
+        for topic in Topic.objects.filter(pk__in=ids).only("released_at", "rung")
     }
     content = (source_text(job.source_id) or "") if which == KNOWN and shown else ""
     facts = []

@@ -24,7 +24,6 @@ from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Revision, Topic
 from memory.models.locks import Lock, lock_wait
 from memory.text.statements import Statement as Fact
-from memory.text.statements import title_of
 
 SOURCE_KIND = "source"
 FACT_KIND = "fact"
@@ -89,7 +88,6 @@ def facts_store(
     items = [
         IngestItem(
             placement="new_topic",
-            title=title_of(fact.text),
             topic_kind=kind,
             scope=scope,
             fields=[

@@ -23,7 +23,7 @@ from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
 from memory.text.folding import fold
 from memory.text.identifiers import identifier_search_keys
-from memory.text.negation import negated
+from memory.text.negation import negated, opposites
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
 # A period that has ended. A new text does not replace a fact about such a period.
@@ -58,6 +58,8 @@ RELEVANT: Final = 0.3
 # relevance of at most 0.04.
 REPLACED_LEAST: Final = 0.15
 REPLACED_NEAR: Final = 0.25
+# The confidence of facts with the key of the request, if none of them has the other words of the request.
+DOUBTED: Final = 0.3
 # Two facts about different subjects are equally likely if their confidences differ by at most this.
 EQUAL: Final = 0.35
 
@@ -81,7 +83,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
     exact = [fact for fact in facts if same_text(fact.text, request.body)]
     if exact:
         return Choice([_candidate(fact, "meaning", 1.0) for fact in exact])
-    facts = _without(request, facts)
+    facts = [fact for fact in _without(request, facts) if not opposites(request.body, fact.text)]
     alone = [fact for fact in facts if not fact.item]
     codes = identifier_stems(request.body)
     if request.everything or not set(stems(request.body)) - codes - GENERIC:
@@ -112,9 +114,9 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
             if request.everything and names and _DESCRIBED.search(request.body):
                 covering = tuple(fact for fact in pool if not _described_otherwise(fact, uncovered))
             return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts)])
-        if identified and not request.owned and not any(uncovered & set(stems(fact.found_by)) for fact in pool):
-            # The other words are a remark: "RX-40, discontinued".
-            return Choice([_candidate(fact, by, confidence) for fact in _records(pool, facts)])
+        if identified and not request.owned and uncovered - {one for fact in pool for one in stems(fact.found_by)}:
+            # No fact with the key has this word: "the refund of RX-40", where only its delivery is stored.
+            return Choice([_candidate(fact, by, DOUBTED) for fact in _records(pool, facts)], ambiguous=True)
         if identified and not request.owned and covering:
             if negated(request.body):
                 covering = tuple(fact for fact in covering if negated(fact.text)) or covering
@@ -130,7 +132,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
 def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], similarities: Similarities) -> Choice:
     """Return the facts that ``new_text`` replaces; ``request_text`` describes them."""
     request = request_read(request_text)
-    possible = [fact for fact in facts if not same_text(fact.text, new_text)]
+    possible = [fact for fact in facts if not same_text(fact.text, new_text) and not opposites(request.body, fact.text)]
     exact = [fact for fact in possible if same_text(fact.text, request.text)]
     whole = possible if exact else [fact for fact in possible if not fact.item]
     pool, identified = replaced_pool(request_text, new_text, whole)

@@ -45,6 +45,7 @@ def contradiction(one: Candidate, request: Request, new_text: str, names: Sequen
         return ""
     if asked and stated and not asked & stated:
         return "It states another number."
+    # Statements that are equal but for a negation have been left out before (``opposites``).
     opposite = request.states and one.features["denial"] and one.stems <= known
     return "It states the opposite." if opposite else ""
 

@@ -19,6 +19,7 @@ from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_write
 from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
+from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 
@@ -29,7 +30,7 @@ MAX_AT_ONCE = 10_000
 
 # The scope is part of the query, so that rows outside the scope of the caller are not locked.
 _STATES_SQL = """
-SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
+SELECT t.id, s.path, {label}, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at, {state}
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
@@ -37,8 +38,8 @@ JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) AND (%(within)s = '/' OR s.path = %(within)s OR starts_with(s.path, %(within)s || '/'))
 ORDER BY t.id
 """
-_LOCK_SQL = _STATES_SQL.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
-_READ_SQL = _STATES_SQL.format(state="'{}'::jsonb")
+_LOCK_SQL = _STATES_SQL.format(state=STATE, label=label_sql()) + "FOR NO KEY UPDATE OF t, v"
+_READ_SQL = _STATES_SQL.format(state="'{}'::jsonb", label=label_sql())
 
 _TOUCH_SQL = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
 

@@ -18,6 +18,7 @@ from memory.forgetting.plan import overlap_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql, undone_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
+from memory.models.labels import label_sql, labels_read
 from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 
@@ -52,7 +53,7 @@ GROUP BY 1, 2, 3, 4, 5
 
 _NAMED_SQL = """
 SELECT a.topic_id, s.title, a.{side}, s.state FROM memory_forgetaction a
-JOIN (SELECT t.id, t.title, {state} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
+JOIN (SELECT t.id, {label} AS title, {state} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
   ON s.id = a.topic_id
 WHERE a.run_id = %(run)s AND a.state = %(state)s AND NOT {same}
 ORDER BY a.place LIMIT %(most)s
@@ -159,13 +160,11 @@ def plan_compare(run: ForgetRun) -> Preview:
 
 def _merge_undo_preview(run: ForgetRun) -> Preview:
     conflicts = merge_conflicts(run)
-    actions = list(
-        run.actions.filter(state=ForgetAction.State.APPLIED).values_list("action", "topic_id", "topic__title")
-    )
+    actions = list(run.actions.filter(state=ForgetAction.State.APPLIED).values_list("action", flat=True))
     if not conflicts:
-        return Preview(len(actions), dict(Counter(action for action, _topic, _title in actions)))
-    titles = {topic_id: title for _action, topic_id, title in actions}
-    named = [{"topic_id": topic_id, "title": titles[topic_id], "why": why} for topic_id, why in conflicts]
+        return Preview(len(actions), dict(Counter(actions)))
+    labels = labels_read(topic_id for topic_id, _why in conflicts)
+    named = [{"topic_id": topic_id, "title": labels[topic_id], "why": why} for topic_id, why in conflicts]
     return Preview(
         0,
         {},
@@ -193,7 +192,7 @@ def _compared(run: ForgetRun, *, planned: bool) -> Preview:
         else:
             words = TOO_FEW if each.alone else drift_words(json.loads(each.stored), json.loads(each.present))
             reasons[words] += each.topics
-    found = rows_read(_NAMED_SQL.format(same=same, **parts), parameters) if reasons else []
+    found = rows_read(_NAMED_SQL.format(same=same, label=label_sql(), **parts), parameters) if reasons else []
     named = [
         {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(stored), json.loads(present))}
         for topic_id, title, stored, present in found

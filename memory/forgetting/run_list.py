@@ -17,6 +17,7 @@ from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Rung
+from memory.models.labels import labels_read
 from memory.models.newest_first import Order, sorted_page
 from memory.predicates.binding import path_q
 
@@ -161,14 +162,15 @@ def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
 def run_actions(
     run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[ActionOut], str | None]:
-    """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries. Raises
+    """Return the actions of a run in their order, with labels, and the cursor of the next page. Three queries. Raises
     ``NotVisible`` and ``ValueRefused``."""
     run = run_get(run_id, principal=principal)
     after = 0 if cursor is None else cursor_as_number(cursor)
     actions = _actions(run.pk, wanted).filter(place__gt=after).order_by("place")
-    rows = list(actions.select_related("topic")[: limit + 1])
+    rows = list(actions[: limit + 1])
     following = str(rows[limit - 1].place) if len(rows) > limit else None
-    return [_action_as_dict(each) for each in rows[:limit]], following
+    labels = labels_read(each.topic_id for each in rows[:limit])
+    return [_action_as_dict(each, labels[each.topic_id]) for each in rows[:limit]], following
 
 
 def run_actions_worded(
@@ -211,12 +213,12 @@ def _actions(run_id: uuid.UUID, wanted: ActionFilter) -> QuerySet[ForgetAction]:
     return actions
 
 
-def _action_as_dict(action: ForgetAction) -> ActionOut:
+def _action_as_dict(action: ForgetAction, label: str) -> ActionOut:
     after = action.after or {}
     return {
         "place": action.place,
         "topic_id": str(action.topic_id),
-        "title": action.topic.title,
+        "title": label,
         "action": action.action,
         "state": action.state,
         "from_rung": Rung(action.from_rung).label,

@@ -355,6 +355,7 @@ def _field_plan(
         field_type=last.field_type,
         ref_topic_id=None,
         recorded_at=last.recorded_at,
+        valid_from=last.valid_from,
         is_new=True,
     )
     topic.fields[given.name] = known

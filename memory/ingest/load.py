@@ -27,6 +27,9 @@ class KnownField:
     field_type: str
     ref_topic_id: uuid.UUID | None
     recorded_at: dt.datetime
+    valid_from: dt.datetime
+    # The place of the current revision in the plan, if the plan writes it.
+    row: int | None = None
     is_new: bool = False
 
 
@@ -78,7 +81,7 @@ WHERE t.id = ANY(%s)
 
 _FIELDS_SQL = """
 SELECT f.topic_id, f.id, f.name, f.last_seq, f.cold_through, r.value, r.field_type, r.ref_topic_id,
-       r.recorded_at
+       r.recorded_at, r.valid_from
 FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s)

@@ -76,9 +76,11 @@ class WritePlan:
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
     # New values of stored rows, by their ids. ``touched`` has topics: categories, time of the change, time of the use,
-    # idle seconds before the use. ``versioned`` has fields: ``last_seq``, ``cold_through``.
+    # idle seconds before the use. ``versioned`` has fields: ``last_seq``, ``cold_through``. ``raised`` has fields whose
+    # current revision gets another number: the number in the store, the new number.
     touched: dict[uuid.UUID, tuple[list[str], dt.datetime, dt.datetime, float]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
+    raised: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
     pins_by_agent: bool = False
     # Topics whose text is new or changed, in order; they are embedded and indexed.
@@ -338,6 +340,7 @@ class _Placing:
                 field_type=field_type,
                 ref_topic_id=None,
                 recorded_at=self.at,
+                valid_from=self.item.valid_from or self.at,
                 is_new=True,
             )
             topic.fields[entry.name] = present
@@ -360,23 +363,30 @@ class _Placing:
                 reply.applied.append(f"version:{entry.name}")
         else:
             reply.applied.append(f"version:{entry.name}")
-        present.last_seq += 1
         # Two concurrent writers may have their times in the wrong order.
         present.recorded_at = max(present.recorded_at, self.at)
+        valid_from = self.item.valid_from or present.recorded_at
+        seq, reference = present.last_seq + 1, present.ref_topic_id if entry.keeps_reference else entry.ref_topic_id
+        if present.last_seq and self.item.valid_from is not None and valid_from < present.valid_from:
+            # The order of learning is not the order of facts: a value from 2019 does not replace one from 2024.
+            self._current_raise(present, seq)
+            seq = present.last_seq
+            reply.applied.append(f"stays_current:{entry.name}")
+        else:
+            present.value, present.field_type, present.ref_topic_id = text, field_type, reference
+            present.valid_from, present.row = valid_from, len(self.plan.revisions)
+        present.last_seq += 1
         present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
-        present.value, present.field_type = text, field_type
-        if not entry.keeps_reference:
-            present.ref_topic_id = entry.ref_topic_id
         revision_id = uuid7_at(self.now)
         self.plan.revisions.append(
             RevisionRow(
                 revision_id,
                 present.id,
-                present.last_seq,
-                present.value,
-                present.field_type,
-                present.ref_topic_id,
-                self.item.valid_from or present.recorded_at,
+                seq,
+                text,
+                field_type,
+                reference,
+                valid_from,
                 present.recorded_at,
                 entry.provenance,
                 entry.why_changed or "",
@@ -388,6 +398,14 @@ class _Placing:
             self.plan.versioned[present.id] = (present.last_seq, present.cold_through)
         reply.version_ids[entry.name] = str(revision_id)
         self.plan.texts.setdefault(topic.id, topic)
+
+    def _current_raise(self, present: KnownField, seq: int) -> None:
+        """Give the current revision of a field the number ``seq``, so that another can be stored below it."""
+        if present.row is not None:
+            self.plan.revisions[present.row] = self.plan.revisions[present.row]._replace(seq=seq)
+        else:
+            stored, _seq = self.plan.raised.get(present.id, (present.last_seq, 0))
+            self.plan.raised[present.id] = stored, seq
 
     def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: ItemReply) -> None:
         reply.applied.append(f"edge:{target}")

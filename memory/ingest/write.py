@@ -52,6 +52,11 @@ WHERE t.id = d.id
 
 # The worker folds accesses into the same rows without a lock on the topic. Its statement and this one therefore lock
 # the rows in the order of ids.
+_RAISED_SQL = """
+UPDATE memory_revision r SET seq = d.seq FROM unnest(%(ids)s::uuid[], %(stored)s::int[], %(seqs)s::int[])
+    AS d (id, stored, seq)
+WHERE r.field_id = d.id AND r.seq = d.stored
+"""
 _FIELDS_SQL = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
@@ -131,7 +136,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: WritePlan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of its scopes. At most twenty-one statements. Needs a transaction.
+    """Write all rows of ``plan`` and return the ids of its scopes. At most twenty-two statements. Needs a transaction.
     ``texts`` maps the id of each new or changed topic to its text. ``vectors`` maps the hash of a text to its vector. A
     topic without a vector stays pending."""
     with connection.cursor() as cursor:
@@ -188,6 +193,9 @@ def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
     if plan.versioned:
         last, cold = zip(*plan.versioned.values(), strict=True)
         cursor.execute(_FIELDS_SQL, {"ids": list(plan.versioned), "last": list(last), "cold": list(cold)})
+    if plan.raised:
+        stored, seqs = zip(*plan.raised.values(), strict=True)
+        cursor.execute(_RAISED_SQL, {"ids": list(plan.raised), "stored": list(stored), "seqs": list(seqs)})
     if plan.revisions:
         rows_copy(cursor, "memory_revision", " ".join(RevisionRow._fields), plan.revisions)
     if plan.summaries:

@@ -17,8 +17,10 @@ from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql
+from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.sql import text_sql
 
 Sort = Literal["archived", "-archived", "score", "-score", "title", "-title"]
 Why = Literal["threshold", "rule", "hand"]
@@ -83,7 +85,7 @@ _MISSED = f"""(
 )"""
 
 _PAGE_SQL = f"""
-SELECT d.id, t.title, sc.path, v.kind, a.at, {rung_label_sql("a.from_rung")}, a.why, a.run_id, r.actor, r.event,
+SELECT d.id, {label_sql()}, sc.path, v.kind, a.at, {rung_label_sql("a.from_rung")}, a.why, a.run_id, r.actor, r.event,
        {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")}, v.pinned,
        (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
        (SELECT min(h.rank) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
@@ -230,8 +232,7 @@ class _Query:
         if filters.kind is not None:
             self.where.append(f"v.kind = {bind(filters.kind)}")
         if filters.text is not None:
-            like = bind(f"%{like_plain(filters.text)}%")
-            self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
+            self.where.append(text_sql(filters.text, bind))
         about: list[str] = []
         if filters.why == "hand":
             about.append("a.why->>'by' = 'hand'")
@@ -313,8 +314,8 @@ _ORDERS: dict[str, tuple[str, str, str, Any, str]] = {
     "-archived": ("i.at", "i.topic_id", "timestamptz", cursor_time, "ASC"),
     "score": (_SCORE, "v.topic_id", "float8", float, "DESC"),
     "-score": (_SCORE, "v.topic_id", "float8", float, "ASC"),
-    "title": ("t.title", "v.topic_id", "text", str, "ASC"),
-    "-title": ("t.title", "v.topic_id", "text", str, "DESC"),
+    "title": (label_sql(), "v.topic_id", "text", str, "ASC"),
+    "-title": (label_sql(), "v.topic_id", "text", str, "DESC"),
 }
 
 

@@ -16,6 +16,7 @@ from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import counts_sentences, event_words
 from memory.insight.action_words import action_words, actions_of
 from memory.models.formulas_sql import agent_sql, automatic_sql, person_sql
+from memory.models.labels import label_sql
 from memory.models.statements import dicts_read, rows_read
 from memory.predicates.binding import Bound, path_sql
 
@@ -49,7 +50,8 @@ WHERE applied > 0 AND NOT dry_run AND approved_by = '' AND event NOT IN ('{BY_HA
 """
 # Purged topics have no title.
 _TITLED_SQL = """
-SELECT f.*, t.title FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
+SELECT f.*, CASE WHEN t.id IS NOT NULL THEN {label} END AS title
+FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
 ORDER BY f.at DESC, f.kind DESC, f.id DESC
 """
 
@@ -95,7 +97,7 @@ def audit_list(
         # The row comparison cannot use the index by time, because ``kind`` is a constant. This condition can.
         conditions.append(f"at <= {at}")
     found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
-    rows = dicts_read(_TITLED_SQL.format(found=found), bound.values)
+    rows = dicts_read(_TITLED_SQL.format(found=found, label=label_sql()), bound.values)
     last = rows[limit - 1] if len(rows) > limit else None
     following = cursor_make(last["at"], last["kind"], last["id"]) if last else None
     return [_entry_as_dict(row) for row in rows[:limit]], following

@@ -19,6 +19,7 @@ from memory.core.scopes import ROOT, scope_within
 from memory.formulas.salience import reinforcement_share
 from memory.insight.shadow import archive_search, may_miss
 from memory.models import AccessLog, ForgetRun, Rung, ShadowHit
+from memory.models.labels import label_sql
 from memory.models.newest_first import Order, sorted_page
 from memory.models.statements import dicts_read, rows_read
 from memory.predicates.binding import path_q
@@ -42,8 +43,8 @@ SELECT topic_id, title, coalesce(replaced, summary_now) AS summary, summary_now,
        ) END AS since,
        merged_into, updated_at > %(at)s AS changed, created_at > %(at)s AS is_new
 FROM (
-    SELECT t.id AS topic_id, t.title, t.summary AS summary_now, s.path AS scope, t.created_at, t.updated_at,
-           t.released_at, t.merged_into_id AS merged_into,
+    SELECT t.id AS topic_id, {label_sql(until="%(at)s")} AS title, t.summary AS summary_now, s.path AS scope,
+           t.created_at, t.updated_at, t.released_at, t.merged_into_id AS merged_into,
            CASE WHEN t.merged_into_id IS NOT NULL THEN 'merged' WHEN t.released_at IS NOT NULL THEN 'released'
                 WHEN t.rung = {Rung.ARCHIVED:d} THEN 'archived' ELSE 'live' END AS state,
            (SELECT e.before->>'summary' FROM memory_topicedit e

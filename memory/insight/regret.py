@@ -17,6 +17,7 @@ from memory.insight.activity import day_begin, days_begin, utc_days
 from memory.insight.replies import RegretCounts, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
 from memory.models.formulas_sql import rung_label_sql
+from memory.models.labels import label_sql
 from memory.models.statements import dicts_read, rows_by_store
 from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import written_by_sql
@@ -96,8 +97,8 @@ SELECT count(*) AS archived, count(*) FILTER (WHERE regretted) AS regretted FROM
 
 _CHOSEN = "r.regretted AND (%(by)s::text IS NULL OR r.source = %(by)s::text)"
 _TOPICS_SQL = f"""
-SELECT r.topic_id::text, t.title, t.kind AS topic_kind, sc.path AS scope, {rung_label_sql("t.rung")} AS rung,
-       r.at AS archived_at, r.source AS by, r.run_id::text, r.policy, r.version,
+SELECT r.topic_id::text, {label_sql()} AS title, t.kind AS topic_kind, sc.path AS scope,
+       {rung_label_sql("t.rung")} AS rung, r.at AS archived_at, r.source AS by, r.run_id::text, r.policy, r.version,
        {rung_label_sql("r.from_rung")} AS from_rung,
        array_remove(ARRAY[CASE WHEN r.looked_up > 0 THEN 'looked_up' END, CASE WHEN r.restored > 0 THEN 'restored' END,
                           CASE WHEN r.shadow > 0 THEN 'shadow' END], NULL) AS signals,

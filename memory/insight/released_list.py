@@ -7,23 +7,26 @@ from typing import Any, Literal
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
-from memory.insight.archive_list import Journaled, like_plain
+from memory.insight.archive_list import Journaled
 from memory.models.formulas_sql import rung_label_sql
+from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.sql import text_sql
 
 Sort = Literal["released", "-released", "title", "-title"]
 # The orders of the list: the key, its type, its parser in a cursor, and the direction.
 _ORDERS: dict[str, tuple[str, str, Any, str]] = {
     "released": ("t.released_at", "timestamptz", cursor_time, "DESC"),
     "-released": ("t.released_at", "timestamptz", cursor_time, "ASC"),
-    "title": ("t.title", "text", str, "ASC"),
-    "-title": ("t.title", "text", str, "DESC"),
+    "title": (label_sql(), "text", str, "ASC"),
+    "-title": (label_sql(), "text", str, "DESC"),
 }
 
 # ``a`` is the last action that released the topic and was not undone. It is read only for the topics on the page.
 _PAGE_SQL = """
-SELECT f.key, f.id, t.title, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id, n.title
+SELECT f.key, f.id, {label}, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id,
+       CASE WHEN n.id IS NOT NULL THEN {newer_label} END
 FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
 JOIN memory_topic t ON t.id = f.id JOIN memory_scope s ON s.id = t.scope_id
 LEFT JOIN LATERAL (
@@ -78,7 +81,15 @@ def released_list(
         value, last = cursor_parse(cursor, read, uuid.UUID)
         place = f"({bound.bind(value)}::{kind}, {bound.bind(last)}::uuid)"
         found += f" AND ({key}, t.id) {'<' if way == 'DESC' else '>'} {place}"
-    sql = _PAGE_SQL.format(rung=rung_label_sql("t.rung"), key=key, found=found, way=way, limit=limit + 1)
+    sql = _PAGE_SQL.format(
+        label=label_sql(),
+        newer_label=label_sql("n"),
+        rung=rung_label_sql("t.rung"),
+        key=key,
+        found=found,
+        way=way,
+        limit=limit + 1,
+    )
     rows = rows_read(sql, bound.values)
     following = cursor_make(*rows[limit - 1][:2]) if len(rows) > limit else None
     return [ReleasedTopic(*row[1:]) for row in rows[:limit]], following
@@ -106,8 +117,7 @@ def _found(filters: ReleasedFilter, principal: Principal, bound: Bound) -> str:
     if filters.kind is not None:
         where.append(f"t.kind = {bind(filters.kind)}")
     if filters.text is not None:
-        like = bind(f"%{like_plain(filters.text)}%")
-        where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
+        where.append(text_sql(filters.text, bind))
     for sign, moment in ((">=", filters.since), ("<", filters.until)):
         if moment is not None:
             where.append(f"t.released_at {sign} {bind(moment)}::timestamptz")

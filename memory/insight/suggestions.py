@@ -17,6 +17,7 @@ from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import EVENT_WORDS
 from memory.insight.archive_list import like_plain
 from memory.models import ForgetRun
+from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_q, path_sql
 from memory.text.folding import WORD
@@ -73,19 +74,19 @@ WITH found (id) AS (
     (SELECT t.id FROM (
         SELECT topic_id FROM memory_topicdocument
         WHERE live AND document @@ to_tsquery({config}, {query}) LIMIT {searched}
-     ) d JOIN memory_topic t ON t.id = d.topic_id WHERE t.title ILIKE ALL ({patterns}) LIMIT {most})
+     ) d JOIN memory_topic t ON t.id = d.topic_id WHERE {label} ILIKE ALL ({patterns}) LIMIT {most})
     UNION
-    (SELECT id FROM (SELECT id, title FROM memory_topic ORDER BY id DESC LIMIT {searched}) newest
-     WHERE title ILIKE ALL ({patterns}) LIMIT {most})
+    (SELECT t.id FROM (SELECT * FROM memory_topic ORDER BY id DESC LIMIT {searched}) t
+     WHERE {label} ILIKE ALL ({patterns}) LIMIT {most})
 )
-SELECT t.id, t.title, s.path, left(t.summary, 120)
+SELECT t.id, {label}, s.path, left(t.summary, 120)
 FROM found JOIN memory_topic t USING (id) JOIN memory_scope s ON s.id = t.scope_id
-WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, length(t.title), t.id LIMIT {most}
+WHERE {within} AND t.merged_into_id IS NULL ORDER BY t.released_at NULLS FIRST, length({label}), t.id LIMIT {most}
 """
 
 
 def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tuple[Any, ...]]:
-    """Return topics whose id begins with ``text`` or whose title contains the words of ``text``, as (id, title, scope,
+    """Return topics whose id begins with ``text`` or whose label contains the words of ``text``, as (id, label, scope,
     beginning of the summary). One query, which reads at most twice ``TOPICS_SEARCHED`` titles."""
     bound = Bound()
     # Pairs of letters are shorter than words.
@@ -99,6 +100,7 @@ def topics_suggested(text: str, *, principal: Principal, most: int) -> list[tupl
         query=bound.bind(" & ".join(f"'{word}':*" for word in words)),
         patterns=f"{bound.bind([f'%{like_plain(word)}%' for word in text.split()])}::text[]",
         within=path_sql("s.path", principal.scope, bound.bind),
+        label=label_sql(),
         most=int(most),
         searched=TOPICS_SEARCHED,
     )

@@ -13,14 +13,15 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
 from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, comparisons_of_texts
+from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
 
-_TOPIC_SQL = """
-SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
-       v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.idle_before, v.half_life,
+_TOPIC_SQL = f"""
+SELECT t.title, {label_sql()}, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at,
+       t.merged_into_id, v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.idle_before, v.half_life,
        v.retrieval_count, v.last_retrieved_at
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = %(id)s
@@ -32,6 +33,7 @@ class TopicSnapshot:
     """The stored values of one topic, from the tables of topics, scopes and vitality."""
 
     title: str
+    label: str
     summary: str
     kind: str
     scope: str

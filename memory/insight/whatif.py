@@ -22,6 +22,7 @@ from memory.forgetting.run_text import why_words
 from memory.insight.census import CensusPart, PolicyView, TopicClass, census_take
 from memory.models import Rung
 from memory.models.formulas_sql import number_sql, rung_label_sql
+from memory.models.labels import label_sql
 from memory.models.statements import dicts_read, rows_read
 from memory.policy.partition import ALL_TOPICS, TopicSubset, partition_is_skipped, partitions_of
 from memory.policy.snapshot import Policies
@@ -207,8 +208,8 @@ def affected_page(
             SELECT c.topic_id, c.score FROM ({text}) c WHERE {" AND ".join(conditions)}
             ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
         )
-        SELECT c.topic_id, t.title, t.kind, s.path AS scope, c.action, {rung_label_sql("c.from_rung")} AS from_rung,
-               {rung_label_sql("c.to_rung")} AS to_rung, c.score, c.why
+        SELECT c.topic_id, {label_sql()} AS title, t.kind, s.path AS scope, c.action,
+               {rung_label_sql("c.from_rung")} AS from_rung, {rung_label_sql("c.to_rung")} AS to_rung, c.score, c.why
         FROM ({details.text}) c
         JOIN memory_topic t ON t.id = c.topic_id
         JOIN memory_scope s ON s.id = t.scope_id

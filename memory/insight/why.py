@@ -116,7 +116,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: WhyReply = {
         "topic_id": str(topic_id),
-        "title": row.title,
+        "title": row.label,
         "topic_kind": row.kind,
         "scope": row.scope,
         "standing": _standing(row, subject, policy, now),

@@ -83,6 +83,31 @@ class WrittenResult(_Result):
     )
 
 
+class Superseded(_Result):
+    """A topic in which a fact was replaced."""
+
+    topic_id: str
+    before: str
+    after: str
+
+
+class Meant(_Result):
+    """A fact that may be meant."""
+
+    topic_id: str
+    text: str
+    token: str = ""
+
+
+class SupersedeResult(_Result):
+    """The topic with the new text and what was replaced; or a question with candidates, and nothing was changed."""
+
+    topic_id: str | None = None
+    superseded: list[Superseded] = Field(default_factory=list)
+    question: str = ""
+    candidates: list[Meant] = Field(default_factory=list)
+
+
 class ExtractResult(_Result):
     """The facts of a text."""
 
@@ -121,6 +146,7 @@ RESULTS: dict[str, type[BaseModel]] = {
     "extend_topic": WrittenResult,
     "version_field": WrittenResult,
     "link": WrittenResult,
+    "supersede": SupersedeResult,
     "extract": ExtractResult,
     "forget": ForgetResult,
 }

@@ -19,8 +19,10 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import MAX_QUERY, forget_execute, forget_list
 from memory.erasure.forget_lists import listing_matches
+from memory.erasure.supersede import MAX_TEXT, Ambiguous, supersede
 from memory.extraction.request import extract
-from memory.ingest.items import Category, LongText
+from memory.ingest.items import Category, IngestItem, LongText
+from memory.ingest.plan import ItemReply
 from memory.jobs import tasks
 
 # The provenance of written values. The journal records which key has written them.
@@ -40,6 +42,15 @@ class ExtractArguments(FactsArguments):
 
     store: bool = Field(default=True, description="False only lists the facts and writes nothing.")
     kind: Kind | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+
+
+class SupersedeArguments(Arguments):
+    """A fact, and what replaces it."""
+
+    old_query: str = Field(min_length=1, max_length=MAX_TEXT, description="The fact as it was, or words that name it.")
+    new_text: str = Field(min_length=1, max_length=MAX_TEXT, description="What is true now, as a whole sentence.")
+    reason: LongText = Field(default="", description="Why, for the journal.")
+    token: str | None = Field(default=None, max_length=2_000, description="token of the candidate that is meant.")
 
 
 class ForgetArguments(Arguments):
@@ -79,7 +90,39 @@ def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) 
 
 
 def _writing_tools(principal: Principal, clock: Clock) -> list[Tool[Any]]:
-    return writing_tools(lambda item: item_write(item, principal=principal, now=clock()), provenance=PROVENANCE)
+    def write(item: IngestItem) -> ItemReply:
+        return item_write(item, principal=principal, now=clock())
+
+    return [*writing_tools(write, provenance=PROVENANCE), _supersede_tool(principal, clock)]
+
+
+def _supersede_tool(principal: Principal, clock: Clock) -> Tool[Any]:
+    def run(asked: SupersedeArguments) -> ToolReply:
+        try:
+            done = supersede(
+                asked.old_query,
+                asked.new_text,
+                reason=asked.reason,
+                token=asked.token,
+                principal=principal,
+                now=clock(),
+            )
+        except Ambiguous as problem:
+            return ToolReply({"question": problem.sentence, "candidates": problem.candidates})
+        return ToolReply(
+            {"topic_id": done["topic_id"], "superseded": done["superseded"]},
+            [uuid.UUID(done["topic_id"]), *(uuid.UUID(each["topic_id"]) for each in done["superseded"])],
+        )
+
+    return Tool(
+        "supersede",
+        "Replace a fact that is no longer true or was wrong by what is true now, wherever it is stored: in a title, a "
+        "summary or a field. The old text stays on record. If the reply has candidates, nothing was changed: call it "
+        "again with the token of the one that is meant.",
+        SupersedeArguments,
+        run,
+        writes=True,
+    )
 
 
 def _extract_tool(principal: Principal, clock: Clock, *, writes: bool) -> Tool[Any]:

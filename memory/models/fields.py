@@ -37,7 +37,8 @@ class Field(Fading):
 
 class Revision(models.Model):
     """One value of a field over time. Append-only: except for purge, no code changes the content of a row or deletes a
-    row. ``field`` and ``seq`` change when two topics are merged, and change back on undo."""
+    row. ``field`` and ``seq`` change when two topics are merged, and change back on undo. ``seq`` also grows when an
+    older value is learned later, which is then stored below the current one."""
 
     id = models.UUIDField(primary_key=True)
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="revisions", db_index=False)

@@ -2,7 +2,7 @@
 changes, and when the topic is archived, released or restored, but never by a retrieval."""
 
 from django.conf import settings
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import GinIndex, HashIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from pgvector.django import HnswIndex, VectorField
@@ -34,6 +34,8 @@ class TopicVector(models.Model):
             ),
             # Recall by meaning within a small scope, which compares every vector; also the mean vector of a scope.
             models.Index(fields=["scope", "topic"], name="topicvector_by_scope", condition=models.Q(live=True)),
+            # Live topics with exactly this text.
+            HashIndex(name="topicvector_text", fields=["text_hash"], condition=models.Q(live=True)),
             # The worker's list of topics that wait for an embedding (deferred ingest, reembed).
             models.Index(fields=["topic"], name="topicvector_waiting", condition=models.Q(embedding__isnull=True)),
         ]

@@ -5,12 +5,14 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from memory.core.callers import caller_names
 from memory.core.patterns import pattern_to_postgres
 from memory.models.formulas_sql import partition_idle_sql, salience_effective_sql, skipped_sql, written_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
-from memory.text.search_words import words_for_search
+from memory.text.search_words import words_for_search, words_for_websearch
 
 _EQUAL = {"is": "="}
 # A longer age is an earlier time, so the comparison is reversed.
@@ -48,6 +50,21 @@ def written_by_sql(topic: str, name: str, bind: Bind) -> str:
     for the id of the topic."""
     wrote = f"pe.actor = ANY({bind(caller_names(name))}::text[]) AND {written_sql('pe')}"
     return f"(EXISTS (SELECT 1 FROM memory_auditevent pe WHERE pe.topic_id = {topic} AND {wrote}))"
+
+
+def words_sql(topic: str, text: str, bind: Bind) -> str:
+    """Return the condition that the title, summary or values of a topic contain the words and quoted phrases of
+    ``text``, and none that follows a minus. ``topic`` is an expression for the id of the topic."""
+    asked = f"{bind(settings.MEMSTATE_TEXT_SEARCH_CONFIG)}::text::regconfig, {bind(words_for_websearch(text))}::text"
+    documents = f"memory_topicdocument pd WHERE pd.topic_id = {topic}"
+    return f"(EXISTS (SELECT 1 FROM {documents} AND pd.document @@ websearch_to_tsquery({asked})))"
+
+
+def text_sql(text: str, bind: Bind) -> str:
+    """Return the condition that topic ``t`` contains the words of ``text`` (see ``words_sql``), or ``text`` itself as a
+    part of its title, its summary or a value."""
+    part = predicate_sql(Comparison("text", "contains", text), now="", bind=bind, narrow=False).sql
+    return f"({words_sql('t.id', text, bind)} OR {part})"
 
 
 def predicate_sql(

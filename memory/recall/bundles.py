@@ -14,6 +14,7 @@ from memory.models.formulas_sql import (
     scope_within_sql,
     skipped_sql,
 )
+from memory.models.labels import label_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import rung_below_sql, topic_conditions
 from memory.recall.replies import Candidate
@@ -36,8 +37,8 @@ coalesce((SELECT {value} FROM memory_topicedit e
 
 # The columns of the statement.
 _COLUMNS = (
-    "topic_id title summary topic_kind salience scope rung categories pinned created_at updated_at retrieval_count "
-    "last_retrieved_at neighbors fields"
+    "topic_id title summary label topic_kind salience scope rung categories pinned created_at updated_at "
+    "retrieval_count last_retrieved_at neighbors fields"
 )
 
 
@@ -87,13 +88,14 @@ def bundles_load(
         ), shown AS (
             SELECT t.id, s.path AS scope, t.rung, t.created_at, t.updated_at, a.place,
                    {_member_sql("t", "title", as_of)} AS title, {_member_sql("t", "summary", as_of)} AS summary,
+                   {_label_sql("t", as_of)} AS label,
                    {_member_sql("t", "kind", as_of)} AS kind, {_member_sql("t", "categories", as_of)} AS categories
             FROM asked a
             JOIN memory_topic t ON t.id = a.id
             JOIN memory_scope s ON s.id = t.scope_id
             WHERE {" AND ".join(visible)}
         ){_neighbors_sql(as_of, caller) if neighbors else ""}
-        SELECT b.id::text, b.title, b.summary, b.kind,
+        SELECT b.id::text, b.title, b.summary, b.label, b.kind,
                {salience_effective_sql("v", "%(now)s::timestamptz", skipped=skipped_sql("v", "i.idle"))},
                b.scope, {rung_label_sql("b.rung")}, b.categories, v.pinned, b.created_at, b.updated_at,
                v.retrieval_count, v.last_retrieved_at,
@@ -207,11 +209,16 @@ def _neighbors_sql(as_of: dt.datetime | None, caller: str) -> str:
 """
 
 
+def _label_sql(row: str, as_of: dt.datetime | None) -> str:
+    title, summary = _member_sql(row, "title", as_of), _member_sql(row, "summary", as_of)
+    return label_sql(row, title=title, summary=summary, until="%(as_of)s::timestamptz" if as_of else "")
+
+
 def _neighbors_of_sql(as_of: dt.datetime | None) -> str:
     return f"""
 (SELECT jsonb_agg(to_jsonb(x) - 'place' ORDER BY x.place, x.direction DESC, x.kind)
  FROM (SELECT y.*, dense_rank() OVER (ORDER BY y.depth, y.title, y.topic_id) AS place
-       FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_member_sql("n", "title", as_of)} AS title,
+       FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_label_sql("n", as_of)} AS title,
                     {_member_sql("n", "summary", as_of)} AS summary, {_member_sql("n", "kind", as_of)} AS topic_kind
              FROM nearest e JOIN memory_topic n ON n.id = e.topic_id WHERE e.root = b.id) y) x
  WHERE x.place <= {MAX_NEIGHBORS})

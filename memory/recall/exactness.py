@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from memory.embedding import embedder_get
 from memory.ingest.bulk import vector_text
 from memory.models import Rung
+from memory.models.labels import label_sql
 from memory.policy.effective import knobs_effective
 from memory.predicates.search_parts import LIVE
 from memory.recall.filters import CandidateFilter
@@ -92,7 +93,7 @@ def nearest_sql(filters: CandidateFilter, order: str) -> str:
             WHERE {within} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {topics}
             ORDER BY {order} LIMIT {NEAREST}
         )
-        SELECT n.topic_id, found.title, found.rung, n.embedding <#> question.vector AS far
+        SELECT n.topic_id, {label_sql("found")}, found.rung, n.embedding <#> question.vector AS far
         FROM nearest n JOIN memory_topic found ON found.id = n.topic_id CROSS JOIN question ORDER BY far, n.topic_id
     """
 

@@ -6,27 +6,25 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number, cursor_make, cursor_parse, cursor_time
 from memory.core.errors import NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql, scope_of_sql
+from memory.models.labels import label_sql
 from memory.models.statements import dicts_read
 from memory.predicates.binding import Bound
 from memory.predicates.form_fields import predicate_from_fields
-from memory.predicates.sql import predicate_sql
+from memory.predicates.sql import predicate_sql, words_sql
 from memory.recall.bundles import field_summary_sql
 from memory.recall.filters import created_conditions
 from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
-from memory.text.search_words import words_for_websearch
 
 MAX_LINKS = 200
 
 _TOPIC_SQL = f"""
-SELECT t.id::text AS topic_id, t.title, t.summary, t.kind AS topic_kind, s.path AS scope,
+SELECT t.id::text AS topic_id, t.title, t.summary, {label_sql()} AS label, t.kind AS topic_kind, s.path AS scope,
        {rung_label_sql("t.rung")} AS rung, t.rung = {int(Rung.ARCHIVED)} AS archived, t.categories, t.created_at,
        t.updated_at, {salience_now_sql("v", "%(now)s::timestamptz", scope="v.scope_id")} AS salience,
        0::float8 AS failed_salience, v.pinned, v.pin_reason, v.retrieval_count, v.last_retrieved_at, t.released_at,
@@ -89,7 +87,7 @@ WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """
 
 _LINKS_SQL = f"""
-SELECT t.id::text AS topic_id, x.kind, x.direction, 1 AS depth, t.title, t.summary, t.kind AS topic_kind,
+SELECT t.id::text AS topic_id, x.kind, x.direction, 1 AS depth, {label_sql()} AS title, t.summary, t.kind AS topic_kind,
        {rung_label_sql("t.rung")} AS rung
 FROM (
     (SELECT 'out' AS direction, kind, target_id AS topic_id, id FROM memory_link WHERE source_id = %(id)s
@@ -102,13 +100,13 @@ JOIN memory_scope s ON s.id = t.scope_id AND {_CALLER_SEES}
 ORDER BY x.direction DESC, x.id
 """
 
-_ALSO_SQL = """
+_ALSO_SQL = f"""
 WITH RECURSIVE into_it AS (
     SELECT t.id, t.merged_into_id FROM memory_topic t WHERE t.merged_into_id = %(id)s
     UNION
     SELECT t.id, t.merged_into_id FROM memory_topic t JOIN into_it i ON t.merged_into_id = i.id
 )
-SELECT t.id::text AS topic_id, t.title, t.provenance, t.created_at, i.merged_into_id::text AS merged_into
+SELECT t.id::text AS topic_id, {label_sql()} AS title, t.provenance, t.created_at, i.merged_into_id::text AS merged_into
 FROM into_it i JOIN memory_topic t ON t.id = i.id ORDER BY t.updated_at DESC, t.id
 """
 
@@ -175,15 +173,11 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
     )
     bound = Bound()
     conditions.append(predicate_sql(predicate, now="%(now)s::timestamptz", bind=bound.bind, narrow=False).sql)
+    if filters.text:
+        conditions.append(words_sql("t.id", filters.text, bound.bind))
     parameters = dict(bound.values)
     conditions += created_conditions(filters.created_after, filters.created_before)
     parameters |= {"created_after": filters.created_after, "created_before": filters.created_before}
-    if filters.text:
-        conditions.append(
-            "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "
-            "AND d.document @@ websearch_to_tsquery(%(config)s::regconfig, %(text)s))"
-        )
-        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": words_for_websearch(filters.text)}
     return conditions, parameters
 
 

@@ -66,6 +66,7 @@ class TopicBase(TypedDict):
     topic_id: str
     title: str
     summary: str
+    label: Annotated[str, doc("The title, else the beginning of the summary, else that of the first value.")]
     topic_kind: str
     salience: Annotated[float, doc("Effective salience at the time of the reply.")]
     failed_salience: float

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql
+from memory.models.labels import label_sql
 from memory.recall.ranking import Ranked
 from memory.text.search_words import pairs, runs_without_spaces
 
@@ -31,26 +32,29 @@ _SNIPPET = (
 
 _HITS_SQL = """
 WITH hit AS MATERIALIZED (
-    SELECT a.place, t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.provenance, t.created_at,
-           t.updated_at, t.released_at, {salience} AS salience, v.live, v.pinned, v.retrieval_count,
+    SELECT a.place, t.id, t.title, t.summary, {label} AS label, t.kind, s.path, t.rung, t.categories, t.provenance,
+           t.created_at, t.updated_at, t.released_at, {salience} AS salience, v.live, v.pinned, v.retrieval_count,
            v.last_retrieved_at, {body} AS body
     FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
     JOIN memory_topic t ON t.id = a.id
     JOIN memory_scope s ON s.id = t.scope_id
     JOIN memory_vitality v ON v.topic_id = t.id
 )
-SELECT id, title, summary, kind, path,
+SELECT id, title, summary, label, kind, path,
        CASE WHEN released_at IS NOT NULL THEN 'released' WHEN live THEN 'live' ELSE 'archived' END, {rung}, categories,
        salience, pinned, retrieval_count, last_retrieved_at, created_at, updated_at, provenance,
        {marked_title}, {marked_body}, {plain}
 FROM hit ORDER BY place
 """
 
+# Without title and summary, the first value stands for them, so its name is left out.
 _BODY = f"""
 left(concat_ws(' · ', nullif(t.summary, ''), (
-    SELECT string_agg(f.name || ': ' || r.value, ' · ' ORDER BY f.created_at, f.id)
-    FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
-    WHERE f.topic_id = t.id AND r.value <> ''
+    SELECT string_agg(CASE WHEN x.place > 1 OR t.title || t.summary <> '' THEN x.name || ': ' ELSE '' END || x.value,
+                      ' · ' ORDER BY x.place)
+    FROM (SELECT f.name, r.value, row_number() OVER (ORDER BY f.created_at, f.id) AS place
+          FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+          WHERE f.topic_id = t.id AND r.value <> '') x
 )), {_BODY_CHARS})
 """
 
@@ -72,6 +76,7 @@ class SearchHit:
     topic_id: uuid.UUID
     title: str
     summary: str
+    label: str
     kind: str
     scope: str
     standing: str
@@ -119,6 +124,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         marked_body=marked_body,
         plain=plain,
         rung=rung_label_sql("rung"),
+        label=label_sql(),
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

@@ -11,14 +11,14 @@ CHARS_PER_TOKEN = 4
 
 def bundle_line(candidate: Candidate) -> str:
     """Return the day on which the topic was created, title, summary and current field values as one line, without empty
-    and repeated values."""
+    and repeated values. Without title and summary, the first value stands for them, so its name is left out."""
     title, summary = candidate["title"], candidate["summary"]
     repeated = {_plain(title), _plain(summary), ""}
-    values = "; ".join(
-        f"{entry['name']}: {entry['current']['value']}"
-        for entry in candidate["fields"]
-        if entry["current"] and _plain(entry["current"]["value"]) not in repeated
-    )
+    named = [(entry["name"], entry["current"]["value"]) for entry in candidate["fields"] if entry["current"]]
+    named = [(name, value) for name, value in named if _plain(value) not in repeated]
+    if named and not title and not summary:
+        title = named.pop(0)[1]
+    values = "; ".join(f"{name}: {value}" for name, value in named)
     parts = [part for part in ("" if _plain(summary) == _plain(title) else summary, values) if part]
     created = candidate["created_at"].astimezone(dt.UTC)
     text = " — ".join(part for part in (title, " | ".join(parts)) if part)

@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from memory.text.folding import fold
+from memory.text.folding import fold_apart
 from memory.text.word_lists import CALENDAR, FUNCTION
 
 # The maximum number of neighbouring words that may form one code.
@@ -37,7 +37,7 @@ def codes_find(text: str) -> dict[str, int]:
     """Return a dict from the canonical form of each code in ``text`` to its number of runs. A run consists only of
     letters or only of digits. Up to ``MAX_WORDS`` neighbouring words also form a code if they have both letters and
     digits, and none of them is a code by itself. Linear time."""
-    folded = fold(humps_split(text, "_"))
+    folded = fold_apart(humps_split(text, "_"))
     tokens = [(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(folded)]
     tokens = [token for token in tokens if token[0] not in _LABELS]
     found = {f"v{version[1].replace('.', '-')}": 3 for version in _VERSION.finditer(folded)}
@@ -64,7 +64,7 @@ def codes_solid(text: str) -> tuple[frozenset[str], frozenset[str]]:
     solid codes, which ``text`` writes without separators. The second set has the grouped codes, which ``text`` writes
     in groups. A solid code of one text matches an equal code in either set of another text. To compare two grouped
     codes, use ``codes_find``."""
-    folded = fold(text)
+    folded = fold_apart(text)
     solid = {match.group() for match in _SOLID.finditer(folded)}
     grouped: set[str] = set()
     for match in _GROUPS.finditer(folded):

@@ -45,6 +45,15 @@ _UNSEEN: Final = re.compile(
 )
 
 
+# Between a script without spaces and a code: "订单KX-5521已送到".
+_SEAM: Final = re.compile(f"(?<=[a-z0-9])(?=[{UNSPACED_SIGNS}])|(?<=[{UNSPACED_SIGNS}])(?=[a-z0-9])")
+
+
+def fold_apart(text: str) -> str:
+    """Return ``fold`` with spaces between signs of scripts without spaces and Latin letters or digits."""
+    return fold(text) if text.isascii() else _SEAM.sub(" ", fold(text))
+
+
 def fold(text: str) -> str:
     """Return ``text`` in lower case and in the Unicode form NFKC, without accents and invisible characters, with plain
     quotes, dashes, digits and spaces. Idempotent. Linear time."""

@@ -209,16 +209,6 @@ def cut_to(text: str, most: int) -> Iterator[str]:
         yield text
 
 
-def title_of(fact: str, *, most: int = 120) -> str:
-    """Return a fact as a title of at most ``most`` characters: without the full stop, and cut between words."""
-    plain = fact.strip()
-    if plain.endswith(".") and not plain.endswith(".."):
-        plain = plain[:-1]
-    if len(plain) <= most:
-        return plain
-    return f"{next(cut_to(plain, most - 1)).rstrip(' ,;:–—')}…"
-
-
 def _left_out(sentence: Sentence, *, spoken: bool) -> str:
     """Return why a sentence states nothing; empty if it may state something."""
     text = sentence.text.strip()

@@ -11,7 +11,7 @@ from typing import Final
 import snowballstemmer
 
 from memory.text.codes import code_canonical, humps_split
-from memory.text.folding import UNSPACED_SIGNS, fold
+from memory.text.folding import UNSPACED_SIGNS, fold, fold_apart
 from memory.text.grammar import verb_place, words_tag
 from memory.text.identifiers import identifiers_find
 from memory.text.word_lists import CALENDAR, FUNCTION, wordset
@@ -56,7 +56,7 @@ def stems(text: str) -> tuple[str, ...]:
     # A single letter is a name only as a capital ("plan B"), and "A" only if no word in lower case follows it.
     letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
     plan_a = _PLAN_A.search(text) is not None
-    for match in _WORD.finditer(fold(humps_split(text, " "))):
+    for match in _WORD.finditer(fold_apart(humps_split(text, " "))):
         word = match.group()
         if code := code_canonical(word) if word.isascii() else "":
             found.append(code)

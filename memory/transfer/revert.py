@@ -16,6 +16,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import MAX_AT_ONCE, topics_move
 from memory.jobs.resumable import job_get, job_lock
 from memory.models import AuditEvent, ForgetRun, ImportedTopic, ImportJob
+from memory.models.labels import labels_read
 
 # The largest number of kept topics that a preview names.
 NAMED = 20
@@ -24,7 +25,7 @@ _IN_USE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)
 
 class RevertPreview(NamedTuple):
     """Numbers of topics of an import: ``standing`` can be released, ``written`` stay because they were changed after
-    the import, ``gone`` are released or merged already. ``left`` has the id and title of the first topics that stay."""
+    the import, ``gone`` are released or merged already. ``left`` has the id and label of the first topics that stay."""
 
     standing: int
     written: int
@@ -99,8 +100,8 @@ def _preview(job: ImportJob) -> RevertPreview:
         written=Count("topic", filter=_IN_USE & written),
         gone=Count("topic", filter=~_IN_USE),
     )
-    left = topics.filter(_IN_USE & written).order_by("topic_id").values_list("topic_id", "topic__title")
-    return RevertPreview(**counts, left=list(left[:NAMED]))
+    left = topics.filter(_IN_USE & written).order_by("topic_id").values_list("topic_id", flat=True)[:NAMED]
+    return RevertPreview(**counts, left=list(labels_read(left).items()))
 
 
 def _changed_since(job: ImportJob) -> Q:

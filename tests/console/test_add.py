@@ -11,6 +11,7 @@ from django.test import Client
 from memory.console.pages.add import SAMPLE
 from memory.jobs import tasks
 from memory.models import AuditEvent, ImportJob, Revision, Topic
+from memory.models.labels import labels_read
 from tests.cast import Caller
 from tests.console.people import body_of, codes_of
 
@@ -94,5 +95,6 @@ def test_the_sample_of_a_file_is_accepted_and_goes_where_the_page_says(op: Clien
     assert "/brought" in page
     op.post(f"/transfer/{job.pk}/bring/")
     tasks.import_continue(str(job.pk))
-    stored = set(Topic.objects.values_list("title", "scope__path"))
+    labels = labels_read(Topic.objects.values_list("pk", flat=True))
+    stored = {(labels[topic.pk], topic.scope.path) for topic in Topic.objects.select_related("scope")}
     assert stored == {("Elsa plays football on Tuesdays", "/brought/user/mara"), ("Mara has a cat", "/brought")}

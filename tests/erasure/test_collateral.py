@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 
 from memory.models import Topic
+from memory.models.labels import label_sql
 from tests.cast import Caller
 
 GIVEN = "Anna Bruno Carla Dario Elena Felix Greta Hugo Ines Jonas Karin Lukas Marta Nils Olga".split()  # noqa: SIM905
@@ -49,10 +50,11 @@ def words(number: int, text: str) -> str:
 
 
 def checksums() -> dict[str, str]:
-    """Return the checksum of what each topic that is neither released nor merged says, by its title."""
+    """Return the checksum of what each topic that is neither released nor merged says, by its label."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT t.title, t.id::text || t.summary || t.rung || string_agg(r.value || r.seq, '|' ORDER BY r.id) "
+            f"SELECT {label_sql()}, "
+            "t.id::text || t.summary || t.rung || string_agg(r.value || r.seq, '|' ORDER BY r.id) "
             "FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r ON r.field_id = f.id "
             "WHERE t.released_at IS NULL AND t.merged_into_id IS NULL GROUP BY t.id"
         )

@@ -36,7 +36,7 @@ def test_a_topic_that_is_stored_and_purged_again_under_its_id_leaves_the_chain_w
 def test_the_text_that_a_fact_was_extracted_from_goes_with_it(operator: Caller) -> None:
     stored = operator.post("/v1/extract", {"content": TEXT, "store": True}).ok()["stored"]
     assert traces("has diabetes")
-    gone = next(each for each in stored if "diabetes" in operator.topic(each)["title"])
+    gone = next(each for each in stored if "diabetes" in operator.topic(each)["label"])
     source = Topic.objects.get(kind="source")
     receipt = purge(gone)
     assert traces("has diabetes") == []
@@ -50,7 +50,7 @@ def test_the_text_that_a_fact_was_extracted_from_goes_with_it(operator: Caller) 
 
 def test_a_later_text_that_said_what_was_known_goes_too(operator: Caller) -> None:
     first = operator.post("/v1/extract", {"content": TEXT, "store": True}).ok()["stored"]
-    gone = next(each for each in first if "diabetes" in operator.topic(each)["title"])
+    gone = next(each for each in first if "diabetes" in operator.topic(each)["label"])
     more = "Anna Kowalska has diabetes since May. Cleo Maar breeds spotted pigeons in the attic."
     assert operator.post("/v1/extract", {"content": more, "store": True}).ok()["stored"]
     assert purge(gone).counts["memory_topic.extracted_from"] == 2

@@ -91,7 +91,7 @@ def test_what_speaks_of_something_else_is_never_replaced(agent: Caller, old_quer
     ids = [remember(agent, text) for text in texts]
     done = agent.post("/v1/supersede", {"old_query": old_query, "new_text": f"{old_query}, no more"}).ok()
     assert done["superseded"] == []
-    assert [agent.topic(topic_id)["title"] for topic_id in ids] == texts
+    assert [agent.topic(topic_id)["label"] for topic_id in ids] == texts
 
 
 def test_there_and_back_again_ends_where_it_began(agent: Caller) -> None:
@@ -145,7 +145,7 @@ def test_the_new_text_is_kept_where_the_old_is_said_once_more_in_other_surroundi
     done = agent.post("/v1/supersede", {"old_query": "Nils lives in Bergen", "new_text": "Nils lives in Oslo."}).ok()
 
     stands = agent.get(f"/v1/topics/{done['topic_id']}").ok()
-    assert "Nils lives in Oslo." in [stands["title"], *(field["current"]["value"] for field in stands["fields"])]
+    assert "Nils lives in Oslo." in [stands["label"], *(field["current"]["value"] for field in stands["fields"])]
     assert {entry["mode"] for entry in done["superseded"]} == {"part"}
 
 
@@ -226,7 +226,7 @@ def test_a_typed_field_that_cannot_hold_the_new_text_is_emptied_and_the_text_bec
     assert done["topic_id"] != topic
     assert [entry["topic_id"] for entry in done["superseded"]] == [topic]
     assert [(field["current"]["value"], field["field_type"]) for field in agent.topic(topic)["fields"]] == [("", "int")]
-    assert agent.topic(done["topic_id"])["title"] == "Olga does not tell her age."
+    assert agent.topic(done["topic_id"])["label"] == "Olga does not tell her age."
     # The type still holds: a number fits without naming it, and nothing else does.
     item = {"placement": "version_field", "topic_id": topic, "fields": [{"name": "age", "value": "young"}]}
     assert agent.post("/v1/ingest", item).status == 422
@@ -281,7 +281,7 @@ def test_a_token_of_a_topic_that_was_archived_since_changes_nothing(agent: Calle
     operator.post("/v1/forget", {"verb": "release", "token": listed["token"]}).ok()
 
     assert agent.post("/v1/supersede", asked | {"token": token}).status == 409
-    assert agent.topic(berg)["title"] == "Anna Berg's phone number is 0444 120 555."
+    assert agent.topic(berg)["label"] == "Anna Berg's phone number is 0444 120 555."
 
 
 def test_a_request_to_supersede_names_so_many_things_and_no_more(agent: Caller) -> None:

@@ -33,7 +33,7 @@ def test_each_fact_becomes_a_topic_that_a_query_finds(agent: Caller) -> None:
     assert len(reply["stored"]) == len(PLAIN_FACTS)
     assert reply["stored"][0] in agent.found("works at Telenor")
     topic = agent.topic(reply["stored"][0])
-    assert (topic["title"], topic["topic_kind"], topic["scope"]) == (PLAIN_FACTS[0].rstrip("."), "note", "/user/anna")
+    assert (topic["title"], topic["label"], topic["scope"]) == ("", PLAIN_FACTS[0], "/user/anna")
     fact = topic["fields"][0]
     assert fact["name"] == "fact"
     assert fact["current"]["value"] == PLAIN_FACTS[0]

@@ -37,6 +37,7 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
             "extend_topic",
             "version_field",
             "link",
+            "supersede",
             "extract",
         }
         for tool in tools.values():
@@ -75,7 +76,7 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
         assert all(each["created_at"].startswith(str(timezone.now().year)) for each in found)
         assert link.call("query", q="Mara city Lisbon", created_before="2020-01-01T00:00:00Z")["topics"] == []
         whole = link.call("topic", topic_id=mara)
-        assert whole["fields"] == {"city": "Lisbon", "car": "an old Volvo"}
+        assert whole["fields"] == {"note": "A friend.", "city": "Lisbon", "car": "an old Volvo"}
         assert [(each["topic_id"], each["kind"]) for each in whole["linked"]] == [(other, "lives_in")]
         told = link.call("history", topic_id=mara, field="city")
         assert [(each["value"], each["provenance"]) for each in told["revisions"]] == [
@@ -236,4 +237,4 @@ def test_many_calls_at_once_are_each_answered(people: Cast, connect: Connect):
         made = {each.result(60).structured_content["topic_id"] for each in begun[:20]}
         assert all(not each.result(60).is_error for each in begun)
     assert len(made) == 20
-    assert {people.reader.topic(each)["title"] for each in made} == {f"Cup {number}" for number in range(20)}
+    assert {people.reader.topic(each)["label"] for each in made} == {f"Cup {number}" for number in range(20)}

@@ -89,7 +89,7 @@ class TestMem0:
             metadata={"cups": 3, "warm": True, "price": 2.5, "kinds": ["green"], "shop": {"city": "Bonn"}, "no": None},
         )
         made = item(Mem0(), file, {"results": [said]})
-        assert (made.topic_id, made.title, made.topic_kind) == (ONE, "Prefers tea to coffee", "memory")
+        assert (made.topic_id, made.title, made.topic_kind) == (ONE, "", "memory")
         assert made.scope == "/brought/user/mara/agent/cook/run/r-7"
         assert made.created_at == dt.datetime(2025, 3, 1, 17, tzinfo=dt.UTC)
         assert made.valid_from == dt.datetime(2025, 4, 2, 10, tzinfo=dt.UTC)
@@ -224,11 +224,7 @@ class TestChat:
         )
         assert first.item
         assert second.item
-        assert (first.item.title, first.item.topic_kind, first.item.scope) == (
-            "I moved to Bonn.",
-            "message",
-            "/brought",
-        )
+        assert (first.item.title, first.item.topic_kind, first.item.scope) == ("", "message", "/brought")
         assert [(each.name, each.value) for each in first.item.fields] == [
             ("text", "I moved to Bonn."),
             ("role", "user"),

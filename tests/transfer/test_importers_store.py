@@ -47,7 +47,7 @@ def test_a_chat_is_brought_with_its_age_and_order_and_found(operator: Caller, fi
     found = operator.found("lighthouses", scope="/brought")
     assert len(found) == 5
     topics = list(Topic.objects.order_by("created_at"))
-    assert [topic.title[:9] for topic in topics] == [f"Message {n}" for n in range(5)]
+    assert [operator.topic(str(topic.pk))["label"][:9] for topic in topics] == [f"Message {n}" for n in range(5)]
     # It is as old as it says, and its clock of use starts on arrival.
     assert topics[0].created_at.year == 2025
     assert Vitality.objects.get(topic=topics[0]).reinforced_at >= job.created_at

@@ -17,22 +17,23 @@ from django.db.backends.utils import CursorWrapper
 from memory.agents.chat.turns import AT_WORK
 from memory.core.truncate import line_cut
 from memory.models import Conversation, ConversationWrite
+from memory.models.labels import label_sql
 
 What = Literal["topic", "value", "field", "link", "merge"]
 
 # The maximum number of characters of a value in a sentence.
 MAX_VALUE = 80
 
-_WRITES_SQL = """
-SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title,
+_WRITES_SQL = f"""
+SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, {label_sql()},
        t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
 FROM memory_conversationwrite w
 JOIN memory_topic t ON t.id = w.topic_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE w.conversation_id = %(conversation)s ORDER BY w.id
 """
 
-_RUNS_SQL = """
-SELECT r.id, array_agg(a.topic_id ORDER BY a.place), array_agg(t.title ORDER BY a.place)
+_RUNS_SQL = f"""
+SELECT r.id, array_agg(a.topic_id ORDER BY a.place), array_agg({label_sql()} ORDER BY a.place)
 FROM memory_forgetrun r JOIN memory_forgetaction a ON a.run_id = r.id JOIN memory_topic t ON t.id = a.topic_id
 WHERE r.id = ANY(%(runs)s::uuid[]) AND r.status <> 'undone' GROUP BY r.id ORDER BY r.created_at DESC, r.id DESC
 """
@@ -70,9 +71,9 @@ _CHANGED_BY_OTHERS = (
 )
 
 # The fields to which the conversation wrote, each with its current value and its last value from another source.
-_VALUES_SQL = """
+_VALUES_SQL = f"""
 WITH own AS MATERIALIZED (SELECT unnest(%(revisions)s::uuid[]) AS id)
-SELECT x.written, f.topic_id, t.title, f.name, cur.id IN (SELECT id FROM own),
+SELECT x.written, f.topic_id, {label_sql()}, f.name, cur.id IN (SELECT id FROM own),
        (coalesce(prev.value, ''), coalesce(prev.field_type, 'string'), prev.ref_topic_id)
            IS NOT DISTINCT FROM (cur.value, cur.field_type, cur.ref_topic_id),
        prev.id IS NULL, prev.value, prev.field_type, prev.ref_topic_id, prev.valid_from
@@ -93,8 +94,8 @@ ORDER BY f.topic_id, f.created_at, f.id
 
 # A link that is older than the conversation is not undone, even if the log of the conversation contains it. Nor is a
 # link of a topic that the conversation created: it is hidden if the topic is released, and kept if the topic is kept.
-_LINKS_SQL = """
-SELECT l.id, l.source_id, one.title, l.kind || ' → “' || other.title || '”; link removed'
+_LINKS_SQL = f"""
+SELECT l.id, l.source_id, {label_sql("one")}, l.kind || ' → “' || {label_sql("other")} || '”; link removed'
 FROM memory_link l JOIN memory_topic one ON one.id = l.source_id JOIN memory_topic other ON other.id = l.target_id
 WHERE l.id = ANY(%(rest_links)s::bigint[]) AND l.created_at >= %(since)s
   AND NOT l.source_id = ANY(%(made)s::uuid[]) AND NOT l.target_id = ANY(%(made)s::uuid[])

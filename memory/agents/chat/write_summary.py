@@ -4,6 +4,7 @@ from typing import cast
 
 from memory.agents.chat.replies import WrittenOut, WroteOut
 from memory.models import Conversation
+from memory.models.labels import label_sql
 from memory.models.statements import dicts_read
 
 # The maximum number of topics that a page lists. All topics are counted.
@@ -21,9 +22,9 @@ SELECT count(*) FILTER (WHERE w.what = 'topic') AS topics,
     count(DISTINCT t.id) AS topic_count
 FROM memory_conversationwrite w JOIN memory_topic t ON t.id = w.topic_id WHERE w.conversation_id = %(conversation)s
 """
-_TOPICS_SQL = """
-SELECT t.id AS topic_id, t.title, bool_or(w.what = 'topic') AS made, t.released_at IS NOT NULL AS released,
-    t.merged_into_id IS NOT NULL AS merged
+_TOPICS_SQL = f"""
+SELECT t.id AS topic_id, {label_sql()} AS title, bool_or(w.what = 'topic') AS made,
+    t.released_at IS NOT NULL AS released, t.merged_into_id IS NOT NULL AS merged
 FROM memory_conversationwrite w JOIN memory_topic t ON t.id = w.topic_id
 WHERE w.conversation_id = %(conversation)s
 GROUP BY t.id ORDER BY max(w.id) DESC LIMIT %(most)s

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from memory.agents.tools.tool import Arguments, Tool, ToolReply
 from memory.extraction.store import SOURCE_KIND
+from memory.finding.facts import title_repeats
 from memory.ingest.items import (
     EARLIEST,
     LATEST,
@@ -25,10 +26,15 @@ from memory.ingest.items import (
 )
 from memory.ingest.plan import ItemReply
 from memory.models.study import STUDY_KIND
+from memory.text.search_words import runs_without_spaces
 
 PROVENANCE = "llm"
+NOTE_FIELD = "note"
 HAPPENED_FIELD = "happened_at"
 MAX_FIELDS = 50
+# A title of at least this length is taken for a sentence: words, or letters of a script without spaces.
+MIN_SENTENCE_WORDS = 4
+MIN_SENTENCE_LETTERS = 6
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Value = Annotated[str, StringConstraints(max_length=20_000)]
 
@@ -200,19 +206,25 @@ def item_new(
     kind: str | None = None,
     provenance: str = PROVENANCE,
 ) -> IngestItem:
-    """Return a new topic as an item of ingest. ``kind`` replaces the kind that the model has chosen."""
+    """Return a new topic as an item of ingest. ``kind`` replaces the kind that the model has chosen.
+
+    The summary, or a title that is a sentence, becomes the field ``note``, which has a provenance and can be corrected
+    by name. A title that is most of the note is left out, so that a correction leaves no copy of the old text.
+    """
+    given = {each.name for each in asked.fields}
+    note = "" if NOTE_FIELD in given else asked.summary.strip()
+    if not note and not given and _is_sentence(asked.title):
+        note = asked.title
     return IngestItem(
         placement="new_topic",
         topic_id=str(topic_id) if topic_id else None,
-        title=asked.title,
-        summary=asked.summary,
+        title="" if title_repeats(asked.title, [note]) and 2 * len(asked.title) > len(note) else asked.title,
+        summary=asked.summary if NOTE_FIELD in given else "",
         topic_kind=asked.kind if kind is None else kind,
-        # Only fields have a provenance, so the summary of a topic without fields is also stored as a field.
         fields=[
-            *(
-                _fields(asked.fields, provenance)
-                or [IngestField(name="note", value=asked.summary, provenance=provenance)]
-            ),
+            # Only fields have a provenance, so a topic without fields gets an empty one.
+            *([IngestField(name=NOTE_FIELD, value=note, provenance=provenance)] if note or not given else []),
+            *_fields(asked.fields, provenance),
             *_happened(asked, provenance),
         ],
         valid_from=asked.valid_from,
@@ -220,6 +232,12 @@ def item_new(
         categories=list(asked.categories),
         suggest_similar=topic_id is None,
     )
+
+
+def _is_sentence(title: str) -> bool:
+    """Return whether a title is more than a name. It is in any language, so only its length is judged."""
+    letters = sum(map(len, runs_without_spaces(title)))
+    return letters >= MIN_SENTENCE_LETTERS or len(title.split()) >= MIN_SENTENCE_WORDS or title[-1] in ".!。！।"
 
 
 def _fields(asked: list[FieldArguments], provenance: str) -> list[IngestField]:

@@ -36,8 +36,8 @@ def palette(request: ConsoleRequest) -> HttpResponse:
             (
                 "Memories",
                 [
-                    (titled(title, said), scope, reverse("console:topic", args=[key]), said)
-                    for key, title, scope, said in topics
+                    (titled(label), scope, reverse("console:topic", args=[key]), said)
+                    for key, label, scope, said in topics
                 ],
             ),
             ("Runs", [(_run_words(run), run.scope, reverse("console:run", args=[run.pk]), "") for run in runs]),

@@ -53,7 +53,7 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
             "changes": sorted([*changes, *by_runs], key=lambda each: each["at"], reverse=True)[:LAST_CHANGES],
             "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
             "also_from": detail["also_from"],
-            "graph": graph_place(detail["title"], detail["neighbors"]),
+            "graph": graph_place(detail["label"], detail["neighbors"]),
         },
     )
 

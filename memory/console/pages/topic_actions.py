@@ -21,6 +21,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_release, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.models import ForgetRun
+from memory.models.labels import labels_read
 from memory.recall.lookup import topic_get
 
 # The limits of the API, in characters or categories.
@@ -199,9 +200,7 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 if form.change() == TopicChange():
                     messages.info(request, "Nothing was changed.")
                 else:
-                    messages.success(
-                        request, f"“{titled(form.cleaned_data['title'], form.cleaned_data['summary'])}” is saved."
-                    )
+                    messages.success(request, f"“{titled(labels_read([topic_id])[topic_id])}” is saved.")
                 return go(request, "console:topic", topic_id)
     if status == 409:
         # The form shows the input and the version of the other user.
@@ -225,7 +224,7 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
     form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        undo_offer(request, f"“{titled(detail['title'], detail['summary'])}” {act.done}", run)
+        undo_offer(request, f"“{titled(detail['label'])}” {act.done}", run)
         page_of = reverse("console:topic", args=[topic_id])
         return go_back(request, back_to(request, form.cleaned_data["next"], otherwise=page_of))
     return show(

@@ -51,15 +51,6 @@ class Draft:
             self.item = item
 
 
-def title_from(text: str) -> str:
-    """Return ``text`` as a title: the whole text if it is short, otherwise its first words."""
-    line = " ".join(text[: 4 * MAX_TITLE].split())
-    if len(line) <= MAX_TITLE:
-        return line
-    words = line[:MAX_TITLE].rsplit(" ", 1)[0]
-    return words.rstrip(" ,;:") + "…"
-
-
 def value_field(name: str, value: Any) -> dict[str, Any]:
     """Return a JSON value as a field of the matching type."""
     field_type = next(name for of, name, _label in _TYPES if isinstance(value, of))

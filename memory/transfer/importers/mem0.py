@@ -20,7 +20,6 @@ from memory.transfer.importers.draft import (
     Seen,
     id_computed,
     name_shown,
-    title_from,
     type_label,
     value_field,
 )
@@ -129,7 +128,6 @@ class _Memory:
             {
                 "placement": "new_topic",
                 "topic_id": str(topic_id),
-                "title": title_from(text),
                 "topic_kind": KIND,
                 "scope": where,
                 "categories": self._categories(),

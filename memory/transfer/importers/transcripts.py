@@ -16,7 +16,6 @@ from memory.transfer.importers.draft import (
     Seen,
     id_computed,
     name_shown,
-    title_from,
     type_label,
     value_field,
 )
@@ -211,7 +210,6 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
         {
             "placement": "new_topic",
             "topic_id": str(topic_id),
-            "title": title_from(message.text),
             "topic_kind": KIND,
             "scope": scope,
             "fields": fields,

@@ -74,6 +74,7 @@ def test_what_is_to_be_remembered_is_written_with_its_provenance_and_conversatio
     assert agent.topic(anna)["provenance"] == "llm"
     written = Revision.objects.exclude(provenance="api")
     assert {(each.field.name, each.value, each.provenance) for each in written} == {
+        ("note", "A friend.", "llm"),
         ("town", "Oslo", "llm"),
         ("door", "blue", "llm"),
         ("roof", "grey", "llm"),
@@ -83,6 +84,7 @@ def test_what_is_to_be_remembered_is_written_with_its_provenance_and_conversatio
     noted = ConversationWrite.objects.order_by("id").values_list("topic_id", "what", "conversation_id")
     assert [(str(topic), what) for topic, what, of in noted if of == conversation.id] == [
         (anna, "topic"),
+        (anna, "field"),
         (anna, "field"),
         (anna, "link"),
         (house, "field"),
@@ -191,7 +193,7 @@ def test_chat_reports_what_was_written_before_the_model_failed(
     reply = tell(agent, "Remember Anna.")
     assert (reply["ended"], [each["ok"] for each in reply["tool_log"]]) == ("model", [True])
     assert reply["reply"].endswith("Before that, 1 tool call was made. What was written is kept.")
-    assert agent.topic(reply["tool_log"][0]["topic_ids"][0])["title"] == "Anna"
+    assert agent.topic(reply["tool_log"][0]["topic_ids"][0])["label"] == "Anna"
     assert ConversationTurn.objects.get().ended == "model"
 
 
