@@ -7,6 +7,7 @@ it finds, and removes the topics from the queue. A topic that is written during 
 import datetime as dt
 import time
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import ceil
@@ -24,7 +25,7 @@ from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge_plan import Side, compared_texts, fields_read, sides_read
 from memory.duplicates.pair_actions import pairs_merge
 from memory.duplicates.pair_locks import PAIRS_LOCK_SQL
-from memory.duplicates.verdict import PairVerdict, pair_judge
+from memory.duplicates.verdict import SERIES, PairVerdict, pair_judge
 from memory.embedding import embedder_get
 from memory.ingest.nearest import NearPair, texts_near, topics_near
 from memory.models import DuplicateLook, DuplicatePair, Scope, Topic
@@ -101,6 +102,12 @@ ON CONFLICT (topic_id) DO UPDATE SET waiting = true
 _WAITING_SCOPES_SQL = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
+"""
+# Sets the open pairs of two records of a series to lapsed. They were found when there was no third record.
+_LAPSE_SERIES_SQL = """
+UPDATE memory_duplicatepair p SET state = 'lapsed'
+WHERE p.state = 'open' AND p.one_id = ANY(%(ids)s) AND p.other_id = ANY(%(ids)s) AND p.differences <> '[]'
+  AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(p.differences) d WHERE d->>'sort' <> ALL(%(kinds)s))
 """
 # Sets an open pair to lapsed if the comparison has not found it again and one of its topics has changed or is inactive.
 _LAPSE_SQL = """
@@ -195,12 +202,14 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         postponed: set[uuid.UUID] = set()
         groups = [list(members) for _scope, members in groupby(waiting, key=lambda each: each.scope_id)]
         judged = [_scope_compare(of_scope, policies, now=now) for of_scope in groups]
+        series = [topic_id for _verdicts, _sides, ids in judged for topic_id in ids]
         # Topics are locked before pairs, as a purge does.
-        wanted = sorted({topic_id for verdicts, _sides in judged for pair in verdicts for topic_id in pair[:2]})
+        paired = {topic_id for verdicts, _sides, _series in judged for pair in verdicts for topic_id in pair[:2]}
+        wanted = sorted(paired.union(series))
         cursor.execute(_TOPICS_LOCK_SQL, {"ids": wanted})
         present = {topic_id for (topic_id,) in cursor.fetchall()}
-        cursor.execute(PAIRS_LOCK_SQL, {"topics": [each.id for each in waiting]})
-        for at, (of_scope, (verdicts, sides)) in enumerate(zip(groups, judged, strict=True)):
+        cursor.execute(PAIRS_LOCK_SQL, {"topics": [*(each.id for each in waiting), *series]})
+        for at, (of_scope, (verdicts, sides, _series)) in enumerate(zip(groups, judged, strict=True)):
             if stored >= room:
                 break
             # The unused part of a share goes to the next scopes.
@@ -212,6 +221,8 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
             postponed |= left
             compared += of_scope
         cursor.execute(_LAPSE_SQL, {"ids": [each.id for each in compared], "again": found})
+        if series:
+            cursor.execute(_LAPSE_SERIES_SQL, {"ids": series, "kinds": sorted(SERIES)})
         finished = [each for each in compared if each.id not in postponed]
         ids = [each.id for each in finished]
         cursor.execute(_LOOKS_LOCK_SQL, {"ids": ids})
@@ -235,8 +246,9 @@ _Written = tuple[int, list[uuid.UUID], set[uuid.UUID]]
 
 def _scope_compare(
     waiting: Sequence[_Waiting], policies: Policies, *, now: dt.datetime
-) -> tuple[dict[NearPair, PairVerdict], dict[uuid.UUID, Side]]:
-    """Compare topics of one scope. Return the verdicts on similar pairs, and the topics of these pairs."""
+) -> tuple[dict[NearPair, PairVerdict], dict[uuid.UUID, Side], set[uuid.UUID]]:
+    """Compare topics of one scope. Return the verdicts on similar pairs, the topics of these pairs, and the topics that
+    are records of a series. Two records of a series are no pair."""
     knobs = policies.knobs(waiting[0].path)
     near = topics_near(
         [each.id for each in waiting],
@@ -257,7 +269,21 @@ def _scope_compare(
         )
         if verdict is not None:
             verdicts[pair] = verdict
-    return verdicts, sides
+    near_in_series = Counter(
+        topic_id for pair, verdict in verdicts.items() if verdict.may_be_series for topic_id in (pair.one, pair.other)
+    )
+    series = {
+        topic_id
+        for pair, verdict in verdicts.items()
+        if verdict.may_be_series and max(near_in_series[pair.one], near_in_series[pair.other]) > 1
+        for topic_id in (pair.one, pair.other)
+    }
+    kept = {
+        pair: verdict
+        for pair, verdict in verdicts.items()
+        if not (verdict.may_be_series and series.issuperset((pair.one, pair.other)))
+    }
+    return kept, sides, series
 
 
 def _pairs_write(

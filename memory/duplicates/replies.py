@@ -34,7 +34,10 @@ class PairOut(TypedDict):
     ]
     state: Annotated[
         Annotated[str, one_of(DuplicatePair.State.values)],
-        doc("lapsed: one of the two has changed or is inactive; the pair will be compared again."),
+        doc(
+            "lapsed: one of the two has changed or is inactive, and the pair will be compared again; or both are "
+            "records of a series."
+        ),
     ]
     similarity: Annotated[float | None, doc("Cosine of the two texts.")]
     same_title: bool

@@ -14,6 +14,9 @@ from memory.text.stems import subject
 # differ in one or two firm values. Texts that differ in more firm values describe two events.
 MAX_FIRM = 2
 FIRM = frozenset({"number", "date", "identifier", "name"})
+# Two texts that differ only in such values may be an old and a new value. Three are records of a series, such as a
+# diary of weights.
+SERIES = frozenset({"number", "date"})
 # Two texts may say the same if they share at least ``SAME_SHARE`` of their words. They have one subject if they share
 # at least ``SUBJECT_SHARE`` of their words and at least ``SUBJECT_WORDS`` words.
 SAME_SHARE = 0.6
@@ -48,6 +51,11 @@ class PairVerdict:
     verdict: str
     held: bool
     differences: list[dict[str, Any]]
+
+    @property
+    def may_be_series(self) -> bool:
+        """Whether the texts differ only in numbers and dates, as the records of a series do."""
+        return bool(self.differences) and all(each["sort"] in SERIES for each in self.differences)
 
 
 def pair_judge(

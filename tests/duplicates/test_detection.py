@@ -42,6 +42,29 @@ def test_topics_without_a_title_have_no_title_in_common(agent: Caller):
     assert look() == 0
 
 
+SERIES = [
+    "Mara's weight on {d} May 2026 was {n} kg.",
+    "Am {d}. Mai 2026 kostete der Einkauf {n} Euro.",
+    "{d} мая 2026 года расход воды составил {n} литров.",
+    "2026年5月{d}日的体重是{n}公斤。",
+    "2026年5月{d}日の支出は{n}円だった。",
+    "في {d} مايو 2026 كان الوزن {n} كيلوغراما.",
+]
+
+
+@pytest.mark.meaning
+@pytest.mark.parametrize("record", SERIES, ids=[each[:12] for each in SERIES])
+def test_records_of_a_series_are_no_pairs(agent: Caller, record: str):
+    facts(agent, *(record.format(d=day, n=60 + day) for day in (3, 4)))
+    look()
+    # Two are an old and a new value as well.
+    assert len(pairs(PairFilter(state="open"))) <= 1
+    for days in (range(5, 6), range(6, 24)):
+        facts(agent, *(record.format(d=day, n=60 + day) for day in days))
+        look()
+        assert pairs(PairFilter(state="open")) == []
+
+
 def test_a_heading_that_many_share_names_nothing(agent: Caller):
     for number in range(9):
         agent.remember("note", fields=[{"name": "text", "value": f"thing {number}"}])
