@@ -27,6 +27,18 @@ _VALUES = (
 _NAMED_VALUE = "(pf.name || ': ' || pr.value)"
 
 
+# The accents and vowel points that ``memory.text.folding`` ignores, after decomposition.
+_ACCENTS = (
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
+    "\u064b-\u0655\u0670\u06d6-\u06dc]"
+)
+
+
+def _folded_sql(text: str) -> str:
+    """Return the expression of a text without case, width and accents, as questions and documents are compared."""
+    return f"regexp_replace(lower(normalize({text}, NFKD)), '{_ACCENTS}', '', 'g')"
+
+
 @dataclass(frozen=True, slots=True)
 class PredicateSql:
     """A boolean expression, and whether it refers to the row of Topic."""
@@ -249,9 +261,10 @@ class _Compiler:
     def _phrase(self, text: str) -> str:
         # The words are searched first, with the index if there is one. The exact text is compared second.
         by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
-        texts = [self._text(column, "contains", text) for column in ("title", "summary")]
-        part = f"lower({self.bind(text)}::text)"
-        texts.append(f"EXISTS ({_VALUES} {self._of('id', 'topic_id')} AND strpos(lower(pr.value), {part}) > 0)")
+        part = _folded_sql(f"{self.bind(text)}::text")
+        texts = [f"strpos({_folded_sql(self._topic(column))}, {part}) > 0" for column in ("title", "summary")]
+        value = f"strpos({_folded_sql('pr.value')}, {part}) > 0"
+        texts.append(f"EXISTS ({_VALUES} {self._of('id', 'topic_id')} AND {value})")
         verbatim = f"({' OR '.join(texts)})"
         return f"({' AND '.join([*by_word, verbatim])})"
 
