@@ -132,3 +132,7 @@ class IngestItem(RequestModel):
         description="Operator keys, with created_at: the time of the last use, from which salience fades. Without it, "
         "the memory counts as used when it arrives.",
     )
+
+
+class RestoringItem(IngestItem):
+    """Writes former values again. They become current, although they are valid since earlier. Undo uses it."""

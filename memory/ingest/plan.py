@@ -15,7 +15,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.salience import fade_key
-from memory.ingest.items import IngestField, IngestItem
+from memory.ingest.items import IngestField, IngestItem, RestoringItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.ingest.replies import IngestReply
 from memory.models import Rung
@@ -367,7 +367,8 @@ class _Placing:
         present.recorded_at = max(present.recorded_at, self.at)
         valid_from = self.item.valid_from or present.recorded_at
         seq, reference = present.last_seq + 1, present.ref_topic_id if entry.keeps_reference else entry.ref_topic_id
-        if present.last_seq and self.item.valid_from is not None and valid_from < present.valid_from:
+        is_older = self.item.valid_from is not None and valid_from < present.valid_from
+        if present.last_seq and is_older and not isinstance(self.item, RestoringItem):
             # The order of learning is not the order of facts: a value from 2019 does not replace one from 2024.
             self._current_raise(present, seq)
             seq = present.last_seq

@@ -18,6 +18,7 @@ from memory.policy.restore import policy_drafted
 from memory.transfer.batches import Target
 from memory.transfer.digest import file_digest, file_is
 from memory.transfer.importers import IMPORTERS
+from memory.transfer.importers.guess import archive_refuse
 from memory.transfer.importers.importer import Importer
 from memory.transfer.lines import (
     END,
@@ -55,6 +56,7 @@ def import_check(
     principal.require("operator")
     foreign = importer_of(source)
     try:
+        archive_refuse(path)
         seen = file_digest(path)
         if foreign is None:
             report = _export_check(path, principal=principal, size=seen.size, progress=progress)

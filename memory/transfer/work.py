@@ -178,15 +178,17 @@ def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Imp
 def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     """Ingest items of another system's file, except items whose topics exist or were erased."""
     counts: Counts = {}
-    named = {item_id(item) for item in given}
-    there, erased = ids_known(list(named | {edge.to_topic_id for item in given for edge in item.edges}))
+    named = {item_id(item) for item in given if item.placement == "new_topic"}
+    there, erased = ids_known(
+        list({item_id(item) for item in given} | {edge.to_topic_id for item in given for edge in item.edges})
+    )
     counts_add(counts, {"topic": {THERE: len(named & there - erased), ERASED: len(named & erased)}})
     items = items_new(given, there=there, erased=erased)
     prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     made: list[uuid.UUID] = []
     for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
         if isinstance(outcome, ItemReply):
-            made.append(outcome.topic_id)
+            made += [outcome.topic_id] if item.placement == "new_topic" else []
             counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
         else:
             counts_add(counts, {"topic": {_refused(outcome): 1}})

@@ -57,8 +57,7 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
         link.call("extend_topic", topic_id=mara, fields=[{"name": "car", "value": "an old Volvo"}])
         older = "2019-05-01T00:00:00Z"
         link.call("version_field", topic_id=mara, field="car", value="an older Volvo", valid_from=older)
-        assert link.call("history", topic_id=mara, field="car")["revisions"][0]["valid_from"].startswith("2019-05-01")
-        link.call("version_field", topic_id=mara, field="car", value="an old Volvo")
+        assert link.call("history", topic_id=mara, field="car")["revisions"][1]["valid_from"].startswith("2019-05-01")
         other = people.agent.remember("Lisbon", values={"country": "Portugal"})
         link.call("link", from_topic_id=mara, to_topic_id=other, kind="lives_in")
         event = link.call("new_topic", title="The regatta", happened_at="2024-06-08")

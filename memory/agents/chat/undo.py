@@ -24,7 +24,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
-from memory.ingest.items import EmptyField, IngestField, IngestItem
+from memory.ingest.items import EmptyField, IngestField, IngestItem, RestoringItem
 from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, StudyJob
 
@@ -224,7 +224,7 @@ def _ingest_item(item: UndoItem, why: str) -> IngestItem:
             "provenance": PROVENANCE,
         }
     )
-    return IngestItem(
+    return RestoringItem(
         placement="version_field", topic_id=str(item.topic_id), fields=[value], valid_from=former.valid_from
     )
 

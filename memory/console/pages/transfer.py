@@ -152,12 +152,13 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
         valid = False
     if not valid or upload.path is None:
         return _page(request, form, status=422)
-    source = form.cleaned_data["source"] or source_guess(upload.path)
+    try:
+        source = form.cleaned_data["source"] or source_guess(upload.path)
+    except MemoryProblem as problem:
+        form.add_error("file", form_error(problem))
+        return _page(request, form, status=422)
     if source is None:
-        sentence = (
-            "This file is neither a MemState export nor JSON from mem0 or a chat. See the accepted files. If it is "
-            "one of these, choose its format."
-        )
+        sentence = "The format of this file is not known. See the accepted files. If it is one of these, choose it."
         form.add_error("file", forms.ValidationError(sentence, code=ProblemCode.FILE_NOT_AN_EXPORT))
         return _page(request, form, status=422)
     try:

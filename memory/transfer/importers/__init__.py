@@ -3,8 +3,10 @@
 from memory.transfer.importers.chatgpt_claude import ChatGPT, Claude, ClaudeCode
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.mem0 import Mem0
+from memory.transfer.importers.memory_files import ClaudeMemories, MemoryGraph
 from memory.transfer.importers.transcripts import Chat
 
 IMPORTERS: dict[str, Importer] = {
-    importer.name: importer for importer in (Mem0(), ChatGPT(), Claude(), ClaudeCode(), Chat())
+    importer.name: importer
+    for importer in (Mem0(), ChatGPT(), Claude(), ClaudeMemories(), ClaudeCode(), MemoryGraph(), Chat())
 }

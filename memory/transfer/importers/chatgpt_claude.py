@@ -1,10 +1,11 @@
 """Imports conversations of ChatGPT, Claude and Claude Code (docs/importers.md). Only texts of the person and the model
 are kept. A damaged message is counted and left out."""
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -19,6 +20,57 @@ _TOOLS = ("messages of tools and programs", "only texts of the person and the mo
 _BRANCH = ("messages of other branches", "only the branch shown last is kept")
 _NO_MESSAGE = "This is not a message."
 _SPEAKERS = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+# What Claude Code writes into the texts of the person: commands and their output, reminders, notices.
+_PROGRAM = re.compile(
+    r"<((?:command|local-command|system|task|bash|ide|user-prompt)-[a-z-]+)(?:\s[^>]*)?>.*?</\1>"
+    r"|^\s*\[Request interrupted[^\]\n]*\]",
+    re.DOTALL,
+)
+
+
+class _Node(NamedTuple):
+    """A message in a tree. ``speaker`` is empty if it has no text."""
+
+    id: str
+    parent: str
+    speaker: str
+
+
+def _abandoned(nodes: Sequence[_Node]) -> set[str]:
+    """Return the messages of branches that were given up: of several messages of one speaker after the same message,
+    all but the one whose branch was continued last. ``nodes`` are in the order of the file. Linear time."""
+    last = {node.id: at for at, node in enumerate(nodes)}
+    for at in range(len(nodes) - 1, -1, -1):
+        node = nodes[at]
+        if node.parent in last and node.parent != node.id:
+            last[node.parent] = max(last[node.parent], last[node.id])
+    branches: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        if node.speaker and node.parent in last:
+            branches.setdefault((node.parent, node.speaker), []).append(node.id)
+    left: set[str] = set()
+    for ids in branches.values():
+        kept = max(ids, key=last.__getitem__)
+        left.update(each for each in ids if each != kept)
+    for node in nodes:
+        if node.parent in left:
+            left.add(node.id)
+    return left
+
+
+def _node(line: bytes) -> _Node | None:
+    """Return the place of a line of a session in its tree, or None if it has none."""
+    try:
+        value = json_guarded(line, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH, what="The line")
+    except MemoryProblem:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("uuid"), str) or value.get("isSidechain"):
+        return None
+    texts, _skipped = _blocks(_object(value.get("message")).get("content"))
+    speaker = value["type"] if texts and not value.get("isMeta") and value.get("type") in _SPEAKERS else ""
+    return _Node(value["uuid"], str(value.get("parentUuid") or value.get("logicalParentUuid")), speaker)
 
 
 class _Export(Chat):
@@ -91,7 +143,16 @@ class Claude(_Export):
             yield _record(None, problem="This is not a conversation: it has no chat_messages.")
             return
         about = {"thread_id": conversation.get("uuid"), SUBJECT: conversation.get("name")}
+        nodes = [
+            _Node(str(each.get("uuid")), str(each.get("parent_message_uuid")), str(each.get("sender")))
+            for each in found
+            if isinstance(each, dict) and each.get("uuid")
+        ]
+        left = _abandoned(nodes)
         for message in found:
+            if isinstance(message, dict) and message.get("uuid") in left:
+                yield _record(None, _BRANCH)
+                continue
             role = _SPEAKERS.get(str(message.get("sender"))) if isinstance(message, dict) else None
             if role is None:
                 yield _record(None, problem=_NO_MESSAGE)
@@ -113,7 +174,9 @@ class ClaudeCode(Chat):
     forgiving = True
 
     def records(self, path: Path) -> Iterator[Record]:
-        """Yield a record for each line, in order."""
+        """Yield a record for each line, in order. The file is read twice, because a later line decides whether a
+        message belongs to an abandoned branch. Keeps the ids of all messages in memory."""
+        left = _abandoned([node for _number, _offset, line in _lines(path) if (node := _node(line)) is not None])
         for number, offset, line in _lines(path):
             place = f"Line {number}"
             try:
@@ -121,10 +184,10 @@ class ClaudeCode(Chat):
             except MemoryProblem as problem:
                 yield Record(None, place, offset, problem=problem.sentence)
                 continue
-            record = self._line(value)
+            record = self._line(value, left)
             yield Record(record.value, place, offset, problem=record.problem, lost=record.lost)
 
-    def _line(self, line: Any) -> Record:
+    def _line(self, line: Any, left: set[str]) -> Record:
         kind = line.get("type") if isinstance(line, dict) else None
         if not isinstance(kind, str):
             return _record(None, problem="This is not a line of a session: it has no type.")
@@ -135,7 +198,12 @@ class ClaudeCode(Chat):
             return _record(None, problem=_NO_MESSAGE)
         if any(line.get(name) for name in ("isMeta", "isSidechain", "isCompactSummary")):
             return _record(None, _TOOLS)
+        if line.get("uuid") in left:
+            return _record(None, _BRANCH)
         texts, skipped = _blocks(message.get("content"))
+        if kind == "user":
+            spoken = [said for text in texts if (said := _PROGRAM.sub("", text).strip())]
+            texts, skipped = spoken, skipped or spoken != texts
         if skipped and not texts:
             return _record(None, _TOOLS)
         value = {

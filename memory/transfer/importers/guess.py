@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from memory.core.errors import RequestRefused
+from memory.core.problem_codes import ProblemCode
+
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
 # Patterns by source. The pattern that matches first in the file decides, because later parts are texts and metadata.
@@ -10,6 +13,8 @@ _SIGNS = {
     "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
     "claude": re.compile(r'"chat_messages"\s*:'),
     "claude-code": re.compile(r'"(?:parentUuid|leafUuid)"\s*:'),
+    "claude-memories": re.compile(r'"(?:conversations_memory|project_memories)"\s*:'),
+    "mcp-memory": re.compile(r'"(?:entityType|relationType)"\s*:'),
     "mem0": re.compile(r'"(?:memory|relations|hash)"\s*:'),
 }
 # Searched only if no pattern above matches, because memories of mem0 may have a role too.
@@ -19,8 +24,21 @@ _CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
 _TEXT = re.compile(r'"(?:text|data)"\s*:')
 
 
+def archive_refuse(path: Path) -> None:
+    """Raise ``RequestRefused`` if a file is a ZIP archive, as services send their exports. Raises ``OSError``."""
+    with path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            raise RequestRefused(
+                "This is a ZIP archive. Unpack it, and import its files, such as conversations.json and memories.json, "
+                "one by one.",
+                code=ProblemCode.FILE_NOT_AN_EXPORT,
+            )
+
+
 def source_guess(path: Path) -> str | None:
-    """Return the name of the source of a file, or None if no pattern matches its beginning. Raises ``OSError``."""
+    """Return the name of the source of a file, or None if no pattern matches its beginning. Raises ``OSError``, and
+    ``RequestRefused`` for a ZIP archive."""
+    archive_refuse(path)
     with path.open("rb") as file:
         text = file.read(LOOKED_AT).decode(errors="replace").removeprefix("\ufeff")
     if _OURS.match(text):

@@ -105,6 +105,9 @@ def _items_count(report: ImportReport, items: list[IngestItem], forecast: Foreca
     there, erased = ids_known([item_id(item) for item in items])
     for item in items:
         topic_id = item_id(item)
+        if item.placement != "new_topic":
+            report.count("link", BROUGHT, len(item.edges))
+            continue
         why = "erased" if topic_id in erased else THERE if topic_id in there else BROUGHT
         report.count("topic", why)
         if why == BROUGHT:
