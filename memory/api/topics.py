@@ -27,9 +27,11 @@ from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import EARLIEST, LATEST
+from memory.predicates.search_text import MAX_LENGTH
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
+from memory.recall.search import search_read
 
 router = Router(tags=["topics"])
 
@@ -93,7 +95,7 @@ def topic_list(
     kind: Annotated[AddressText | None, Query(max_length=200)] = None,
     rung: RungFilter | None = None,
     pinned: bool | None = None,
-    text: Annotated[AddressText | None, Query(max_length=1000)] = None,
+    text: Annotated[AddressText | None, Query(max_length=MAX_LENGTH)] = None,
     created_after: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
     created_before: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
     cursor: Cursor = None,
@@ -101,15 +103,17 @@ def topic_list(
 ) -> HttpResponse:
     """List topics, newest first.
 
-    Archived topics are listed only with ``rung``. Released and merged topics are never listed.
+    Archived topics are listed only with ``rung``. Merged topics are never listed. ``text`` is a search as in the
+    console's Lookup: words, "phrases" and conditions, such as ``kind:note created:<7d (tea OR coffee)``. It may name
+    archived and released topics: ``rung:archived``, ``is:released``.
     """
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(
         scope=principal.scope_chosen(scope),
+        search=None if text is None else search_read(text, principal=principal),
         kind=kind,
         rung=rung,
         pinned=pinned,
-        text=text,
         created_after=created_after,
         created_before=created_before,
     )

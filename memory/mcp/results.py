@@ -83,6 +83,24 @@ class WrittenResult(_Result):
     )
 
 
+class Listing(_Result):
+    """A topic of a list."""
+
+    topic_id: str
+    label: str = Field(description="Its title, else the beginning of its text.")
+    kind: str
+    scope: str
+    stands: str = Field(description="active, summarized, detached, archived or released.")
+    created_at: str
+
+
+class SearchResult(_Result):
+    """Topics that meet the conditions, newest first."""
+
+    topics: list[Listing]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
 class Superseded(_Result):
     """A topic in which a fact was replaced."""
 
@@ -141,6 +159,7 @@ RESULTS: dict[str, type[BaseModel]] = {
     "query": QueryResult,
     "topic": TopicResult,
     "history": HistoryResult,
+    "search": SearchResult,
     "why": WhyResult,
     "new_topic": WrittenResult,
     "extend_topic": WrittenResult,

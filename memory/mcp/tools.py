@@ -24,6 +24,9 @@ from memory.extraction.request import extract
 from memory.ingest.items import Category, IngestItem, LongText
 from memory.ingest.plan import ItemReply
 from memory.jobs import tasks
+from memory.predicates.search_text import MAX_LENGTH
+from memory.recall.lookup import TopicListFilter, topics_list
+from memory.recall.search import search_read
 
 # The provenance of written values. The journal records which key has written them.
 PROVENANCE = "mcp"
@@ -42,6 +45,18 @@ class ExtractArguments(FactsArguments):
 
     store: bool = Field(default=True, description="False only lists the facts and writes nothing.")
     kind: Kind | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+
+
+class SearchArguments(Arguments):
+    """A search with conditions."""
+
+    search: str = Field(
+        max_length=MAX_LENGTH,
+        description='Words, "phrases" and conditions: kind:note category:work scope:/user/mara field:city=Oslo '
+        "created:<7d used:never rung:archived is:released. OR combines alternatives, a minus excludes.",
+    )
+    limit: int = Field(default=20, ge=1, le=100)
+    cursor: str | None = Field(default=None, max_length=500, description="next of the page before.")
 
 
 class SupersedeArguments(Arguments):
@@ -65,9 +80,36 @@ class ForgetArguments(Arguments):
     confirm: str | None = Field(default=None, max_length=100, description="confirm of the list that is to be done.")
 
 
+def _search_tool(principal: Principal, clock: Clock) -> Tool[Any]:
+    def run(asked: SearchArguments) -> ToolReply:
+        wanted = TopicListFilter(scope=principal.scope, search=search_read(asked.search, principal=principal))
+        page = topics_list(wanted, cursor=asked.cursor, limit=asked.limit, now=clock())
+        shown = [
+            {
+                "topic_id": each["topic_id"],
+                "label": each["label"],
+                "kind": each["topic_kind"],
+                "scope": each["scope"],
+                "stands": "released" if each["released_at"] else each["rung"],
+                "created_at": each["created_at"].isoformat(),
+            }
+            for each in page["items"]
+        ]
+        seen = [uuid.UUID(each["topic_id"]) for each in page["items"]]
+        return ToolReply({"topics": shown, "next": page["next"]}, seen=seen)
+
+    return Tool(
+        "search",
+        "List topics that meet conditions, newest first, archived ones too. Use it to go through topics; to answer a "
+        "question, use query.",
+        SearchArguments,
+        run,
+    )
+
+
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that this key may call, the reading tools first. No query."""
-    reading = reading_tools(principal, clock=clock)
+    reading = [*reading_tools(principal, clock=clock), _search_tool(principal, clock)]
     if not principal.covers("agent"):
         return [*reading, _extract_tool(principal, clock, writes=False)]
     tools = [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock, writes=True)]

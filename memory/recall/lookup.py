@@ -16,10 +16,11 @@ from memory.models.labels import label_sql
 from memory.models.statements import dicts_read
 from memory.predicates.binding import Bound
 from memory.predicates.form_fields import predicate_from_fields
-from memory.predicates.sql import predicate_sql, words_sql
+from memory.predicates.sql import predicate_sql
 from memory.recall.bundles import field_summary_sql
 from memory.recall.filters import created_conditions
 from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
+from memory.recall.search import TopicSearch, search_sql
 
 MAX_LINKS = 200
 
@@ -37,13 +38,14 @@ JOIN memory_vitality v ON v.topic_id = t.id
 
 @dataclass(frozen=True, slots=True)
 class TopicListFilter:
-    """Conditions on the topics of a list; None means all. Without a rung, archived topics are left out."""
+    """Conditions on the topics of a list; None means all. Archived topics are left out unless ``rung`` or the search
+    names a state. Released topics are listed only if the search names them."""
 
     scope: str
+    search: TopicSearch | None = None
     kind: str | None = None
     rung: str | None = None
     pinned: bool | None = None
-    text: str | None = None
     created_after: dt.datetime | None = None
     created_before: dt.datetime | None = None
 
@@ -157,10 +159,15 @@ def field_history(
 
 
 def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
-    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-    if filters.rung is None:
-        conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
-    elif filters.rung not in (*Rung.labels, "any"):
+    bound = Bound()
+    now = "%(now)s::timestamptz"
+    if filters.search is not None:
+        conditions = [search_sql(filters.search, bound, now=now, vitality="v", archived=filters.rung is not None)]
+    else:
+        conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+        if filters.rung is None:
+            conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+    if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
         raise ValueRefused(
             f"Rung {filters.rung!r} does not exist. Use one of {', '.join(Rung.labels)}, or any for all of them.",
             code=ProblemCode.UNKNOWN_CHOICE,
@@ -171,10 +178,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
         rung=None if filters.rung == "any" else filters.rung,
         pinned=filters.pinned,
     )
-    bound = Bound()
-    conditions.append(predicate_sql(predicate, now="%(now)s::timestamptz", bind=bound.bind, narrow=False).sql)
-    if filters.text:
-        conditions.append(words_sql("t.id", filters.text, bound.bind))
+    conditions.append(predicate_sql(predicate, now=now, bind=bound.bind, narrow=False).sql)
     parameters = dict(bound.values)
     conditions += created_conditions(filters.created_after, filters.created_before)
     parameters |= {"created_after": filters.created_after, "created_before": filters.created_before}

@@ -34,7 +34,7 @@ from memory.predicates.search_parts import (
 )
 from memory.predicates.search_text import search_parse
 from memory.predicates.sql import WordSearch, predicate_sql
-from memory.predicates.tree import Comparison, Predicate, all_of
+from memory.predicates.tree import Comparison, Predicate, all_of, leaves
 from memory.predicates.words import predicate_describe
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
@@ -91,6 +91,8 @@ SELECT text FROM unnest(%s::text[], %s::text[]) AS x (text, words)
 WHERE numnode(plainto_tsquery(%s::regconfig, words)) = 0
 """
 
+# The fields of conditions that name a state.
+_OF_STATE = frozenset({"rung", "live", "released"})
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_now_sql("lv", "%(now)s::timestamptz", scope="lv.scope_id")
 # The orders of a list: the expression, its type, the direction, and the parser of its value in a cursor.
@@ -342,6 +344,26 @@ def _select(sql: str, search: TopicSearch, state: str, now: dt.datetime, **value
         )
         rows: list[Any] = cursor.fetchall()
         return rows
+
+
+def search_sql(search: TopicSearch, bound: Bound, *, now: str, vitality: str, archived: bool) -> str:
+    """Return the condition that topic ``t`` is in one of the states of a lookup and meets its conditions. Archived
+    topics are left out unless ``archived`` is true or the lookup names a state. ``now`` is an expression of type
+    timestamptz, ``vitality`` the alias of its row in Vitality."""
+    named = any(isinstance(leaf, Comparison) and leaf.field in _OF_STATE for leaf, _negated in leaves(search.tree))
+    parts = []
+    for state in search.states:
+        if state == ARCHIVED and not (archived or named):
+            continue
+        found = STATE_SQL[state].replace("lv.", f"{vitality}.")
+        if (wanted := search.conditions) is not None:
+            words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=state == LIVE, blank=search.blank)
+            sql = predicate_sql(
+                wanted, now=now, bind=bound.bind, vitality=vitality, narrow=False, word_search=words
+            ).sql
+            found = f"({found} AND {sql})"
+        parts.append(found)
+    return f"({' OR '.join(parts) or 'false'})"
 
 
 def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:

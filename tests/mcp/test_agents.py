@@ -38,13 +38,14 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
             "version_field",
             "link",
             "supersede",
+            "search",
             "extract",
         }
         for tool in tools.values():
             assert len(tool.description) > 20
             assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
             assert tool.annotations.destructive_hint is False
-            assert tool.annotations.read_only_hint is (tool.name in ("query", "topic", "history", "why"))
+            assert tool.annotations.read_only_hint is (tool.name in ("query", "topic", "history", "why", "search"))
             assert _plain(tool.input_schema), tool.name
 
         made = link.call(
@@ -202,7 +203,7 @@ def test_a_readers_key_reads(people: Cast, connect: Connect):
     topic_id = people.agent.remember("Tea", values={"kind": "green"})
     with connect(secret_of("reader")) as link:
         tools = {tool.name: tool for tool in link.list_tools().tools}
-        assert set(tools) == {"query", "topic", "history", "why", "extract"}
+        assert set(tools) == {"query", "topic", "history", "why", "search", "extract"}
         assert all(tool.annotations.read_only_hint for tool in tools.values())
         before = store_rows()
         assert link.call("extract", content="The ferry leaves at nine.")["stored"] == []
