@@ -13,7 +13,7 @@ from memory.extraction.request import content_check, kind_checked
 from memory.extraction.segments import GatheredFacts, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_lock, source_text
 from memory.jobs.resumable import (
-    JobFailed,
+    JobCancelled,
     Status,
     job_at_work,
     job_finish,
@@ -68,7 +68,7 @@ def extraction_work(
         if segments is None:
             content = source_text(job.source_id)
             if content is None:
-                raise JobFailed(_ERASED)
+                raise JobCancelled(_ERASED)
             segments = Segments(content)
         return _step(job, segments, clock=clock)
 
@@ -91,7 +91,7 @@ def _step(job: ExtractionJob, segments: Segments, *, clock: Clock) -> bool:
         job = job_hold(job)
         if not exists or job.source_id is None:
             # The source was erased during the extraction, so nothing of it may be stored.
-            raise JobFailed(_ERASED)
+            raise JobCancelled(_ERASED)
         writer = job_principal(job, now=now)
         stored, known = facts_store(
             gathered.facts,

@@ -37,6 +37,11 @@ class JobFailed(Exception):
     """Raised by a step: the job cannot continue. The message becomes its ``failure``."""
 
 
+class JobCancelled(Exception):
+    """Raised by a step: what the job worked on was erased, so there is nothing left to do. That is no failure. The
+    message becomes its ``failure``."""
+
+
 class StepTaken(Exception):
     """Raised by a step: another process has stored this step, or the job has ended."""
 
@@ -206,6 +211,9 @@ def job_step(
         return step()
     except StepTaken:
         return model._default_manager.filter(pk=job_id, status=Status.WORKING).exists()
+    except JobCancelled as problem:
+        job_end(model, job_id, Status.CANCELLED, now=clock(), failure=str(problem))
+        return False
     except JobFailed as problem:
         job_end(model, job_id, Status.FAILED, now=clock(), failure=str(problem))
         return False

@@ -152,7 +152,7 @@ def test_an_erased_text_is_not_read_to_its_end(agent: Caller) -> None:
     topics_purge(
         [uuid.UUID(job["source_topic_id"])], principal=principal_like("operator"), reason="", now=timezone.now()
     )
-    assert tasks.extraction_continue(job["job_id"]) == "failed"
+    assert tasks.extraction_continue(job["job_id"]) == "cancelled"
     reply = told(agent, job["job_id"])
     assert "erased" in reply["failure"]
     assert facts() == 0
@@ -187,7 +187,7 @@ def test_a_text_that_is_erased_after_the_first_step_does_not_come_back(
     assert left == [facts()]
     assert not Topic.objects.filter(kind="source").exists()
     reply = told(agent, job["job_id"])
-    assert (reply["status"], reply["done"], reply["source_topic_id"]) == ("failed", 1, None)
+    assert (reply["status"], reply["done"], reply["source_topic_id"]) == ("cancelled", 1, None)
     assert "erased" in reply["failure"]
 
 

@@ -35,7 +35,7 @@ from memory.agents.tools.tool import ToolCalled
 from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
-from memory.jobs.resumable import JobFailed, Status, job_finish, job_hold, job_principal, job_step
+from memory.jobs.resumable import JobCancelled, JobFailed, Status, job_finish, job_hold, job_principal, job_step
 from memory.llm.chat_request import mark_make
 from memory.models import StudyJob
 
@@ -145,7 +145,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
         if content is None:
-            raise JobFailed(ERASED)
+            raise JobCancelled(ERASED)
         if not cuts:
             cuts.extend(parts_cut(content, at_most=job.part_chars))
         if len(cuts) != job.segments:
@@ -163,7 +163,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
         locked = job_hold(job)
         if not exists:
             # The text was erased during the step, so nothing that the model made from the text may be stored.
-            raise JobFailed(ERASED)
+            raise JobCancelled(ERASED)
         job_principal(locked, now=now)
         return _result_store(locked, step, end, now=now)
 
