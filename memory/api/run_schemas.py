@@ -173,6 +173,10 @@ class PreviewReply(TypedDict):
     """What a draft would do."""
 
     scope: str
+    gate: Annotated[
+        str,
+        doc("Which topics scheduled runs skip at present and why: too few live topics. The counts do not consider it."),
+    ]
     active: int
     rungs: dict[str, StepOut]
     projections: list[ProjectionOut]

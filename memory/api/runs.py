@@ -201,6 +201,7 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
     affected, following = affected_page(trial, only_new=payload.only_new, cursor=payload.cursor, limit=limit)
     preview: PreviewReply = {
         "scope": scope,
+        "gate": trial.gate,
         "active": found.active,
         "rungs": {
             name: {"now": step.now, "draft": step.draft, "gained": step.gained, "lost": step.lost}

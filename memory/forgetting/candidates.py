@@ -8,11 +8,11 @@ Vitality table.
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg import sql
 
-from memory.core.rules import RELEASED
+from memory.core.rules import RELEASED, RuleSet
 from memory.forgetting.compaction import (
     LEAST_GROUP,
     MAX_COMPARED,
@@ -24,7 +24,7 @@ from memory.forgetting.compaction import (
 )
 from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
 from memory.forgetting.judge import Judge, RulesSql, rules_sql
-from memory.forgetting.soft_limit import OPEN, Gate
+from memory.forgetting.soft_limit import OPEN, Gate, rules_by_age
 from memory.models import Rung
 from memory.models.formulas_sql import number_sql
 from memory.models.prepared import rows_prepared
@@ -77,9 +77,11 @@ def candidates_sql(
             subset=subset,
             part=part,
             grouped=grouped,
+            only_rules=partition.path in gate.by_age,
         )
         for partition in _partitions_open(policies, scope, gate)
         for part in ("moves", "folds")
+        if part == "moves" or partition.path not in gate.by_age
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING_SQL, bound)
 
@@ -102,7 +104,7 @@ def groups_find(
             part="groups",
         )
         for partition in _partitions_open(policies, scope, gate)
-        if compacts_on(partition.policy, event)
+        if compacts_on(partition.policy, event) and partition.path not in gate.by_age
     ]
     if not parts:
         return []
@@ -114,7 +116,16 @@ def groups_find(
 
 def _partitions_open(policies: Policies, scope: str, gate: Gate) -> list[PolicyPartition]:
     partitions = partitions_of(policies, scope, paused=gate.paused)
-    return [partition for partition in partitions if partition.path not in gate.excluded]
+    return [
+        _by_age(partition) if partition.path in gate.by_age else partition
+        for partition in partitions
+        if partition.path not in gate.excluded
+    ]
+
+
+def _by_age(partition: PolicyPartition) -> PolicyPartition:
+    rules = RuleSet(rules_by_age(partition.policy.rules.rules))
+    return replace(partition, policy=replace(partition.policy, rules=rules))
 
 
 _NOTHING_SQL = """
@@ -148,11 +159,12 @@ def _partition_sql(
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
     grouped: Sequence[uuid.UUID] = (),
+    only_rules: bool = False,
 ) -> str:
     """Return the query of one partition. ``part`` selects the topics: those that a run changes (``moves``), others
     whose fields must be summarized again (``folds``), or those that may be compacted (``groups``). If ``trusted`` is
-    true, all stored fade keys agree with the policy, and their index can be used."""
-    judge = Judge(partition.policy, now, event, bound.bind)
+    true, all stored fade keys agree with the policy, and their index can be used. ``only_rules``: see ``Judge``."""
+    judge = Judge(partition.policy, now, event, bound.bind, only_rules)
     rules = rules_sql(judge)
     conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
     if not rules:

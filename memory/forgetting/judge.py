@@ -30,6 +30,8 @@ class Judge:
     now: dt.datetime
     event: str
     bind: Bind
+    # Whether only rules move topics, because the soft limit holds back the thresholds.
+    only_rules: bool = False
     # The seconds of the idle days before ``now``.
     idle: float = field(init=False)
 
@@ -147,6 +149,8 @@ class Judge:
 
     def ladder(self) -> str:
         """Return the SQL version of ``rung_target``: the rung that the thresholds assign to the topic."""
+        if self.only_rules:
+            return "v.rung"
         knobs = self.policy.knobs
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         rises, attaches = self._above(summary * CLIMB_MARGIN), self._above(detach * CLIMB_MARGIN)

@@ -1,16 +1,20 @@
 """The soft limit: while there are fewer live topics than this limit, events and schedules forget nothing.
 
-A limit counts the topics at and below the scope that sets it. Lower scopes with their own limit are left out.
+A limit counts the topics at and below the scope that sets it. Lower scopes with their own limit are left out. Rules for
+a fixed period, a time to live, do not depend on the number of topics and act below the limit, too.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memory.core.rules import GATED_EVENTS
+from memory.core.rules import GATED_EVENTS, RUNG_ACTIONS, Rule
 from memory.core.scopes import ROOT, scope_within
 from memory.models.statements import rows_read
 from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import has_fixed_period
 
 # A sentence names at most this many scopes.
 _NAMED = 3
@@ -33,10 +37,12 @@ class SoftLimit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a run skips: the partitions whose path is in ``excluded``, and the scopes in ``paused``. ``sentence`` gives
-    the reason. ``closed`` means that the run skips everything."""
+    """What a run skips: the partitions whose path is in ``excluded``, and the scopes in ``paused``. In the partitions
+    in ``by_age``, only rules for a fixed period act. ``sentence`` gives the reason. ``closed`` means that the run skips
+    everything."""
 
     excluded: frozenset[str] = frozenset()
+    by_age: frozenset[str] = frozenset()
     paused: tuple[str, ...] = ()
     sentence: str = ""
     closed: bool = False
@@ -88,6 +94,7 @@ def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ..
     limits = _below_limit(policies, scope, event, partitions) if partitions else OPEN
     return Gate(
         limits.excluded,
+        limits.by_age,
         paused,
         " ".join(filter(None, (pauses, limits.sentence))),
         closed=len(limits.excluded) == len(partitions),
@@ -100,9 +107,10 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     gated = {p.path: limit_scope(p.policy) for p in partitions if p.policy.knobs.topic_count_soft_limit}
     limits = soft_limits(policies, sorted(set(gated.values())), exact=False)
     below = {limit.scope: limit for limit in limits if not limit.open}
-    excluded = frozenset(path for path, setter in gated.items() if setter in below)
-    if not excluded:
+    limited = frozenset(path for path, setter in gated.items() if setter in below)
+    if not limited:
         return OPEN
+    by_age = frozenset(p.path for p in partitions if p.path in limited and rules_by_age(p.policy.rules.on(event)))
     # The reader may lack permission for scopes above the run. For these scopes, the limit is shown without the count.
     named = [
         f"{path} has {limit.live:,} live {'memory' if limit.live == 1 else 'memories'}, fewer than its soft limit of "
@@ -114,7 +122,17 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     if len(below) > _NAMED:
         named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")
     sentence = "; ".join(named)
-    return Gate(excluded, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.")
+    effect = "forgets only by rules for a fixed period" if by_age else "forgets nothing"
+    return Gate(
+        limited - by_age, by_age, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} {effect}."
+    )
+
+
+def rules_by_age(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Return the rules that forget after a fixed period, which the soft limit does not hold back."""
+    return tuple(
+        rule for rule in rules if rule.action in RUNG_ACTIONS and has_fixed_period(condition_parse(rule.condition))
+    )
 
 
 def _why_none(policies: Policies, scope: str) -> str:

@@ -27,7 +27,7 @@ AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung",
 class DraftPreview:
     """The preview of a draft. ``newly`` is the number of topics that the draft would change, but the policies in force
     would not change in the same way. ``affected`` are the first of these topics. ``diff`` and ``other_diff`` show how
-    the draft and the other draft differ from the policies in force."""
+    the draft and the other draft differ from the policies in force. ``gate``: see ``Trial``."""
 
     found: WhatIf
     affected: list[dict[str, Any]]
@@ -35,6 +35,7 @@ class DraftPreview:
     diff: list[dict[str, Any]]
     other_diff: list[dict[str, Any]]
     mode: str
+    gate: str
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -82,7 +83,7 @@ class DraftPreview:
 
 def draft_preview(trial: Trial, *, other: Policies | None = None, scale: str = "log", limit: int = 10) -> DraftPreview:
     """Return the preview of the draft in ``trial``, compared with the draft ``other``. At most ``limit`` topics are
-    listed. Two SQL statements."""
+    listed. Three SQL statements."""
     scope, knobs = trial.scope, trial.draft.knobs(trial.scope)
     # A linear scale ends close above the thresholds. Otherwise all scores near the thresholds would share a few bins.
     highest = max(1.0, 4 * knobs.theta_summary) if scale == "linear" else None
@@ -95,6 +96,7 @@ def draft_preview(trial: Trial, *, other: Policies | None = None, scale: str = "
         diff=draft_diff(trial.present, trial.draft, scope=scope),
         other_diff=draft_diff(trial.present, other, scope=scope) if other else [],
         mode=knobs.mode,
+        gate=trial.gate,
     )
 
 

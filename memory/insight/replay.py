@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from memory.core.policy_values import Knobs
 from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import ROOT
+from memory.forgetting.soft_limit import rules_by_age
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.formulas.salience import Numbers, decayed, reinforced
@@ -161,11 +162,12 @@ class World:
         counts: dict[str, int] = {}
         for ruling, count in zip(self.rulings, live, strict=True):
             counts[ruling.limit_scope] = counts.get(ruling.limit_scope, 0) + int(count)
-        parts = [
-            self._judge(number, ruling, now)
-            for number, ruling in enumerate(self.rulings)
-            if counts[ruling.limit_scope] >= ruling.knobs.topic_count_soft_limit
-        ]
+        parts = []
+        for number, ruling in enumerate(self.rulings):
+            if counts[ruling.limit_scope] >= ruling.knobs.topic_count_soft_limit:
+                parts.append(self._judge(number, ruling, now))
+            elif by_age := rules_by_age(ruling.rules):
+                parts.append(self._judge(number, replace(ruling, rules=by_age), now, only_rules=True))
         if not parts:
             return RunEffect(np.zeros(0, dtype=np.int64))
         ids, scores, targets, released, pins = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -185,9 +187,9 @@ class World:
         self.forgotten[effect.forgotten] = True
         return effect
 
-    def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
+    def _judge(self, number: int, ruling: Ruling, now: float, *, only_rules: bool = False) -> tuple[Any, ...]:
         """Return the topics of one partition that a run would change, as arrays: indexes, scores, target rungs, whether
-        each is released, and whether each is pinned afterwards."""
+        each is released, and whether each is pinned afterwards. With ``only_rules``, the thresholds move nothing."""
         topics = self.topics
         ids = np.flatnonzero(
             (topics.partition == number) & ~self.forgotten & ~topics.excluded & (topics.created <= now)
@@ -230,7 +232,7 @@ class World:
             theta_summary=knobs.summarize_below,
             theta_detach=knobs.detach_below,
         )
-        targets = np.maximum(ladder, np.where(released, 0, rule_rung))
+        targets = np.maximum(rung if only_rules else ladder, np.where(released, 0, rule_rung))
         targets = np.where(protected | released, rung, targets).astype(np.int8)
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]

@@ -19,6 +19,7 @@ from memory.core.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.judge import Judge
 from memory.forgetting.run_text import why_words
+from memory.forgetting.soft_limit import gate_of
 from memory.insight.census import CensusPart, PolicyView, TopicClass, census_take
 from memory.models import Rung
 from memory.models.formulas_sql import number_sql, rung_label_sql
@@ -49,6 +50,12 @@ class Trial:
     now: dt.datetime
     event: str = "cron"
     subset: TopicSubset = ALL_TOPICS
+
+    @property
+    def gate(self) -> str:
+        """What scheduled runs under the draft skip at present because of the soft limit, as a sentence; empty if
+        nothing. At most one query."""
+        return gate_of(self.draft, self.scope, event="cron").sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ def _next(
     # The sentence of the gate contains a number of topics, so only callers who may see all these topics get it.
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     reasons = [f"Forgetting is paused in {path}." for path in paused_scopes(now) if scope_within(row.scope, path)]
-    reasons += [gate.sentence] if gate.closed or policy.at in gate.excluded else []
+    reasons += [gate.sentence] if gate.closed or policy.at in gate.excluded | gate.by_age else []
     return {
         "now": "released" if result.released else Rung(result.rung).label,
         "may_compact": result.may_compact,

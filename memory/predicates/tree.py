@@ -80,6 +80,21 @@ def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Predicate]) -> Predicat
     return kind(tuple(flat)) if len(flat) > 1 else flat[0] if flat else None
 
 
+# Conditions that depend on how a topic was used, and on the rung that it has because of that.
+_OF_USE = frozenset({"idle", "used", "retrievals", "score", "salience", "rung"})
+
+
+def has_fixed_period(predicate: Predicate) -> bool:
+    """Return whether a condition is a time to live: it requires an age, and nothing that depends on use."""
+    ages = [
+        part
+        for part in (predicate.parts if isinstance(predicate, AllOf) else (predicate,))
+        if isinstance(part, Comparison) and part.field == "age" and part.op in (">", ">=")
+    ]
+    fields = {leaf.field for leaf, _negated in leaves(predicate) if isinstance(leaf, Comparison)}
+    return bool(ages) and not fields & _OF_USE
+
+
 def leaves(predicate: Predicate | None, *, negated: bool = False) -> Iterator[tuple[Leaf, bool]]:
     """Yield (leaf, negated) from left to right. ``negated``: the leaf is below an odd number of ``Not``."""
     match predicate:

@@ -66,6 +66,19 @@ POLICIES: dict[str, dict[str, Any]] = {
     "exempt": {**FREE, **FAST, "exempt_scopes": ["/user"], "exempt_kinds": ["decision"]},
     "few at a time": {**FREE, **FAST, "max_topics_for_forget_scan": 2},
     "gated": {**FREE, **FAST, "topic_count_soft_limit": 60},
+    "below the limit": {
+        **FREE,
+        **FAST,
+        "topic_count_soft_limit": 10_000,
+        "rules": [
+            {
+                "name": "lives 6d",
+                "condition": {"all": [{"field": "age", "op": ">=", "value": "6d"}]},
+                "action": "archive",
+            },
+            *RULES,
+        ],
+    },
 }
 
 

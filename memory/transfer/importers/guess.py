@@ -29,8 +29,7 @@ def archive_refuse(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(4) == b"PK\x03\x04":
             raise RequestRefused(
-                "This is a ZIP archive. Unpack it, and import its files, such as conversations.json and memories.json, "
-                "one by one.",
+                "This is a ZIP archive. Unpack it, and import its files: conversations.json, memories.json.",
                 code=ProblemCode.FILE_NOT_AN_EXPORT,
             )
 
