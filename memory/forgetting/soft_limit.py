@@ -16,6 +16,8 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import has_fixed_period
 
+# How a sentence names the runs for each event.
+_RUNS = {"cron": "a scheduled run", "ingest_complete": "a run after writes", "query_complete": "a run after recalls"}
 # A sentence names at most this many scopes.
 _NAMED = 3
 
@@ -124,7 +126,9 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     sentence = "; ".join(named)
     effect = "forgets only by rules for a fixed period" if by_age else "forgets nothing"
     return Gate(
-        limited - by_age, by_age, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} {effect}."
+        limited - by_age,
+        by_age,
+        sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {_RUNS[event]} {effect}.",
     )
 
 
