@@ -23,9 +23,11 @@ from memory.core.differences import Piece
 from memory.forgetting.run_text import event_words
 from memory.insight.action_words import action_words
 from memory.predicates.search_text import search_narrow
+from memory.transfer.importers import source_title
 
 register = template.Library()
 register.filter(titled)
+register.filter(source_title)
 
 _UNITS = (("year", 31_536_000), ("month", 2_629_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
 # The width of the picture of a bar. Pages stretch the picture, so only the filled share matters.

@@ -29,7 +29,7 @@ from memory.jobs import tasks
 from memory.jobs.resumable import job_get, jobs_count, jobs_list
 from memory.models import ImportJob
 from memory.transfer.export import export_note, export_size, store_export
-from memory.transfer.importers import IMPORTERS
+from memory.transfer.importers import IMPORTERS, source_title
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_cancel, import_confirm, import_offer
 from memory.transfer.lines import FORMAT
@@ -56,11 +56,7 @@ SAMPLES = {
 
 
 def _sources() -> list[tuple[str, str]]:
-    return [
-        ("", "Detect from the file"),
-        (FORMAT, "MemState export"),
-        *((name, source.title[:1].upper() + source.title[1:]) for name, source in IMPORTERS.items()),
-    ]
+    return [("", "Detect from the file"), *((name, source_title(name)) for name in (FORMAT, *IMPORTERS))]
 
 
 class ExportForm(forms.Form):

@@ -10,3 +10,9 @@ IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (Mem0(), ChatGPT(), Claude(), ClaudeMemories(), ClaudeCode(), MemoryGraph(), Chat())
 }
+
+
+def source_title(name: str) -> str:
+    """Return how pages name the format of a file: that of an importer, or else the export of MemState."""
+    title = IMPORTERS[name].title if name in IMPORTERS else "export of MemState"
+    return title[:1].upper() + title[1:]
