@@ -1,6 +1,7 @@
 """Lookup and editing: /v1/topics and the paths below it."""
 
 import datetime as dt
+import re
 import uuid
 from typing import Annotated, Literal
 
@@ -27,7 +28,7 @@ from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import EARLIEST, LATEST
-from memory.predicates.search_text import MAX_LENGTH
+from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
@@ -87,6 +88,10 @@ def _version_wanted(request: HttpRequest) -> dt.datetime | None:
         raise PreconditionFailed("If-Match must have the ETag of the topic.") from None
 
 
+# The name of a condition in a search.
+_CONDITION = re.compile(r"(?<!\w)[A-Za-z]{2,30}:")
+
+
 @router.get("/topics", summary="List topics", response={200: TopicPage, **READ})
 @consistency("eventual")
 def topic_list(
@@ -108,9 +113,19 @@ def topic_list(
     archived and released topics: ``rung:archived``, ``is:released``.
     """
     principal = principal_of(request, "reader")
+    search, words = None, None
+    if text is not None:
+        try:
+            search = search_read(text, principal=principal)
+        except SearchFlaw:
+            # A text without conditions is never refused: a single quote or parenthesis has no meaning then.
+            if _CONDITION.search(text):
+                raise
+            words = text
     wanted = TopicListFilter(
         scope=principal.scope_chosen(scope),
-        search=None if text is None else search_read(text, principal=principal),
+        search=search,
+        words=words,
         kind=kind,
         rung=rung,
         pinned=pinned,

@@ -16,7 +16,7 @@ from memory.models.labels import label_sql
 from memory.models.statements import dicts_read
 from memory.predicates.binding import Bound
 from memory.predicates.form_fields import predicate_from_fields
-from memory.predicates.sql import predicate_sql
+from memory.predicates.sql import predicate_sql, words_sql
 from memory.recall.bundles import field_summary_sql
 from memory.recall.filters import created_conditions
 from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
@@ -43,6 +43,7 @@ class TopicListFilter:
 
     scope: str
     search: TopicSearch | None = None
+    words: str | None = None
     kind: str | None = None
     rung: str | None = None
     pinned: bool | None = None
@@ -167,6 +168,8 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
         conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
         if filters.rung is None:
             conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+    if filters.words is not None:
+        conditions.append(words_sql("t.id", filters.words, bound.bind))
     if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
         raise ValueRefused(
             f"Rung {filters.rung!r} does not exist. Use one of {', '.join(Rung.labels)}, or any for all of them.",
