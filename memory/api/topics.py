@@ -1,7 +1,6 @@
 """Lookup and editing: /v1/topics and the paths below it."""
 
 import datetime as dt
-import re
 import uuid
 from typing import Annotated, Literal
 
@@ -28,7 +27,7 @@ from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import EARLIEST, LATEST
-from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
+from memory.predicates.search_text import MAX_LENGTH
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
 from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
@@ -88,10 +87,6 @@ def _version_wanted(request: HttpRequest) -> dt.datetime | None:
         raise PreconditionFailed("If-Match must have the ETag of the topic.") from None
 
 
-# The name of a condition in a search.
-_CONDITION = re.compile(r"(?<!\w)[A-Za-z]{2,30}:")
-
-
 @router.get("/topics", summary="List topics", response={200: TopicPage, **READ})
 @consistency("eventual")
 def topic_list(
@@ -101,6 +96,7 @@ def topic_list(
     rung: RungFilter | None = None,
     pinned: bool | None = None,
     text: Annotated[AddressText | None, Query(max_length=MAX_LENGTH)] = None,
+    q: Annotated[AddressText | None, Query(max_length=MAX_LENGTH)] = None,
     created_after: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
     created_before: Annotated[AwareDatetime | None, Query(ge=EARLIEST, le=LATEST)] = None,
     cursor: Cursor = None,
@@ -108,24 +104,15 @@ def topic_list(
 ) -> HttpResponse:
     """List topics, newest first.
 
-    Archived topics are listed only with ``rung``. Merged topics are never listed. ``text`` is a search as in the
-    console's Lookup: words, "phrases" and conditions, such as ``kind:note created:<7d (tea OR coffee)``. It may name
-    archived and released topics: ``rung:archived``, ``is:released``.
+    Archived topics are listed only with ``rung``. Merged topics are never listed. ``text`` is any text, whose words and
+    "phrases" must occur. ``q`` is a search as in the console's Lookup, such as ``kind:note created:<7d tea OR coffee``.
+    It may name archived and released topics: ``rung:archived``, ``is:released``.
     """
     principal = principal_of(request, "reader")
-    search, words = None, None
-    if text is not None:
-        try:
-            search = search_read(text, principal=principal)
-        except SearchFlaw:
-            # A text without conditions is never refused: a single quote or parenthesis has no meaning then.
-            if _CONDITION.search(text):
-                raise
-            words = text
     wanted = TopicListFilter(
         scope=principal.scope_chosen(scope),
-        search=search,
-        words=words,
+        search=None if q is None else search_read(q, principal=principal),
+        words=text,
         kind=kind,
         rung=rung,
         pinned=pinned,

@@ -121,6 +121,7 @@ class TopicFilter(TypedDict, total=False):
     rung: Rung | Literal["any"] | None
     pinned: bool | None
     text: str | None
+    q: str | None
     created_after: When | None
     created_before: When | None
     cursor: str | None

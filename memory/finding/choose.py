@@ -114,7 +114,9 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
             if request.everything and names and _DESCRIBED.search(request.body):
                 covering = tuple(fact for fact in pool if not _described_otherwise(fact, uncovered))
             return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts)])
-        if identified and not request.owned and uncovered - {one for fact in pool for one in stems(fact.found_by)}:
+        unknown = uncovered - {one for fact in pool for one in stems(fact.found_by)}
+        # Dates do not identify a fact, because several facts can have the same date.
+        if identified and not request.owned and unknown and facts_with_identifiers(undated(request.body), alone):
             # No fact with the key has this word: "the refund of RX-40", where only its delivery is stored.
             return Choice([_candidate(fact, by, DOUBTED) for fact in _records(pool, facts)], ambiguous=True)
         if identified and not request.owned and covering:

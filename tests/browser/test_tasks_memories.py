@@ -123,7 +123,9 @@ def test_a_file_is_imported_in_two_clicks_and_its_target_is_shown_before(
         tasks.import_continue(str(job.pk))
     page.reload()
     expect(page.get_by_role("main")).to_contain_text("2 memories imported")
-    brought = Topic.objects.filter(scope__path__startswith="/brought").values_list("title", "scope__path")
+    brought = Topic.objects.filter(scope__path__startswith="/brought").values_list(
+        "fields__revisions__value", "scope__path"
+    )
     assert set(brought) == {("Ana plays the viola", "/brought/user/ana"), ("The lake is cold", "/brought")}
     assert clicks.count == 2
 

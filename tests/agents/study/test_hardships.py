@@ -388,7 +388,7 @@ def test_a_text_that_is_erased_is_not_read_to_its_end_and_does_not_come_back(
         monkeypatch.setattr(work, "_model_run", overtaken)
     left = set(session_ids(job))
     job = worked(job)
-    assert (job.status, job.done, job.source_id) == ("failed", 1, None)
+    assert (job.status, job.done, job.source_id) == ("cancelled", 1, None)
     assert "erased" in job.failure
     assert set(Topic.objects.values_list("pk", flat=True)) <= left
     with raises_code(Conflict, "erased-meanwhile"):
