@@ -40,7 +40,7 @@ GENERIC: Final = frozenset(
             "machine device host app service record records data entry entries note notes memory info information "
             "details topic topics profile account order invoice ticket case number id email e-mail address phone "
             "telephone handle url link website ip code ref reference isbn uuid iban mac asset happened happen what "
-            "need keep kept track gone left take stuff mr mrs ms dr prof"
+            "much many need keep kept track gone left take stuff mr mrs ms dr prof"
         ),
     )
 )

@@ -168,7 +168,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
         conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
         if filters.rung is None:
             conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
-    if filters.words is not None:
+    if filters.words:
         conditions.append(words_sql("t.id", filters.words, bound.bind))
     if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
         raise ValueRefused(

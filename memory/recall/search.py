@@ -356,12 +356,9 @@ def search_sql(search: TopicSearch, bound: Bound, *, now: str, vitality: str, ar
         if state == ARCHIVED and not (archived or named):
             continue
         found = STATE_SQL[state].replace("lv.", f"{vitality}.")
-        if (wanted := search.conditions) is not None:
-            words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=state == LIVE, blank=search.blank)
-            sql = predicate_sql(
-                wanted, now=now, bind=bound.bind, vitality=vitality, narrow=False, word_search=words
-            ).sql
-            found = f"({found} AND {sql})"
+        if search.conditions is not None:
+            conditions = _conditions_sql(search.conditions, search, state, bound, now=now, vitality=vitality)
+            found = f"({found} AND {conditions})"
         parts.append(found)
     return f"({' OR '.join(parts) or 'false'})"
 
@@ -371,7 +368,12 @@ def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.d
     if predicate is None:
         return "true", {}
     bound = Bound()
-    words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=state == LIVE, blank=search.blank)
     moment = f"{bound.bind(now)}::timestamptz"
-    found = predicate_sql(predicate, now=moment, bind=bound.bind, vitality="lv", narrow=False, word_search=words)
-    return found.sql, bound.values
+    return _conditions_sql(predicate, search, state, bound, now=moment, vitality="lv"), bound.values
+
+
+def _conditions_sql(
+    conditions: Predicate, search: TopicSearch, state: str, bound: Bound, *, now: str, vitality: str
+) -> str:
+    words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=state == LIVE, blank=search.blank)
+    return predicate_sql(conditions, now=now, bind=bound.bind, vitality=vitality, narrow=False, word_search=words).sql

@@ -72,3 +72,10 @@ def test_a_mistake_is_refused_with_the_code_of_lookup(agent: Caller, stored: dic
 def test_a_key_of_a_scope_lists_only_that_scope(alice: Caller, stored: dict[str, str]) -> None:
     for search in ("tea", "scope:/user/mara", "is:released", "-kind:x"):
         assert alice.get(f"/v1/topics?q={quote(search)}").ok()["items"] == []
+
+
+@pytest.mark.parametrize("query", ["text=", "q=", "text=&q="])
+def test_an_empty_text_or_search_is_no_condition(agent: Caller, stored: dict[str, str], query: str) -> None:
+    names = {topic_id: name for name, topic_id in stored.items()}
+    listed = agent.get(f"/v1/topics?{query}").ok()["items"]
+    assert {names[each["topic_id"]] for each in listed} == {"tea", "chinese", "city"}

@@ -14,8 +14,6 @@ from memory.ingest.items import IngestItem
 # Values that count as empty.
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 UNKNOWN = "it is not known here"
-# Titles are cut for lists; a field contains the whole text.
-MAX_TITLE = 200
 # For the types of JSON values: (Python type, field type, name in sentences).
 _TYPES: tuple[tuple[type, str, str], ...] = (
     (str, "string", "a text"),
