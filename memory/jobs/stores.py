@@ -1,7 +1,7 @@
 """Creating, moving, listing and dropping stores. The journal of ``main`` records changes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,11 @@ from memory.stores.template import store_statements
 from memory.stores.versions import version_current
 from memory.transfer.uploads import uploads_remove
 
-# How long a drop waits for transactions that use the store.
+# How long a drop waits for transactions that use the store, and how long it waits for one lock. A transaction may wait
+# for the drop while the drop waits for it. PostgreSQL ends one of the two after ``deadlock_timeout``, which is 1 s. The
+# drop gives up its locks before that and tries again, so that the transaction can end.
 DROP_WAIT_SECONDS = 10.0
+LOCK_WAIT_SECONDS = 0.2
 
 
 def store_create(name: str, *, actor: str = "system", reason: str = "") -> Store:
@@ -113,16 +116,33 @@ def store_move(
 
 def store_drop(name: str, *, actor: str, reason: str = "") -> dict[str, Any]:
     """Permanently remove a store with its content, keys, jobs, schedules and uploaded files, and return the receipt,
-    which the journal of ``main`` keeps. About ten queries in one transaction; the files are removed after the commit.
+    which the journal of ``main`` keeps. About ten queries in one transaction, which is repeated while another
+    transaction uses the store; the files are removed after the commit.
     A store of another cluster is only removed from the list.
 
     A transaction that uses the store has ``DROP_WAIT_SECONDS`` to end; later transactions find no store. Raises
     ``NotVisible``, and ``Conflict`` for ``main`` and for a store in which a transaction takes longer.
     """
     drop_refuse(name)
+    until = time.monotonic() + DROP_WAIT_SECONDS
+    while True:
+        try:
+            return _drop(name, actor=actor, reason=reason)
+        except OperationalError as problem:
+            if not lock_missed(problem):
+                raise
+            if time.monotonic() >= until:
+                raise Conflict(
+                    f"The store {name} is in use, so it was not dropped. Try again in a moment.",
+                    code=ProblemCode.STORE_BUSY,
+                ) from problem
+        time.sleep(LOCK_WAIT_SECONDS)
+
+
+def _drop(name: str, *, actor: str, reason: str) -> dict[str, Any]:
     now = timezone.now()
-    with _busy_refused(name), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = {int(DROP_WAIT_SECONDS * 1000)}")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = {int(LOCK_WAIT_SECONDS * 1000)}")
         # If two drops run at once, the second one finds no store.
         store = store_get(name, lock=True)
         with store_use(name):
@@ -158,18 +178,6 @@ def _shared_rows_delete() -> None:
 def _files_remove(name: str) -> None:
     with store_use(name):
         uploads_remove()
-
-
-@contextmanager
-def _busy_refused(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OperationalError as problem:
-        if not lock_missed(problem):
-            raise
-        raise Conflict(
-            f"The store {name} is in use, so it was not dropped. Try again in a moment.", code=ProblemCode.STORE_BUSY
-        ) from problem
 
 
 def stores_list() -> list[Store]:
