@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
+from memory.api.schemas import Reason
 from memory.core.replies import TypedDict, doc, one_of
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
@@ -19,7 +20,7 @@ ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
 # The events of all runs. Manual changes (``by_hand``) and merges of duplicates (``revise``) are runs too.
 RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
-StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
+StatusName = Literal["planned", "held", "applying", "done", "undone", "failed", "refused"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
@@ -30,6 +31,14 @@ class RunRequest(RequestModel):
     event: EventName = "cron"
     dry_run: bool = True
     now: Moment | None = None
+
+
+class RunRefusal(Reason):
+    """The reason, and whether to undo the change of policy that caused the run."""
+
+    roll_back: bool = Field(
+        default=False, description="Roll back the policies that are new since the previous run; 409 if there are none."
+    )
 
 
 class EventRequest(RequestModel):

@@ -23,6 +23,7 @@ from memory.api.run_schemas import (
     RunEventName,
     RunOut,
     RunPage,
+    RunRefusal,
     RunRequest,
     StateName,
     StatusName,
@@ -30,6 +31,7 @@ from memory.api.run_schemas import (
 )
 from memory.api.schemas import Reason, reason_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.refusals import run_refuse
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_begin, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
@@ -144,6 +146,20 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
 def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Approve and apply a held run. Topics that have changed since the plan are skipped and listed. Operator keys."""
     return _run_begin(request, run_id, payload, ForgetRun.Status.HELD)
+
+
+@router.post("/runs/{topicid:run_id}/refuse", summary="Refuse a held run", response={200: RunOut, **CHANGE})
+def run_held_refuse(request: HttpRequest, run_id: uuid.UUID, payload: RunRefusal | None = None) -> HttpResponse:
+    """Refuse a held run, which changes no memory. ``roll_back`` also rolls back the policies that are new since the
+    previous run. Operator keys."""
+    run = run_refuse(
+        run_id,
+        principal=principal_of(request, "operator"),
+        reason=reason_of(payload),
+        roll_back=payload is not None and payload.roll_back,
+        now=timezone.now(),
+    )
+    return json_reply(_run(run))
 
 
 def _run_begin(

@@ -139,6 +139,12 @@ class ReasonForm(forms.Form):
     reason = ReasonField()
 
 
+class RefusalForm(forms.Form):
+    """The optional reason of a refusal."""
+
+    reason = ReasonField(required=False)
+
+
 def start_of(day: dt.date | None) -> dt.datetime | None:
     """Return the start of a day in UTC."""
     return None if day is None else dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC)

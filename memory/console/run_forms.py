@@ -21,6 +21,7 @@ _STATUSES = [
     ("done", "Done"),
     ("undone", "Undone"),
     ("failed", "Failed"),
+    ("refused", "Refused"),
     ("replaced", "Replaced"),
 ]
 SORTS = sort_columns(ORDERS)

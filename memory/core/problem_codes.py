@@ -145,6 +145,7 @@ class ProblemCode(StrEnum):
     RUN_NOT_FOUND = "run-not-found", "The run does not exist, or lies outside the scope of the key."
     RUN_AT_WORK = "run-at-work", "Another run is in progress in the same scope."
     RUN_OUTDATED = "run-outdated", "The policy or a topic changed after the run was planned."
+    NOTHING_TO_ROLL_BACK = "nothing-to-roll-back", "No policy has changed since the previous run."
     RUN_OF_ANOTHER_MOMENT = "run-of-another-moment", "The run was planned for another time than now."
     RUN_NOT_UNDOABLE = "run-not-undoable", "The run cannot be undone, or not from here."
     WRONG_STATUS = "wrong-status", "The status of what the request names does not allow this."

@@ -144,6 +144,8 @@ def _plan_store(run: ForgetRun, policies: Policies, gate: Gate, held: ForgetRun 
     run.left_over = due - run.planned
     if not run.planned:
         _finish_empty(run)
+        if not run.dry_run:
+            _held_replace(held, run)
         return
     if not run.dry_run:
         run.held_because = held_because or hold_reason(run, policies, leaving)

@@ -141,9 +141,9 @@ def versions_before(run: ForgetRun) -> dict[str, int]:
 
 
 def run_reasons(run: ForgetRun) -> list[tuple[str, str, str]]:
-    """Return (action, actor, reason) for each journaled decision about a run: to make it by hand, apply it, approve it
-    or undo it. One query, which reads the journal by time."""
-    times = [at for at in (run.started_at, run.undone_at) if at is not None]
+    """Return (action, actor, reason) for each journaled decision about a run: to make it by hand, apply it, approve it,
+    refuse it or undo it. One query, which reads the journal by time."""
+    times = [at for at in (run.started_at, run.finished_at, run.undone_at) if at is not None]
     found = AuditEvent.objects.filter(at__in=times, after__run=str(run.pk)).order_by("at", "action")
     return list(found.values_list("action", "actor", "reason").distinct())
 

@@ -70,6 +70,8 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
         return f"Applying: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
     if status == "replaced":
         return "The run was held, and planned again before it was approved. Nothing was changed."
+    if status == "refused":
+        return "Nothing was changed."
     if status == "undone":
         return _undone(run, states)
     if status == "failed":

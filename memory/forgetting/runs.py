@@ -180,8 +180,8 @@ def _drift_refuse(run: ForgetRun) -> None:
 def run_results(run: ForgetRun) -> list[str]:
     """Return the applied or planned actions of a run as ``archived:<topic_id>``, in order. One query."""
     states = [ForgetAction.State.APPLIED]
-    if run.status not in (ForgetRun.Status.FAILED, ForgetRun.Status.UNDONE):
-        # The remaining actions of a failed run are never applied.
+    if run.status not in (ForgetRun.Status.FAILED, ForgetRun.Status.UNDONE, ForgetRun.Status.REFUSED):
+        # The remaining actions of a failed or refused run are never applied.
         states.append(ForgetAction.State.PLANNED)
     if run.status == ForgetRun.Status.UNDONE:
         states += [ForgetAction.State.UNDONE, ForgetAction.State.CONFLICT]

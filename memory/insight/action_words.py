@@ -35,6 +35,7 @@ ACTIONS = (
     "policy_rolled_back",
     "run_applied",
     "run_approved",
+    "run_refused",
     "run_undone",
     "forgetting_paused",
     "forgetting_resumed",

@@ -30,6 +30,7 @@ from memory.duplicates.detect import duplicates_find
 from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work
+from memory.forgetting.refusals import outdated_refuse
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
 from memory.ingest.documents import documents_remake
@@ -178,7 +179,8 @@ def upkeep() -> dict[str, int]:
     the other stores that have work.
 
     The steps: apply retrievals to salience, make outdated documents again, count words, apply a changed half-life to
-    the rows, start the runs that events call for, embed topics, search for duplicates, and enqueue stalled jobs.
+    the rows, refuse held runs that are out of date, start the runs that events call for, embed topics, search for
+    duplicates, and enqueue stalled jobs.
     """
     began = timezone.now()
     if store_current() == MAIN:
@@ -200,6 +202,7 @@ def upkeep() -> dict[str, int]:
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
             done[name] += step
+    outdated_refuse(now=timezone.now())
     done["runs"] = wake_ups_answer(now=timezone.now(), seconds=_left(until))
     for given in vectors_fill():
         done["embedded"] += given

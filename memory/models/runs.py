@@ -9,7 +9,7 @@ class ForgetRun(models.Model):
     """One plan for one scope, and its result."""
 
     class Status(models.TextChoices):
-        """planned -> (held) -> applying -> done | undone | failed."""
+        """planned -> (held) -> applying -> done | undone | failed; or held -> refused."""
 
         PLANNED = "planned"
         HELD = "held"
@@ -17,6 +17,7 @@ class ForgetRun(models.Model):
         DONE = "done"
         UNDONE = "undone"
         FAILED = "failed"
+        REFUSED = "refused"
 
     id = models.UUIDField(primary_key=True)
     scope = models.CharField(max_length=500)

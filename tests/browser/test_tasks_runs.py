@@ -82,6 +82,24 @@ def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None
     assert ForgetRun.objects.filter(approved_by="user:olga", status="done").count() == 1
 
 
+@pytest.mark.usefixtures("due")
+def test_a_run_that_waits_is_refused_from_home(enter: Enter) -> None:
+    page = enter("operator")
+    menu(page, "Runs").click(page.get_by_role("button", name="Plan for approval"))
+    page.goto("/")
+    settled(page)
+    clicks = Clicks(page)
+    clicks.click(page.locator(".decide").get_by_role("link", name="Review"))
+    settled(page)
+    clicks.click(page.get_by_role("button", name="Refuse", exact=True))
+    assert clicks.count == 2
+    expect(page.get_by_role("button", name=re.compile("^Approve: "))).to_have_count(0)
+    assert ForgetRun.objects.filter(status="refused").count() == 1
+    page.goto("/")
+    settled(page)
+    expect(page.locator(".decide").get_by_role("link", name="Review")).to_have_count(0)
+
+
 def test_home_a_run_and_a_card_count_the_same_memories_against_the_soft_limit(enter: Enter) -> None:
     now = timezone.now()
     values = {"topic_count_soft_limit": 10_000, "exempt_kinds": []}

@@ -71,14 +71,24 @@ def test_with_apply_it_acts_and_undo_takes_it_back(operator: Caller, faded: list
     assert len(dump(*JOURNALS, "memory_topicdocument")["memory_vitality"]) == len(before["memory_vitality"])
 
 
-def test_a_held_run_says_why_and_how_to_let_it_go_ahead(operator: Caller, faded: list[str]):
+def test_a_held_run_is_refused_with_the_policy_that_caused_it(operator: Caller, faded: list[str]):
+    policy_put(operator, preset="memstate", mode="review")
+    run_id = named(forget("--apply"))
+    forget("--refuse", run_id, "--roll-back", "--reason", "a mistake")
+    assert ForgetRun.objects.get(pk=run_id).status == "refused"
+    assert "mode" not in operator.get("/v1/policies/").ok()["values"]
+    assert rungs(operator, *faded) == ["active"] * 3
+
+
+def test_a_held_run_says_why_and_how_to_approve_or_refuse_it(operator: Caller, faded: list[str]):
     policy_put(operator, preset="memstate", mode="review")
     said = forget("--apply")
     run_id = named(said)
     assert said.splitlines()[0] == f"Run {run_id} over / is held: would be 3 archived."
-    assert said.splitlines()[-1] == (
-        f"The policy of / requires a review of every run. To approve it: manage.py forget --approve {run_id}"
-    )
+    assert said.splitlines()[-2:] == [
+        f"The policy of / requires a review of every run. To approve it: manage.py forget --approve {run_id}",
+        f"To refuse it: manage.py forget --refuse {run_id}",
+    ]
     assert rungs(operator, *faded) == ["active"] * 3
     operator.post(f"/v1/topics/{faded[0]}/pin").ok()
     said = forget("--approve", run_id)

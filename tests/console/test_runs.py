@@ -106,6 +106,39 @@ def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operat
     assert ForgetRun.objects.count() == 1
 
 
+def test_a_held_run_is_refused_with_the_policy_that_caused_it(op: Client, operator: Caller) -> None:
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    topics = topics_make(operator, 2, salience=0.01)
+    operator.post("/v1/runs", {"dry_run": False}).ok()
+    run = ForgetRun.objects.get()
+    page = body_of(op.get(f"/runs/{run.pk}/"))
+    assert f'formaction="/runs/{run.pk}/refuse/"' in page
+    assert 'name="roll_back"' in page
+    page = body_of(op.post(f"/runs/{run.pk}/refuse/", {"roll_back": "1", "reason": "a mistake"}, follow=True))
+    run.refresh_from_db()
+    assert run.status == "refused"
+    assert "a mistake" in page
+    assert "/refuse/" not in page
+    assert "/approve/" not in page
+    assert 'class="lines decide"' not in body_of(op.get("/"))
+    assert "mode" not in operator.get("/v1/policies/").ok()["values"]
+    assert rungs(operator, *topics) == ["active"] * 2
+
+
+def test_a_held_run_that_is_out_of_date_can_only_be_refused(op: Client, operator: Caller) -> None:
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    topics_make(operator, 2, salience=0.01)
+    operator.post("/v1/runs", {"dry_run": False}).ok()
+    run = ForgetRun.objects.get()
+    policy_put(operator, preset="memstate", topic_count_soft_limit=1, mode="review")
+    page = body_of(op.get(f"/runs/{run.pk}/"))
+    assert "/approve/" not in page
+    assert 'name="roll_back"' not in page
+    op.post(f"/runs/{run.pk}/refuse/", {"reason": ""})
+    run.refresh_from_db()
+    assert run.status == "refused"
+
+
 def test_who_applied_a_run_undoes_it_from_the_notice_and_nobody_else_does(
     op: Client, administrator: Client, operator: Caller
 ) -> None:

@@ -33,6 +33,10 @@ def refused(answer: Any, status: int, code: str, *words: str) -> None:
         assert word in answer.detail, answer.detail
 
 
+def topics_of(told: Any) -> list[str]:
+    return [result.split(":")[1] for result in told["results"]]
+
+
 def applied(caller: Caller, told: Any) -> list[str]:
     return [item["topic_id"] for item in actions(caller, told["run_id"], state="applied")]
 
@@ -251,6 +255,77 @@ def test_plans_are_applied_and_held_runs_are_approved_and_not_the_other_way_roun
 def test_a_held_run_is_refused_once_the_policy_has_changed(operator: Caller, held: Any):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review", forget_salience_threshold=0.01)
     refused(verb(operator, held["run_id"], "approve"), 409, "run-outdated")
+
+
+def test_a_held_run_is_refused_and_no_memory_changes(operator: Caller, held: Any):
+    before = rungs(operator, *topics_of(held))
+    told = verb(operator, held["run_id"], "refuse").ok()
+    assert (told["status"], told["results"], told["applied"]) == ("refused", [], 0)
+    event = AuditEvent.objects.get(action="run_refused")
+    assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", held["run_id"])
+    assert rungs(operator, *topics_of(held)) == before
+    for name in ("refuse", "approve", "apply"):
+        refused(verb(operator, held["run_id"], name), 409, "wrong-status")
+    refused(verb(operator, held["run_id"], "undo"), 409, "run-not-undoable")
+    # The same plan waits again if the next run is not allowed to act either.
+    assert run(operator, dry_run=False)["status"] == "held"
+
+
+def test_a_refusal_rolls_back_the_policy_that_caused_the_run(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 1, salience=0.04)
+    assert run(operator, dry_run=False)["applied"] == 1
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    topics_make(operator, 1, salience=0.04)
+    waiting = run(operator, dry_run=False)
+    body = {"reason": "a mistake", "roll_back": True}
+    assert operator.post(f"/v1/runs/{waiting['run_id']}/refuse", body).ok()["status"] == "refused"
+    policy = operator.get("/v1/policies/").ok()
+    assert (policy["version"], "mode" in policy["values"]) == (3, False)
+    assert operator.get("/v1/policies/versions").ok()["items"][0]["rolled_back_to"] == 1
+    assert AuditEvent.objects.get(action="run_refused").after["rolled_back"] == {"/": 1}
+
+
+def test_without_a_new_policy_a_refusal_with_roll_back_changes_nothing(operator: Caller, clock: Clock):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    topics_make(operator, 1, salience=0.04)
+    verb(operator, run(operator, dry_run=False)["run_id"], "approve").ok()
+    clock.forward(seconds=1)
+    topics_make(operator, 1, salience=0.04)
+    waiting = run(operator, dry_run=False)
+    before = store_rows()
+    refused(operator.post(f"/v1/runs/{waiting['run_id']}/refuse", {"roll_back": True}), 409, "nothing-to-roll-back")
+    assert store_rows() == before
+    assert operator.get(f"/v1/runs/{waiting['run_id']}").ok()["status"] == "held"
+
+
+def test_a_key_below_the_policy_cannot_roll_it_back(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    policy_put(operator, "/a", mode="review")
+    topics_make(operator, 1, salience=0.04, scope="/a")
+    waiting = run(operator, scope="/a", dry_run=False)
+    secret = "ms_the-secret-of-an-operator-below-in-the-tests"
+    key_create(name="below", role="operator", scope="/a", secret=secret)
+    below = Caller(operator.send, secret)
+    answer = below.post(f"/v1/runs/{waiting['run_id']}/refuse", {"roll_back": True})
+    assert answer.status in (403, 404), answer.body
+    assert operator.get("/v1/policies/").ok()["version"] == 1
+    assert operator.get("/v1/policies/a").ok()["version"] == 1
+    assert verb(below, waiting["run_id"], "refuse").ok()["status"] == "refused"
+
+
+def test_a_held_run_whose_policy_has_changed_is_refused_by_the_worker(operator: Caller, held: Any):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review", forget_salience_threshold=0.01)
+    worker_turn()
+    assert operator.get(f"/v1/runs/{held['run_id']}").ok()["status"] == "refused"
+    assert AuditEvent.objects.get(action="run_refused").actor == "system"
+
+
+def test_a_run_with_nothing_due_takes_the_place_of_a_held_one(operator: Caller, held: Any):
+    for topic_id in topics_of(held):
+        changed(operator, topic_id, "pin")
+    assert run(operator, dry_run=False)["planned"] == 0
+    assert operator.get(f"/v1/runs/{held['run_id']}").ok()["status"] == "failed"
 
 
 def test_the_same_plan_is_not_written_twice(operator: Caller, held: Any):

@@ -1,4 +1,4 @@
-"""Runs: the list, one run with its actions, and apply, approve and undo."""
+"""Runs: the list, one run with its actions, and apply, approve, refuse and undo."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -10,15 +10,16 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonForm
+from memory.console.fields import ReasonForm, RefusalForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
 from memory.console.undo import undo_offer
-from memory.core.errors import Conflict, MemoryProblem
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
+from memory.forgetting.refusals import policies_new, run_refuse
 from memory.forgetting.run_list import (
     ActionFilter,
     RunFilter,
@@ -115,7 +116,7 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show one run and its actions. Eight queries, plus at most eight for a plan, and three if a query started the
+    """Show one run and its actions. Eight queries, plus at most eleven for a plan, and three if a query started the
     run."""
     found = run_get(run_id, principal=request.principal)
     tally = run_action_counts(run_id)
@@ -133,6 +134,9 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "preview": plan_preview(found),
             "behind": _behind(found),
             "decide": ReasonForm(),
+            "refusal": RefusalForm(),
+            "new_policies": policies_new(found) if found.status == ForgetRun.Status.HELD else {},
+            "reasons": run_reasons(found) if found.status == ForgetRun.Status.REFUSED else [],
             "recall": recalls_behind([found]).get(run_id),
             **actions,
             **_progress(found),
@@ -219,6 +223,27 @@ def _approve(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
         seconds=WORK_SECONDS,
     )
     _say(request, run, f"Approved. {run_sentence(run)}")
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def run_refused(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Refuse a held run, and on request roll back the policies that are new since the previous run."""
+    if request.method == "POST":
+        roll_back = "roll_back" in request.POST
+        form = RefusalForm(request.POST)
+        if form.is_valid():
+            reason = form.cleaned_data["reason"]
+            try:
+                run_refuse(run_id, principal=request.principal, reason=reason, now=timezone.now(), roll_back=roll_back)
+            except (Conflict, ValueRefused) as problem:
+                messages.error(request, problem.sentence)
+            else:
+                rolled = " The policy was rolled back." if roll_back else ""
+                messages.success(request, f"Refused. No memory was changed.{rolled}")
+                tasks.upkeep_nudge()
+        else:
+            messages.error(request, "The reason is too long.")
+    return go(request, "console:run", run_id=run_id)
 
 
 def _say(request: ConsoleRequest, run: ForgetRun, sentence: str) -> None:
@@ -390,5 +415,6 @@ urlpatterns = [
     path("runs/<uuid:run_id>/regret/", run_regret, name="run_regret"),
     path("runs/<uuid:run_id>/apply/", run_applied, name="run_apply"),
     path("runs/<uuid:run_id>/approve/", run_approved, name="run_approve"),
+    path("runs/<uuid:run_id>/refuse/", run_refused, name="run_refuse"),
     path("runs/<uuid:run_id>/undo/", run_undone, name="run_undo"),
 ]

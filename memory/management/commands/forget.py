@@ -18,6 +18,7 @@ from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
 from memory.forgetting.pause import pause_lift, pause_start, pauses_active
 from memory.forgetting.plan import run_plan
+from memory.forgetting.refusals import run_refuse
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_begin, run_get, run_undo
 from memory.management.store_command import StoreCommand, command_refused
@@ -47,6 +48,7 @@ class Command(StoreCommand):
         named.add_argument("--runs", action="store_true", help="List the latest runs.")
         named.add_argument("--apply-plan", type=uuid.UUID, metavar="RUN", help="Apply the plan of this dry run.")
         named.add_argument("--approve", type=uuid.UUID, metavar="RUN", help="Approve this held run.")
+        named.add_argument("--refuse", type=uuid.UUID, metavar="RUN", help="Refuse this held run.")
         named.add_argument("--undo", type=uuid.UUID, metavar="RUN", help="Undo this run.")
         named.add_argument("--pause", action="store_true", help="Pause all forgetting in the scope.")
         named.add_argument("--resume", action="store_true", help="End the pause of the scope.")
@@ -56,6 +58,11 @@ class Command(StoreCommand):
             dest="duration",
             metavar="TIME",
             help="The length of the pause, such as 12h or 7d (default: until --resume).",
+        )
+        parser.add_argument(
+            "--roll-back",
+            action="store_true",
+            help="With --refuse: also roll back the policies that are new since the previous run.",
         )
         parser.add_argument("--reason", default="", help="The reason, for the journal.")
 
@@ -67,6 +74,8 @@ class Command(StoreCommand):
                 self._undo(options["undo"], options["reason"])
             elif options["apply_plan"] or options["approve"]:
                 self._begin(options)
+            elif options["refuse"]:
+                self._refuse(options)
             elif options["pause"] or options["resume"]:
                 self._pause(options)
             elif options["pauses"]:
@@ -115,6 +124,16 @@ class Command(StoreCommand):
         run = run_begin(run_id, status, **arguments, seconds=0.0)
         self._report(self._work(run), options["show"])
 
+    def _refuse(self, options: dict[str, Any]) -> None:
+        run = run_refuse(
+            options["refuse"],
+            principal=TERMINAL,
+            reason=options["reason"],
+            now=timezone.now(),
+            roll_back=options["roll_back"],
+        )
+        self.stdout.write(f"Run {run.id} over {run.scope} was refused. No memory was changed.")
+
     def _work(self, run: ForgetRun) -> ForgetRun:
         with tqdm(total=run.planned, initial=run.applied + run.skipped, unit="topic", file=sys.stderr) as bar:
             while run_step(run.id, now=timezone.now()):
@@ -148,6 +167,7 @@ class Command(StoreCommand):
             self.stdout.write(f"{run.left_over:,} more are due, but a run plans at most max_topics_for_forget_scan.")
         if run.status == ForgetRun.Status.HELD:
             self.stdout.write(f"{run.held_because} To approve it: manage.py forget --approve {run.id}")
+            self.stdout.write(f"To refuse it: manage.py forget --refuse {run.id}")
         elif run.status == ForgetRun.Status.PLANNED and run.planned:
             self.stdout.write(f"Nothing was changed. To apply this plan: manage.py forget --apply-plan {run.id}")
         elif run.applied:
