@@ -79,6 +79,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/runs", {"dry_run": False}),
     ("operator", "POST", "/v1/runs/{planned}/apply", {}),
     ("operator", "POST", "/v1/runs/{held}/approve", {}),
+    ("operator", "POST", "/v1/runs/{held}/refuse", {}),
     ("operator", "POST", "/v1/runs/{done}/undo", {}),
     ("operator", "POST", "/v1/events", {"event": "memory_pressure"}),
     ("operator", "POST", "/v1/pause", {"scope": "/faded", "reason": "a drill"}),

@@ -42,7 +42,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 58
+OPERATIONS = 59
 # The client is a file, for which nobody needs a key and which has no parameters: nothing there can be refused.
 NEVER_REFUSED = "GET /v1/client.py"
 seen: dict[str, set[int]] = defaultdict(set)
@@ -169,7 +169,7 @@ class Known:
     def run_for(self, verb: str) -> str:
         """Return a run on which ``verb`` is possible."""
         self.operator.remember("Faded", salience=0.01, scope="/faded")
-        asked = {"scope": "/faded", "event": "manual", "dry_run": verb not in ("approve", "undo")}
+        asked = {"scope": "/faded", "event": "manual", "dry_run": verb not in ("approve", "refuse", "undo")}
         run_id = self.operator.post("/v1/runs", asked).ok()["run_id"]
         if verb == "undo":
             self.operator.post(f"/v1/runs/{run_id}/approve").ok()
