@@ -25,6 +25,7 @@ from memory.erasure.redact_text import (
 )
 from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
 from memory.models.identities import ids_of_others
+from memory.text.identifiers import Identifier, identifiers_index
 from memory.text.names import words_index
 
 # If more than this number of topics contain all words of a passage, these topics are not read. One of them is assumed
@@ -141,8 +142,16 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     identifiers = {
         each for each in identifiers if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE
     }
-    still_named = _still_named(cursor, {key for each in identifiers for key in each.search_keys})
-    erased = {key for each in identifiers if each.search_keys.isdisjoint(still_named) for key in each.stored}
+    sought = {each: _index_keys(each) for each in identifiers}
+    still_named = _still_named(cursor, {key for each, keys in sought.items() for key in (*keys, *each.stored)})
+    # Of topics with "invoice 350" and "ticket 350", only the number is in both.
+    erased = {
+        key
+        for each, keys in sought.items()
+        if keys.isdisjoint(still_named)
+        for key in each.stored
+        if key not in still_named
+    }
     # The rows of the purged topics are already deleted. So an id that still exists belongs to something else: a run, a
     # job, or a field of another topic.
     ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
@@ -216,8 +225,15 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     return stated
 
 
+def _index_keys(one: Identifier) -> set[str]:
+    """Return the keys under which the index has topics that name ``one``. For codes, the index has keys of its own."""
+    if one.kind != "code":
+        return set(one.search_keys)
+    return {*one.search_keys, *(key for key in identifiers_index(one.text) if key[0] not in "*~")}
+
+
 def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
-    """Return the keys of identifiers that still occur in other topics, or in names of scopes, API keys or accounts."""
+    """Return those of the keys that still occur in other topics, or in names of scopes, API keys or accounts."""
     if not search_keys:
         return set()
     cursor.execute(_STILL_NAMED_SQL, {"identifiers": sorted(search_keys)})
