@@ -127,6 +127,7 @@ MIDDLEWARE = [
     # This comes before all that takes time, so that it measures the whole time.
     "memory.api.metrics.RequestMetrics",
     "django.middleware.security.SecurityMiddleware",
+    "memory.console.compression.PageCompression",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -25,7 +25,7 @@ from memory.models import ForgetRun
 
 router = Router(tags=["duplicates"])
 
-PairState = Literal["open", "merged", "kept", "superseded", "undone", "lapsed"]
+PairState = Literal["open", "merged", "kept", "superseded", "lapsed"]
 PairVerdict = Literal["duplicate", "supersedes"]
 
 

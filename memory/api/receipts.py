@@ -32,6 +32,10 @@ class ReceiptOut(TypedDict):
     content_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased text that no other topic contains.")]
     identifier_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased identifier that no other topic contains.")]
     counts: dict[str, int]
+    elsewhere: Annotated[
+        dict[str, int],
+        doc("How many of its `texts` and `identifiers` other topics contain, too. They stay there, and have no hash."),
+    ]
     previous_hash: Annotated[str, doc("Empty for the first receipt.")]
     reason_hash: Annotated[str, doc("HMAC-SHA-256 of the original reason, which a later purge may mask.")]
     hash: Annotated[str, doc("SHA-256 over all other members except the reason.")]
@@ -71,6 +75,7 @@ def _receipt_as_dict(receipt: ErasureReceipt) -> ReceiptOut:
         "content_hashes": receipt.content_hashes,
         "identifier_hashes": receipt.identifier_hashes,
         "counts": receipt.counts,
+        "elsewhere": receipt.elsewhere,
         "previous_hash": receipt.previous_hash,
         "reason_hash": receipt.reason_hash,
         "hash": receipt.hash,

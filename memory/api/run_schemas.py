@@ -187,6 +187,9 @@ class PreviewReply(TypedDict):
         doc("Which topics scheduled runs skip at present and why: too few live topics. The counts do not consider it."),
     ]
     active: int
+    held_because: Annotated[
+        str | None, doc("Why a run under the draft would wait for approval: it would archive too many memories.")
+    ]
     rungs: dict[str, StepOut]
     projections: list[ProjectionOut]
     histogram: HistogramOut

@@ -219,6 +219,7 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
         "scope": scope,
         "gate": trial.gate,
         "active": found.active,
+        "held_because": found.held_because or None,
         "rungs": {
             name: {"now": step.now, "draft": step.draft, "gained": step.gained, "lost": step.lost}
             for name, step in found.today.steps.items()

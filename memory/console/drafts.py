@@ -33,7 +33,7 @@ class WhereForm(forms.Form):
 
     scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
     kind = KindField(required=False, placeholder="any")
-    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Rung")
+    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Stage")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 
     @property

@@ -20,14 +20,7 @@ MAX_REASON = 500
 # The length of an id and a comma.
 PACKED = 37
 
-STATES = {
-    "open": "Open",
-    "merged": "Merged",
-    "kept": "Both kept",
-    "superseded": "Superseded",
-    "undone": "Undone",
-    "lapsed": "Lapsed",
-}
+STATES = {"open": "Open", "merged": "Merged", "kept": "Both kept", "superseded": "Superseded", "lapsed": "Lapsed"}
 VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
 
 

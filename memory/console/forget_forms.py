@@ -1,7 +1,5 @@
 """Forms of the pages about forgetting on command: the request, the selection, and the confirmation."""
 
-import base64
-import binascii
 import re
 import uuid
 from collections.abc import Iterable
@@ -22,8 +20,6 @@ MAX_QUERY, MAX_REASON, MAX_WORDS = 2000, 500, 2000
 RELEASE, PURGE = ForgetListing.Verb.RELEASE.value, ForgetListing.Verb.PURGE.value
 NOTHING_ASKED = "Enter what to forget: a text, or a scope, age, kind or category."
 WHY_PURGED = "A purge cannot be undone. Enter a reason; it is kept in the receipt."
-# Bytes of an id.
-_ID = 16
 
 
 class WordsField(forms.CharField):
@@ -100,7 +96,7 @@ FILTERS = ("scope", "older_than", "kinds", "categories")
 class ForgetConfirmForm(forms.Form):
     """The confirmation of a list. For a purge, the user must type one of ``phrases``. By default, the label of the
     field names the first phrase; ``asks`` replaces this label. For a release, ``phrases`` is empty. ``verify`` requests
-    a verification after a purge."""
+    a verification after a purge. ``reason`` is asked for if the list has none."""
 
     typed = forms.CharField(
         required=False,
@@ -109,9 +105,14 @@ class ForgetConfirmForm(forms.Form):
     )
 
     verify = forms.BooleanField(required=False, label="Verify afterwards that nothing is left")
+    reason = ReasonField(max_length=MAX_REASON, error_messages={"required": WHY_PURGED})
 
-    def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "") -> None:
+    def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "", reason: str = "") -> None:
         super().__init__(data)
+        if reason:
+            del self.fields["reason"]
+        else:
+            self.fields["reason"].required = bool(phrases)
         self.phrases = tuple(phrases)
         self.asks = asks or f"Type “{self.phrases[0]}” to confirm" if self.phrases else ""
         if self.phrases:
@@ -148,29 +149,6 @@ class PickForm(forms.Form):
                 "No memory was selected. Go back and select memories in the list.", code=ProblemCode.NOTHING_NAMED
             )
         return super().clean() or {}
-
-
-class IdsForm(forms.Form):
-    """The topics shown on a page, as one short text. Django refuses forms with thousands of fields."""
-
-    topics = forms.CharField(widget=forms.HiddenInput, max_length=240_000)
-    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
-    reason = ReasonField(max_length=MAX_REASON, error_messages={"required": WHY_PURGED})
-
-    def clean_topics(self) -> list[uuid.UUID]:
-        """Return the ids. Raises ``ValidationError`` if the text cannot be read."""
-        try:
-            packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
-            return [uuid.UUID(bytes=packed[place : place + _ID]) for place in range(0, len(packed), _ID)]
-        except (binascii.Error, ValueError) as problem:
-            raise forms.ValidationError(
-                "The selected memories cannot be read. Select them again.", code=ProblemCode.INVALID_ID
-            ) from problem
-
-
-def ids_pack(ids: Iterable[uuid.UUID]) -> str:
-    """Return ids as the text that ``IdsForm`` reads."""
-    return base64.b64encode(b"".join(each.bytes for each in ids)).decode()
 
 
 def _comparable(text: str) -> str:

@@ -68,7 +68,7 @@ PLACES = (
     Place(
         "Recalls",
         "q",
-        (Tab("recalls", "Log", ("recall",)), Tab("lookup_agent", "Ask as an agent"), Tab("home_regretted", "Regret")),
+        (Tab("recalls", "Log", ("recall",)), Tab("lookup_agent", "Ask as an agent"), Tab("home_regretted", "Missed")),
     ),
     Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(

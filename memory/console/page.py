@@ -29,6 +29,7 @@ from memory.console.navigation import places_shown, tabs_shown
 from memory.console.people import may, principal_of, store_enter
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.forgetting.pause import pauses_active
 from memory.insight.waiting import waiting_counts
 from memory.stores.keys import StoreBehind, StoreElsewhere, store_refusal
@@ -145,19 +146,21 @@ def show(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
     """Render a page. Every template can use ``now``, ``role``, ``may_operate``, ``may_administer``, the ``places`` of
-    the menu and the ``tabs`` of the current place. ``pauses`` (the pauses of forgetting) and ``waiting`` (counts of
-    what needs a decision) run one query each, and only if a template uses them."""
+    the menu and the ``tabs`` of the current place. ``pauses`` (the pauses of forgetting, with ``paused_everywhere``)
+    and ``waiting`` (counts of what needs a decision) run one query each, and only if a template uses them."""
     role = getattr(request, "role", None)
+    pauses: Any = (context or {}).get("pauses", SimpleLazyObject(functools.partial(pauses_active, timezone.now())))
     common = {
         "now": timezone.now(),
         "role": role,
         "may_operate": may(role, OPERATOR),
         "may_administer": may(role, ADMINISTRATOR),
         "is_part": bool(getattr(request, "htmx", False)),
-        "pauses": functools.partial(pauses_active, timezone.now()),
+        "pauses": pauses,
+        "paused_everywhere": SimpleLazyObject(lambda: any(pause.scope == ROOT for pause in pauses)),
         "places": SimpleLazyObject(functools.partial(places_shown, request, role or READER)),
         "tabs": SimpleLazyObject(
-            functools.partial(tabs_shown, request, role or READER, within=_tab_of_topic(context or {}))
+            functools.partial(tabs_shown, request, role or READER, within=(context or {}).get("within", ""))
         ),
         "waiting": SimpleLazyObject(functools.partial(waiting_counts, timezone.now())),
     }
@@ -167,15 +170,6 @@ def show(
     # With the header HX-Request, the same URL returns only a part of the page.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
     return reply
-
-
-def _tab_of_topic(context: Mapping[str, Any]) -> str:
-    """For a page about one topic, return the tab with the list that contains the topic; for other pages, return an
-    empty text."""
-    topic = context.get("topic")
-    if not isinstance(topic, Mapping):
-        return ""
-    return "released" if topic.get("released_at") else "archived" if topic.get("archived") else "lookup"
 
 
 def refused(request: HttpRequest, problem: MemoryProblem) -> HttpResponse:

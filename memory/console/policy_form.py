@@ -4,6 +4,7 @@ The form only collects texts. ``memory.policy`` parses and checks them, and each
 that the error names. A URL can contain a whole draft, so a draft can be stored, sent and reloaded.
 """
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -109,8 +110,15 @@ class DraftForm(forms.Form):
             # The defaults of the thresholds depend on the strategy.
             chosen = dataclasses.replace(under, values={"strategy": strategy})
             of_strategy = effective_as_json(self.policies.with_policy(chosen).effective(self.scope))
-            return {**of_strategy, "strategy": effective["strategy"]}
-        return effective
+            under, effective = chosen, {**of_strategy, "strategy": effective["strategy"]}
+        # The typed thresholds raise those that are left empty.
+        typed: dict[str, KnobValue] = {}
+        for name in THRESHOLDS:
+            with contextlib.suppress(MemoryProblem):
+                typed |= values_parse({name: _typed(name, said.get(name, ""))})
+        ordered = dataclasses.replace(under, values={**under.values, **typed})
+        raised = effective_as_json(self.policies.with_policy(ordered).effective(self.scope))
+        return {**effective, **{name: raised[name] for name in THRESHOLDS if name not in typed}}
 
     def clean(self) -> dict[str, Any]:
         """Check the draft as a save would; each error is shown at its field."""
@@ -168,7 +176,8 @@ class DraftForm(forms.Form):
                 {
                     "field": self[name],
                     "source": source_words(self.inherited[name]),
-                    "here": in_force[name]["from"] == self.scope and not in_force[name].get("preset"),
+                    "here": in_force[name]["from"] == self.scope
+                    and not in_force[name].keys() & {"preset", "raised_from"},
                 }
                 for name in names
             ]
@@ -326,6 +335,8 @@ def held_words(inherited: Mapping[str, Any]) -> str:
 
 def source_words(source: Mapping[str, Any]) -> str:
     """Return the source of a value as text."""
+    if "raised_from" in source:
+        return f"raised from {source['raised_from']:g} to the next threshold"
     if source.get("preset"):
         return f"preset {source['preset']}, {source['from']}"
     return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(source["from"], f"from {source['from']}")

@@ -67,7 +67,7 @@ class StartForm(forms.Form):
 
     scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
     then = forms.ChoiceField(
-        choices=[(DRY_RUN, "Dry run"), (FOR_APPROVAL, "Plan for approval")],
+        choices=[(DRY_RUN, "Dry run"), (FOR_APPROVAL, "Ask for approval")],
         required=False,
         label="What becomes of the plan",
     )

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from memory.console.fields import FIRST_DAY, LAST_DAY, day_require
 from memory.console.list_page import FilterForm
+from memory.core.problem_codes import ProblemCode
 from memory.insight.activity import days_begin
 
 FilterT = TypeVar("FilterT")
@@ -66,6 +67,14 @@ class RangeForm(FilterForm[FilterT], Generic[FilterT]):
     since = MinuteField(label="From (UTC)")
     until = MinuteField(label="Until (UTC)", last=True)
     range = forms.ChoiceField(required=False, choices=[("", ""), *LABELS.items()], widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse an end that is before the start."""
+        said: dict[str, Any] = self.cleaned_data
+        since, until = said.get("since"), said.get("until")
+        if since and until and until <= since:
+            self.add_error("until", forms.ValidationError("This is before “From”.", code=ProblemCode.INVALID_PERIOD))
+        return said
 
     @property
     def range_default(self) -> str:

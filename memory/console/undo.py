@@ -18,15 +18,13 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.run_text import undo_summary
+from memory.forgetting.run_text import undo_sentence
 from memory.forgetting.runs import run_get, run_undo
 from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
 PAIR_TAG = "pair:"
 RUN_TAG = "run:"
-# The most reasons for conflicts that the notice names. The page of the run lists all conflicts.
-CONFLICTS_TOLD = 3
 
 
 class UndoForm(forms.Form):
@@ -77,10 +75,8 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "Somebody else applied this run. Undo it on its own page, which shows the effect.",
             code=ProblemCode.RUN_NOT_UNDOABLE,
         )
-    undone = run_undo(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
-    whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
-    sentence = undo_summary(undone.restored, undone.conflict_count, whys)
-    (messages.warning if undone.conflict_count else messages.success)(request, sentence)
+    undone = run_undo(run_id, principal=request.principal, reason="undone right away", now=timezone.now())
+    (messages.warning if undone.conflict_count else messages.success)(request, undo_sentence(undone))
     return go_back(request, back_to(request, form.cleaned_data.get("next", "")))
 
 

@@ -358,7 +358,10 @@ def _skip(policies: Policies) -> None:
 def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:
     """Merge open pairs in scopes with the mode ``auto``, the oldest first, at most ``limit``. Pairs with a difference
     that matters are left out."""
-    ready = DuplicatePair.objects.filter(state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE)
+    # An open pair with ``decided_at`` was decided once, and somebody undid the decision.
+    ready = DuplicatePair.objects.filter(
+        state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE, decided_at__isnull=True
+    )
     if scopes is not None:
         ready = ready.filter(scope_id__in=scopes)
     places = ready.order_by().values_list("scope_id", "scope__path").distinct()

@@ -28,7 +28,7 @@ SUPERSEDED = "superseded"
 
 State = DuplicatePair.State
 # States in which a pair can be decided.
-_UNDECIDED = (State.OPEN, State.UNDONE, State.KEPT)
+_UNDECIDED = (State.OPEN, State.KEPT)
 _DECIDED_WORDS = {State.MERGED: "merged", State.SUPERSEDED: "superseded", State.KEPT: "kept as two"}
 
 

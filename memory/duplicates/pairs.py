@@ -125,7 +125,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     inactive = ""
     for name, side in (("newer", newer), ("older", older)):
         inactive = f"The {name} memory {side.inactive_because}." if side.inactive_because else inactive
-    open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
+    open_now = pair.state in (State.OPEN, State.KEPT)
     refusal = ""
     merge: dict[str, Any] = {}
     if open_now and not inactive:

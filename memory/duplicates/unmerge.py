@@ -12,8 +12,8 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.duplicates.pair_locks import FIELDS_LOCK_SQL
-from memory.forgetting.topic_state import drift_words
-from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
+from memory.forgetting.topic_state import USE, drift_words
+from memory.forgetting.undo import Conflicts, LockedAction, fading_sql
 
 # Added to the numbers of revisions while the numbers are exchanged. No field has so many revisions.
 APART = 1_000_000_000

@@ -34,7 +34,7 @@ WITH released AS (
     SELECT t.scope_id, a.from_rung < 3 AS was_live
     FROM memory_forgetlisting l
     JOIN memory_apikey k ON k.may_forget AND l.identity = 'key:' || k.id
-    JOIN memory_forgetaction a ON a.run_id = l.run_id AND a.state = 'applied'
+    JOIN memory_forgetaction a ON a.run_id = l.run_id AND a.state = 'applied' AND a.action = 'released'
     JOIN memory_topic t ON t.id = a.topic_id
     WHERE l.created_at > {since}::timestamptz - interval '2 hours' AND l.executed_at > {since}::timestamptz
 ), wanted AS (SELECT scope_id FROM memory_topic WHERE id = ANY({ids}::uuid[]))

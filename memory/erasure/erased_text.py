@@ -89,12 +89,13 @@ class RemovedRows:
 class ErasedContent:
     """The content that a purge erases. ``eraser`` masks it in all journals. ``strict`` masks the stated reason of the
     purge, including texts that other topics still state. The receipt stores hashes of ``passages`` and
-    ``identifiers``."""
+    ``identifiers``. ``elsewhere`` counts the texts and identifiers of purged topics that other topics contain, too."""
 
     eraser: Eraser
     strict: Eraser
     passages: set[Passage]
     identifiers: set[str]
+    elsewhere: dict[str, int]
 
 
 def removed_rows_read(
@@ -166,6 +167,14 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
         ),
         passages=passages,
         identifiers=erased,
+        elsewhere={
+            name: times
+            for name, times in (
+                ("texts", len(still_stated & {passage_of(text) for text in found.texts if text} - names)),
+                ("identifiers", sum(not keys.isdisjoint(still_named) for keys in sought.values())),
+            )
+            if times
+        },
     )
 
 

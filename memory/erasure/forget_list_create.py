@@ -18,7 +18,7 @@ from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
 from memory.erasure.matches import TopicMatch, matches_of
 from memory.erasure.purge import topics_purge
 from memory.erasure.receipts import purges_wait
-from memory.erasure.remainder import remainder_items, remainders_store
+from memory.erasure.remainder import remainder_items, remainders_journal, remainders_store
 from memory.finding.facts import ids_read
 from memory.finding.find import facts_meant
 from memory.forgetting.manual_actions import MAX_AT_ONCE, topics_release
@@ -205,9 +205,10 @@ def forget_execute(
                 f"{next(each for each in ids if each in changed)}. Nothing was done; make the list again.",
                 code=ProblemCode.LIST_OUTDATED,
             )
+        made: list[uuid.UUID] = []
         if kept:
             # Remainders are stored before a purge, so that the purge does not erase their texts.
-            remainders_store(kept, list(remainders), principal=writer, now=now)
+            made = remainders_store(kept, list(remainders), principal=writer, now=now)
         run = receipt = None
         if purges:
             request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
@@ -215,6 +216,7 @@ def forget_execute(
             row.refresh_from_db()
         else:
             run = topics_release(ids, principal=principal, reason=reason, now=now)
+            remainders_journal(run, made, reason=reason, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
     return row
@@ -227,7 +229,7 @@ def _find(
     conditions = conditions_sql(wanted, scope, bound, now=now, inactive=verb == "purge")
     if query:
         choice = facts_meant(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
-        matches = matches_of(choice)
+        matches = matches_of(choice, query)
         if verb == "purge":
             matches = _survivors(matches)
         question = "" if matches else "Nothing in this scope matches."

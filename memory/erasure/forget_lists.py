@@ -68,11 +68,12 @@ def listing_matches_page(
 
 
 def listings_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ForgetListing], str | None]:
-    """Return a page of lists without their topics, newest first, and the cursor of the next page. One query.
+    """Return a page of lists without their topics, each with its run, newest first, and the cursor of the next page.
+    One query.
 
     Raises ``ValueRefused`` for an invalid cursor.
     """
-    rows = ForgetListing.objects.filter(path_q(principal.scope)).defer("entries")
+    rows = ForgetListing.objects.filter(path_q(principal.scope)).defer("entries").select_related("run")
     return newest_page(rows, cursor=cursor or None, limit=limit)
 
 

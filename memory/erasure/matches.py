@@ -8,8 +8,11 @@ from typing import Any
 from memory.core.truncate import line_cut
 from memory.erasure.remainder import remainder_if_forgotten
 from memory.finding.choose import Choice
-from memory.finding.facts import facts_repeated
+from memory.finding.evidence import names_find
+from memory.finding.facts import FIELD, facts_repeated
 from memory.finding.weigh import Candidate
+from memory.text.folding import fold
+from memory.text.identifiers import identifiers_find
 
 EXCERPT = 160
 
@@ -28,17 +31,44 @@ class TopicMatch:
     by: str = "filter"
 
 
-def matches_of(choice: Choice) -> list[TopicMatch]:
-    """Return the topics of the chosen facts, highest confidence first. No query."""
+def matches_of(choice: Choice, request: str) -> list[TopicMatch]:
+    """Return the topics of the facts that were chosen for ``request``, highest confidence first. No query."""
     grouped: dict[uuid.UUID, list[Candidate]] = {}
     for one in choice.candidates:
         grouped.setdefault(one.fact.topic.id, []).append(one)
-    return [_match_of(topic_id, group, divide=choice.divided) for topic_id, group in grouped.items()]
+    evidence = _Evidence.of(request)
+    return [_match_of(topic_id, group, evidence, divide=choice.divided) for topic_id, group in grouped.items()]
 
 
-def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], *, divide: bool) -> TopicMatch:
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """The names and identifiers of a request."""
+
+    names: list[str]
+    keys: frozenset[str]
+
+    @classmethod
+    def of(cls, request: str) -> "_Evidence":
+        names = [fold(name) for name in names_find(request, [])]
+        return cls(names, _identifier_keys(request))
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text contains one of the names or identifiers."""
+        return any(name in fold(text) for name in self.names) or not self.keys.isdisjoint(_identifier_keys(text))
+
+
+def _identifier_keys(text: str) -> frozenset[str]:
+    return frozenset(key for each in identifiers_find(text) for key in each.search_keys)
+
+
+def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], evidence: _Evidence, *, divide: bool) -> TopicMatch:
     first = group[0]
-    words = line_cut(first.fact.text, EXCERPT)
+    # What is quoted has the name or identifier: in the text itself, else in the title or the name of the field.
+    texts = [one.text if one.fact.element.where == FIELD else one.fact.text for one in group]
+    quoted = next(filter(evidence.is_in, texts), None) or next(
+        (one.fact.found_by for one in group if evidence.is_in(one.fact.found_by)), first.fact.text
+    )
+    words = line_cut(quoted, EXCERPT)
     why = "It states exactly this." if first.exact else f"It states “{words}”"
     if first.by == "identifier":
         why = f"It contains the identifier: “{words}”"

@@ -118,6 +118,7 @@ def topics_purge(
             passages=erased.passages,
             identifiers=erased.identifiers,
             counts=counts,
+            elsewhere=erased.elsewhere,
             scope=scope_common(list(scopes.values())),
             reason=masked,
             actor=principal.actor,

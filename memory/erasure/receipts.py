@@ -21,7 +21,7 @@ from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.redact_text import Passage, passage_of
-from memory.models import ErasureReceipt
+from memory.models import AuditEvent, ErasureReceipt
 from memory.models.locks import Lock, lock_wait
 from memory.models.newest_first import Order, sorted_page
 from memory.predicates.binding import path_q
@@ -75,6 +75,7 @@ def receipt_write(
     passages: Iterable[Passage],
     identifiers: Iterable[str],
     counts: dict[str, int],
+    elsewhere: dict[str, int],
     scope: str,
     reason: str,
     actor: str,
@@ -93,6 +94,7 @@ def receipt_write(
         content_hashes=sorted(map(passage_hash, passages)),
         identifier_hashes=sorted(map(identifier_hash, identifiers)),
         counts=dict(sorted(counts.items())),
+        elsewhere=elsewhere,
         previous_hash=last or "",
     )
     receipt.reason_hash = _reason_hash(receipt)
@@ -143,6 +145,9 @@ def receipt_hash(receipt: ErasureReceipt) -> str:
         "counts": receipt.counts,
         "previous_hash": receipt.previous_hash,
     }
+    if receipt.elsewhere:
+        # Receipts of earlier versions do not have it.
+        members["elsewhere"] = receipt.elsewhere
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -184,6 +189,15 @@ def receipt_get(receipt_id: uuid.UUID, *, principal: Principal) -> ErasureReceip
     if receipt is None or not principal.sees(receipt.scope):
         raise NotVisible(f"Receipt {receipt_id} does not exist.", code=ProblemCode.RECEIPT_NOT_FOUND)
     return receipt
+
+
+def receipt_of_topic(topic_id: uuid.UUID, *, principal: Principal) -> ErasureReceipt | None:
+    """Return the receipt of the purge that erased a topic; None if it was not purged or is outside the caller's scope.
+    Two queries."""
+    event = AuditEvent.objects.filter(topic_id=topic_id, action=PURGED).order_by("-at").first()
+    if event is None or not principal.sees(event.scope):
+        return None
+    return ErasureReceipt.objects.filter(pk=event.after["receipt"]).first()
 
 
 def receipts_verify() -> Chain:

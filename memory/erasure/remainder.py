@@ -1,6 +1,7 @@
 """Computes and stores remainders. A remainder is the part of a topic that is kept if facts are forgotten."""
 
 import datetime as dt
+import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,11 @@ from memory.finding.facts import (
     title_repeats,
     topic_contents,
 )
+from memory.forgetting.made_topics import Made, made_write
+from memory.forgetting.topic_state import KEPT_PART
 from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.models import ForgetRun
 from memory.text.folding import fold
 
 # The kind of the link from a remainder to its original topic.
@@ -148,9 +152,9 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, reason: s
 
 def remainders_store(
     prepared: PreparedItems, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
-) -> None:
+) -> list[uuid.UUID]:
     """Store the remainders of the topics ``origins`` in the transaction of the caller, and copy the links that lead to
-    the original topics. Costs an ingest and one more statement."""
+    the original topics. Return the ids of the new topics. Costs an ingest and one more statement."""
     kept = []
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
@@ -158,6 +162,20 @@ def remainders_store(
         kept.append(outcome.topic_id)
     with connection.cursor() as cursor:
         cursor.execute(_LINKS_COPY_SQL, [list(origins), kept, list(origins)])
+    return kept
+
+
+def remainders_journal(run: ForgetRun, kept: Sequence[uuid.UUID], *, reason: str, now: dt.datetime) -> None:
+    """Add the remainders ``kept`` to the run of a release, so that its undo releases them. Two SQL statements, or none
+    if there are no remainders."""
+    if not kept:
+        return
+    why = json.dumps({"by": "hand", "reason": reason})
+    made = [Made(topic_id, place, "{}", why) for place, topic_id in enumerate(kept, start=run.planned + 1)]
+    with connection.cursor() as cursor:
+        made_write(cursor, KEPT_PART, made, run=run.pk, now=now)
+    run.counts[KEPT_PART] = len(kept)
+    run.save(update_fields=["counts"])
 
 
 def remainder_summary(remainder: dict[str, Any]) -> str:

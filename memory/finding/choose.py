@@ -113,12 +113,12 @@ def meant_choose(request_text: str, facts: Sequence[Fact], similarities: Similar
         if request.everything or not uncovered:
             if request.everything and names and _DESCRIBED.search(request.body):
                 covering = tuple(fact for fact in pool if not _described_otherwise(fact, uncovered))
-            return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts)])
+            return Choice([_candidate(fact, by, confidence) for fact in covering or _records(pool, facts, request)])
         unknown = uncovered - {one for fact in pool for one in stems(fact.found_by)}
         # Dates do not identify a fact, because several facts can have the same date.
         if identified and not request.owned and unknown and facts_with_identifiers(undated(request.body), alone):
             # No fact with the key has this word: "the refund of RX-40", where only its delivery is stored.
-            return Choice([_candidate(fact, by, DOUBTED) for fact in _records(pool, facts)], ambiguous=True)
+            return Choice([_candidate(fact, by, DOUBTED) for fact in _records(pool, facts, request)], ambiguous=True)
         if identified and not request.owned and covering:
             if negated(request.body):
                 covering = tuple(fact for fact in covering if negated(fact.text)) or covering
@@ -221,12 +221,22 @@ def _covering(uncovered: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, .
     return tuple(fact for fact in facts if uncovered and uncovered <= set(stems(fact.found_by)))
 
 
-def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
+def _records(chosen: Sequence[Fact], facts: Sequence[Fact], request: Request) -> tuple[Fact, ...]:
     """Return the chosen facts. If a topic with several fields has a chosen fact, also return all other facts of that
-    topic."""
-    records = {fact.topic.id for fact in chosen if len(fact.topic.fields) > 1}
+    topic, unless its title names somebody or something else."""
+    asked = [fold(name) for name in names_find(request.body, [])]
+    records = {
+        fact.topic.id for fact in chosen if len(fact.topic.fields) > 1 and not _names_another(fact.topic.title, asked)
+    }
     kept = {id(fact) for fact in chosen}
     return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
+
+
+def _names_another(title: str, asked: Sequence[str]) -> bool:
+    """Return whether ``title`` has a name, and none of the names ``asked``. A first word is no name by its capital
+    alone: "Contact"."""
+    names = [name for name in names_find(title, []) if not (title.startswith(name) and name.isalpha())]
+    return bool(asked and names) and not any(name in fold(title) for name in asked)
 
 
 def _with_most_words(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:

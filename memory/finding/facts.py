@@ -247,6 +247,12 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
                     yield Fact(topic, element, alone_text, (start, end), clauses, at, context, clause.item)
 
 
+def fact_label(fact: Fact) -> str:
+    """Return a fact with the name of its field in front: ``weekly hours: 40``."""
+    name = _field_label(fact.element)
+    return f"{name}: {fact.text}" if name else fact.text
+
+
 def _context(title: str, element: Element) -> str:
     text = fold(element.text)
     named = "" if not title or text.startswith(fold(title)[:40]) or not is_label(title) else title

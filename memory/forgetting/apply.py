@@ -16,11 +16,12 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
-from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, MAX_GROUP, TOO_FEW, Made, compactor_get, made_write
+from memory.forgetting.compaction import LEAST_GROUP, MAX_GROUP, TOO_FEW, compactor_get
 from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
+from memory.forgetting.made_topics import Made, made_write
 from memory.forgetting.manual_runs import fields_read
 from memory.forgetting.pause import pauses_active
-from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
+from memory.forgetting.topic_state import COMPACTED, COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.chat_request import model_configured
 from memory.models import ForgetRun, Rung
 
@@ -28,6 +29,9 @@ BATCH = 500
 # The batch size if a language model is configured. A summary then takes seconds, and the time limit is checked only
 # between batches.
 BATCH_WITH_MODEL = 10
+
+# The reasons of an action that hold for one topic, and not for the topic that is made of several.
+_OF_ONE_TOPIC = ("score", "strategy", "threshold", "theta")
 
 _TAKE_SQL = """
 SELECT id, topic_id, from_rung, to_rung, place, why, changes FROM memory_forgetaction
@@ -238,8 +242,10 @@ def _compact(
         for action in members:
             action.done["into"] = str(topics[number])
         last = members[-1]
-        made.append(Made(topics[number], last.place + 1, len(members), last.why))
-    made_write(cursor, made, run=run.id, now=now)
+        why = {name: value for name, value in json.loads(last.why).items() if name not in _OF_ONE_TOPIC}
+        changes = json.dumps({"from": len(members)})
+        made.append(Made(topics[number], last.place + 1, changes, json.dumps(why)))
+    made_write(cursor, COMPACTED, made, run=run.id, now=now)
 
 
 def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:

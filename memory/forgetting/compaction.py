@@ -7,22 +7,17 @@ forms one, and so on. The new topic links to each of its sources.
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from django.db.backends.utils import CursorWrapper
 from django.utils.module_loading import import_string
 
 from memory.core.rules import COMPACT
 from memory.forgetting.judge import RulesSql
-from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
 from memory.models.links import COMPACTED_FROM
 from memory.policy.snapshot import EffectivePolicy
-
-# The name of the action that writes a new topic. A run also counts its groups under this name.
-COMPACTED = "compacted"
 
 TOO_FEW = "Too few memories of its group are left to be compacted."
 
@@ -131,44 +126,3 @@ def _cluster(vectors: npt.NDArray[np.float32], least_cosine: float, most: int) -
                 central = vectors[members] @ vectors[members].mean(axis=0)
                 groups.append([int(member) for member in members[np.argsort(-central, kind="stable")]])
     return groups
-
-
-# A topic made by compaction did not exist before the run. Undo releases it, because rows are never deleted.
-_MADE_SQL = f"""
-WITH actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note,
-      at) AS MATERIALIZED (
-    SELECT %(run)s, d.place, t.id, '{COMPACTED}', t.rung, t.rung,
-           jsonb_build_object('from', d.sources), d.why - ARRAY['score', 'strategy', 'threshold', 'theta'], 'applied',
-           {STATE} || jsonb_build_object('live', false, 'released_at', %(now)s::timestamptz), {STATE}, '',
-           %(now)s
-    FROM unnest(%(ids)s::uuid[], %(places)s::int[], %(sources)s::int[], %(whys)s::jsonb[])
-         AS d (id, place, sources, why)
-    JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
-)
-INSERT INTO memory_forgetaction
-    (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
-SELECT * FROM actions
-"""
-
-
-class Made(NamedTuple):
-    """A topic that a run has written: its place in the run, the number of its sources, and why the sources were due."""
-
-    topic_id: uuid.UUID
-    place: int
-    sources: int
-    why: str
-
-
-def made_write(cursor: CursorWrapper, made: Sequence[Made], *, run: uuid.UUID, now: dt.datetime) -> None:
-    """Journal the topics that a run has written, so that its undo releases them. One SQL statement."""
-    if made:
-        parameters: dict[str, Any] = {
-            "run": run,
-            "now": now,
-            "ids": [each.topic_id for each in made],
-            "places": [each.place for each in made],
-            "sources": [each.sources for each in made],
-            "whys": [each.why for each in made],
-        }
-        cursor.execute(_MADE_SQL, parameters)

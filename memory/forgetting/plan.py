@@ -14,10 +14,9 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
 from memory.forgetting.breaker import hold_reason
 from memory.forgetting.candidates import COUNTS, candidates_possible, candidates_sql, groups_find
-from memory.forgetting.compaction import COMPACTED
 from memory.forgetting.pause import paused_scopes
 from memory.forgetting.soft_limit import Gate, gate_of
-from memory.forgetting.topic_state import COUNTED, STATE
+from memory.forgetting.topic_state import COMPACTED, COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
 from memory.models.statements import rows_read

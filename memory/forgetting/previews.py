@@ -11,11 +11,11 @@ from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.breaker import ALWAYS_ALLOWED
 from memory.forgetting.candidates import live_count
-from memory.forgetting.compaction import COMPACTED, LEAST_GROUP, TOO_FEW
+from memory.forgetting.compaction import LEAST_GROUP, TOO_FEW
 from memory.forgetting.manual_runs import MERGED
 from memory.forgetting.pause import pause_refuse
 from memory.forgetting.plan import overlap_refuse
-from memory.forgetting.topic_state import STATE, drift_words, same_state_sql, undone_state_sql
+from memory.forgetting.topic_state import COMPACTED, STATE, drift_words, same_state_sql, undone_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
 from memory.models.labels import label_sql, labels_read

@@ -16,6 +16,7 @@ from memory.core.scopes import scope_ancestors
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
+from memory.forgetting.undo import undo_outcome
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Rung
 from memory.models.labels import labels_read
 from memory.models.newest_first import Order, sorted_page
@@ -121,6 +122,13 @@ def run_as_json(run: ForgetRun) -> dict[str, Any]:
         **{name: getattr(run, name) for name in _SHOWN},
         **{name: getattr(run, name) or None for name in _SHOWN_IF_ANY},
     }
+
+
+def run_detail(run: ForgetRun) -> dict[str, Any]:
+    """Return a run as the pages of an action show it: as in lists, with the outcome of its undo. Two queries for an
+    undone run, none for another."""
+    undone = undo_outcome(run.pk) if run.status == ForgetRun.Status.UNDONE else None
+    return run_as_json(run) | {"sentence": run_sentence(run, undone=undone)}
 
 
 # The members of a run that are shown as stored. An empty text in ``_SHOWN_IF_ANY`` is shown as null.

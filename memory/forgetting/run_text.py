@@ -1,10 +1,15 @@
 """Texts about runs: their event, status, result, and reasons for actions."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from memory.core.scopes import scope_within
+from memory.forgetting.undo import FORMER, RELEASED, Undone
 from memory.models import ForgetRun
+
+# The most reasons for which an undo skipped topics that its sentence names. The page of the run lists all.
+REASONS_TOLD = 3
 
 # The label of the runs that an event starts.
 EVENT_WORDS = {
@@ -29,6 +34,7 @@ _VERBS = {
     "unpinned": ("unpin", "unpinned"),
     "categorized": ("categorize", "categorized"),
     "compacted": ("compact groups", "compacted groups"),
+    "kept_part": ("keep a part of", "kept a part of"),
     "merged": ("merge", "merged"),
     "took_in": ("take in another", "took in another"),
     "superseded": ("supersede", "superseded"),
@@ -58,8 +64,8 @@ def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
     return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
 
 
-def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
-    """Return the result or present state of a run as a sentence. ``states`` counts the actions of the run by state."""
+def run_sentence(run: ForgetRun, *, undone: Undone | None = None) -> str:
+    """Return the result or present state of a run as a sentence. ``undone`` is the outcome of its undo."""
     status = run_status(run)
     gate = f" {run.gate}" if run.gate else ""
     if status == "planned":
@@ -73,22 +79,32 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if status == "refused":
         return "Nothing was changed."
     if status == "undone":
-        return _undone(run, states)
+        return undo_sentence(undone) if undone else f"{_done(run)}; undone since."
     if status == "failed":
         return f"Failed after {run.applied + run.skipped:,} of {_topics(run.planned)}."
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No memory was due.'}"
-    did = counts_sentences(run.counts, done=True)
-    return f"{_capital(did) if did else 'Changed nothing'}{_of_live(run, 'were')}.{_skipped(run)}{gate}"
+    return f"{_done(run)}{_of_live(run, 'were')}.{_skipped(run)}{gate}"
 
 
-def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
-    """Return how many topics an undo restored, how many it skipped, and the reasons, as a sentence."""
-    done = f"Undone: {_topics(restored)} {'was' if restored == 1 else 'were'} restored."
+def undo_sentence(undone: Undone) -> str:
+    """Return what topics became by an undo, how many it skipped, and the most frequent reasons, as sentences."""
+    parts = []
+    for effect, times in undone.effects.items():
+        topics = _topics(times)
+        if effect == RELEASED:
+            parts.append(f"{topics} that the run had made {'was' if times == 1 else 'were'} released.")
+        elif effect == FORMER:
+            parts.append(f"{topics} got {'its' if times == 1 else 'their'} former values back.")
+        else:
+            parts.append(f"{topics} became {effect} again.")
+    done = f"Undone: {' '.join(parts)}" if parts else "Nothing was undone."
+    left = undone.conflict_count
     if not left:
         return done
     since = f"{_topics(left)} {'has changed since and was' if left == 1 else 'have changed since and were'} skipped"
-    return f"{done if restored else 'Nothing was undone.'} {since}{': ' if whys else '.'}{' '.join(whys)}"
+    whys = [why for why, _times in Counter(why for _topic, why in undone.conflicts).most_common(REASONS_TOLD)]
+    return f"{done} {since}{': ' if whys else '.'}{' '.join(whys)}"
 
 
 def run_policy(run: ForgetRun) -> tuple[str, int] | None:
@@ -143,10 +159,8 @@ def _plan(run: ForgetRun) -> str:
     return f"It would {would}{_of_live(run, 'are')}.{more}"
 
 
-def _undone(run: ForgetRun, states: Mapping[str, int] | None) -> str:
-    if states is None:
-        return f"{_capital(counts_sentences(run.counts, done=True) or 'changed nothing')}; undone since."
-    return undo_summary(states.get("undone", 0), states.get("conflict", 0))
+def _done(run: ForgetRun) -> str:
+    return _capital(counts_sentences(run.counts, done=True) or "changed nothing")
 
 
 def _skipped(run: ForgetRun) -> str:

@@ -1,6 +1,14 @@
 """The state of a topic. An action stores the states before and after its change, to recognize later changes."""
 
+from collections.abc import Sequence
+
 from memory.models import Rung
+
+# The columns that a retrieval changes.
+USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retrieved_at")
+# The actions that write a topic: from several similar topics, and from the part of a released topic that is kept.
+COMPACTED, KEPT_PART = "compacted", "kept_part"
+MADE = (COMPACTED, KEPT_PART)
 
 # Every column that a run may change, and the columns that show a change by another writer.
 STATE = """jsonb_build_object(
@@ -43,18 +51,19 @@ _DRIFTS = {
 }
 
 
-def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
-    """Return the condition that two states are equal. Fade keys are not compared. If ``text`` is false, the time of the
-    last write is not compared either."""
-    left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
+def same_state_sql(one: str, other: str, *, but: Sequence[str] = ()) -> str:
+    """Return the condition that two states are equal. Fade keys and the members ``but`` are not compared."""
+    left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *but))
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
 def undone_state_sql(state: str, action: str) -> str:
     """Return the condition that undo can restore a topic. Later changes of the text do not matter, because undo keeps
-    them. The exception is a topic made by compaction, because undo would release it together with its new text."""
-    written = f"{action}.action = 'compacted' AND {state}->'updated_at' <> {action}.after->'updated_at'"
-    return f"({same_state_sql(state, f'{action}.after', text=False)} AND NOT ({written}))"
+    them. A topic that the run has made is different: undo releases it, so its text must be the same, and its use does
+    not matter."""
+    after = f"{action}.after"
+    made, other = same_state_sql(state, after, but=USE), same_state_sql(state, after, but=["updated_at"])
+    return f"CASE WHEN {action}.action IN {MADE} THEN {made} ELSE {other} END"
 
 
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:

@@ -18,10 +18,10 @@ from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
-from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, undone_journal
-from memory.forgetting.topic_state import HELD, drift_words, undone_state_sql
+from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, TOOK_IN, undone_journal
+from memory.forgetting.topic_state import HELD, MADE, USE, drift_words, undone_state_sql
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
-from memory.models.formulas_sql import counted_sql, fade_key_sql
+from memory.models.formulas_sql import counted_sql, fade_key_sql, rung_label_sql
 
 _TAKE_SQL = """
 SELECT id, topic_id, place FROM memory_forgetaction
@@ -37,8 +37,6 @@ WHERE a.id = ANY(%(actions)s)
 """
 
 _FROM = "FROM memory_forgetaction a WHERE a.id = ANY(%(actions)s)"
-
-USE = ("salience", "reinforced_at", "idle_before", "retrieval_count", "last_retrieved_at")
 
 
 def fading_sql(row: str, *, used: str, floor: str) -> str:
@@ -56,7 +54,8 @@ def fading_sql(row: str, *, used: str, floor: str) -> str:
     )
 
 
-# Topics that were used after the change keep their values of ``USE``. Only the undo of a merge accepts such topics.
+# Topics that were used after the change keep their values of ``USE``. Only the undo of a merge accepts such topics, and
+# the undo of a run that has made topics.
 _USED = f"({', '.join(f'v.{name}' for name in USE)}) IS DISTINCT FROM ({', '.join(f'w.{name}' for name in USE)})"
 _VITALITY_SQL = f"""
 UPDATE memory_vitality v
@@ -133,11 +132,23 @@ UPDATE memory_forgetaction a SET state = d.state, note = d.note
 FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (id, state, note) WHERE a.id = d.id
 """
 
-_OUTCOME_SQL = """
-SELECT count(*) FILTER (WHERE state = 'undone' AND action <> 'compacted') FROM memory_forgetaction WHERE run_id = %s
-"""
-
 MAX_CONFLICTS = 1000
+# Members of ``Undone.effects``.
+RELEASED, FORMER = "made topics released", "former values"
+
+# What undo did to topics. The columns of a stage come first, because a run may move a topic and pin it.
+_EFFECTS_SQL = f"""
+SELECT CASE
+    WHEN a.action IN {MADE} THEN '{RELEASED}'
+    WHEN a.action IN {(MERGED, TOOK_IN)} THEN 'separate'
+    WHEN (a.before->>'rung', a.before->>'released_at') IS DISTINCT FROM (a.after->>'rung', a.after->>'released_at')
+    THEN CASE WHEN a.before->>'released_at' IS NOT NULL THEN 'released'
+              ELSE {rung_label_sql("(a.before->>'rung')::int")} END
+    WHEN a.before->'pinned' <> a.after->'pinned'
+    THEN CASE WHEN (a.before->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END
+    ELSE '{FORMER}' END AS effect, count(*)
+FROM memory_forgetaction a WHERE a.run_id = %s AND a.state = 'undone' GROUP BY effect ORDER BY count(*) DESC, effect
+"""
 
 # The topics that have changed since the run, each with what changed.
 Conflicts = list[tuple[uuid.UUID, str]]
@@ -170,12 +181,19 @@ class _MergeConflicts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The outcome of an undo: the number of restored topics, and the topics that were skipped, each with the reason.
-    ``conflicts`` lists at most ``MAX_CONFLICTS`` skipped topics; ``conflict_count`` counts all."""
+    """The outcome of an undo. ``effects`` counts the topics by what they became again: a stage, released, pinned,
+    unpinned, ``separate`` after a merge, or ``FORMER`` for other values. Under ``RELEASED``, it counts the topics that
+    the run had made. ``conflicts`` lists at most ``MAX_CONFLICTS`` skipped topics, each with the reason;
+    ``conflict_count`` counts all."""
 
-    restored: int
+    effects: dict[str, int]
     conflicts: Conflicts
     conflict_count: int
+
+    @property
+    def restored(self) -> int:
+        """The number of topics that have their former state."""
+        return sum(times for effect, times in self.effects.items() if effect != RELEASED)
 
 
 def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
@@ -198,7 +216,7 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
         ):
             after = last
     except _MergeConflicts as found:
-        return Undone(0, found.conflicts, len(found.conflicts))
+        return Undone({}, found.conflicts, len(found.conflicts))
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
@@ -206,8 +224,15 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
             run.save(update_fields=["status", "undone_at", "undone_by"])
             undone = undo_outcome(run_id)
             if undone.restored:
+                # The pair waits for a decision again. Because it has been decided before, it is not merged
+                # automatically.
                 DuplicatePair.objects.filter(run=run).update(
-                    state=DuplicatePair.State.UNDONE, decided_at=now, decided_by=actor, reason=reason
+                    state=DuplicatePair.State.OPEN,
+                    decided_at=now,
+                    decided_by=actor,
+                    reason=reason,
+                    run=None,
+                    survivor=None,
                 )
             AuditEvent.objects.create(
                 at=now,
@@ -235,15 +260,15 @@ def merge_conflicts(run: ForgetRun) -> Conflicts:
 def undo_outcome(run_id: uuid.UUID) -> Undone:
     """Return the outcome of the undo of a run. Two queries."""
     with connection.cursor() as cursor:
-        cursor.execute(_OUTCOME_SQL, [run_id])
-        restored = int(cursor.fetchone()[0])
+        cursor.execute(_EFFECTS_SQL, [run_id])
+        effects: dict[str, int] = dict(cursor.fetchall())
         cursor.execute(
             "SELECT topic_id, note, count(*) OVER () FROM memory_forgetaction "
             "WHERE run_id = %s AND state = 'conflict' ORDER BY place LIMIT %s",
             [run_id, MAX_CONFLICTS],
         )
         rows = cursor.fetchall()
-    return Undone(restored, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
+    return Undone(effects, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
 
 
 def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:

@@ -41,6 +41,7 @@ class TopicClass:
     """A class of topics. ``targets`` has, for each view, the rung to which a run would move the topics. ``bin`` is
     their bin in the histogram, and ``count`` is their number."""
 
+    partition: PolicyPartition
     rung: int
     live: bool
     targets: tuple[int, ...]
@@ -174,7 +175,7 @@ class _Count:
         values = _unpack(numbers, self.contents, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
-        return TopicClass(rung, live, targets, self.bins[values[self.bin_at]], count)
+        return TopicClass(self.partition, rung, live, targets, self.bins[values[self.bin_at]], count)
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:

@@ -12,7 +12,7 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
        NOT EXISTS (SELECT 1 FROM memory_topicvector WHERE embedding IS NULL),
        EXISTS (SELECT 1 FROM memory_apikey WHERE last_used_at IS NOT NULL) OR {_RECALLED_SQL},
        {_RECALLED_SQL},
-       EXISTS (SELECT 1 FROM memory_forgetrun WHERE dry_run),
+       EXISTS (SELECT 1 FROM memory_forgetrun WHERE event NOT IN ('by_hand', 'revise')),
        (SELECT prefix FROM memory_apikey WHERE role = 'agent' AND revoked_at IS NULL ORDER BY created_at LIMIT 1)
 """
 
@@ -20,19 +20,20 @@ SELECT EXISTS (SELECT 1 FROM memory_topic),
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
     """Which steps have been taken. ``embedded``: all topics have vectors. ``key``: a key was used. ``recall``: a
-    query was made with a key. ``prefix`` is the prefix of the oldest agent key that is not revoked, or None."""
+    query was made with a key. ``run``: there is a run. ``prefix`` is the prefix of the oldest agent key that is not
+    revoked, or None."""
 
     topics: bool
     embedded: bool
     key: bool
     recall: bool
-    dry_run: bool
+    run: bool
     prefix: str | None
 
     @property
     def done(self) -> bool:
         """Whether the list of first steps is no longer needed."""
-        return self.topics and self.key and self.recall and self.dry_run
+        return self.run
 
 
 def first_steps() -> FirstSteps:

@@ -17,7 +17,8 @@ from memory.policy.snapshot import Policies
 class Effect:
     """The effect of a change. ``diff`` compares the draft with the present policy of the scope. ``in_force`` compares
     the values that are in force before and after the change. ``moments`` are the counts today, in 30 days and in 90
-    days. ``archived_more`` is how many more topics a run today would archive after the change."""
+    days. ``archived_more`` is how many more topics a run today would archive after the change. ``held_because``: see
+    ``WhatIf``."""
 
     base_version: int
     diff: list[dict[str, Any]]
@@ -26,6 +27,12 @@ class Effect:
     moments: list[dict[str, Any]]
     archived_more: int
     mode: str
+    held_because: str
+
+    @property
+    def archived_fewer(self) -> int:
+        """How many fewer topics a run today would archive after the change."""
+        return -self.archived_more
 
 
 def policy_effect(scope: str, *, present: Policies, draft: Policies, now: dt.datetime) -> Effect:
@@ -45,6 +52,7 @@ def policy_effect(scope: str, *, present: Policies, draft: Policies, now: dt.dat
         ],
         archived_more=found.today.steps["archive"].difference,
         mode=draft.knobs(scope).mode,
+        held_because=found.held_because,
     )
 
 

@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import math
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from memory.core.cursors import cursor_make, cursor_parse
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
+from memory.forgetting.breaker import breaker_reason
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.judge import Judge
 from memory.forgetting.run_text import why_words
@@ -103,10 +105,13 @@ class TrialMoment:
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """The counts of a trial: now (``today``) and at the ``projections``. ``active`` is the number of live topics.
-    ``newly`` is the number of topics that the draft moves, but the policies in force do not move in the same way."""
+    ``newly`` is the number of topics that the draft moves, but the policies in force do not move in the same way.
+    ``held_because`` is why the circuit breaker would hold a run under the draft now; empty if it would not, or if the
+    trial is about a part of the topics."""
 
     active: int
     newly: int
+    held_because: str
     today: TrialMoment
     projections: list[TrialMoment]
     histogram: Histogram
@@ -151,7 +156,9 @@ def whatif(
         CensusPart(partition, [view(policies, partition.path, moment) for moment in times for policies in compared])
         for partition in partitions_of(trial.draft, scope, forgetting=False)
     ]
-    return _counted(census_take(parts, edges=edges, bound=bound, subset=trial.subset), times, edges)
+    classes = census_take(parts, edges=edges, bound=bound, subset=trial.subset)
+    held_because = _held_because(trial, classes) if trial.subset == ALL_TOPICS else ""
+    return _counted(classes, times, edges, held_because)
 
 
 def _edges(*, scale: str, highest: float) -> list[float]:
@@ -163,7 +170,20 @@ def _edges(*, scale: str, highest: float) -> list[float]:
     raise ValueRefused(f"`scale` must be linear or log, not {scale!r}.", code=ProblemCode.UNKNOWN_CHOICE)
 
 
-def _counted(classes: list[TopicClass], times: list[dt.datetime], edges: list[float]) -> WhatIf:
+def _held_because(trial: Trial, classes: list[TopicClass]) -> str:
+    leaving: Counter[str] = Counter()
+    live: Counter[str] = Counter()
+    for each in classes:
+        if each.live:
+            live[each.partition.path] += each.count
+            # The draft is the first view.
+            leaving[each.partition.policy.at] += each.count * (each.targets[0] >= Rung.ARCHIVED > each.rung)
+    return breaker_reason(
+        trial.draft, trial.scope, leaving, live=lambda part: live.total() if part is None else live[part.path]
+    )
+
+
+def _counted(classes: list[TopicClass], times: list[dt.datetime], edges: list[float], held_because: str) -> WhatIf:
     moments = [TrialMoment(at) for at in times]
     bins = {rung.label: [0] * BINS for rung in Rung}
     active = newly = 0
@@ -179,7 +199,7 @@ def _counted(classes: list[TopicClass], times: list[dt.datetime], edges: list[fl
                 moved = (target == rung > each.rung for target in (draft, now, other))
                 moment.steps[name].add(each.count, *moved)
             moment.steps[CLIMB].add(each.count, draft < each.rung, now < each.rung, other < each.rung)
-    return WhatIf(active, newly, moments[0], moments[1:], Histogram(edges, bins))
+    return WhatIf(active, newly, held_because, moments[0], moments[1:], Histogram(edges, bins))
 
 
 def _moved_otherwise(rung: int, draft: int, present: int) -> bool:

@@ -16,14 +16,13 @@ class DuplicatePair(models.Model):
         SUPERSEDES = "supersedes"
 
     class State(models.TextChoices):
-        """open -> merged | kept | superseded. Undoing the run of a pair leads to undone; undoing kept leads to open. An
-        open pair becomes lapsed when one of its topics becomes inactive or changes."""
+        """open -> merged | kept | superseded. The undo of a decision leads back to open. An open pair becomes lapsed
+        when one of its topics becomes inactive or changes."""
 
         OPEN = "open"
         MERGED = "merged"
         KEPT = "kept"
         SUPERSEDED = "superseded"
-        UNDONE = "undone"
         LAPSED = "lapsed"
 
     id = models.UUIDField(primary_key=True)

@@ -96,6 +96,9 @@ class ErasureReceipt(models.Model):
         default=list, help_text="HMAC-SHA-256 of each erased identifier that nothing else in the store names."
     )
     counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
+    elsewhere = models.JSONField(
+        default=dict, help_text="How many erased texts and identifiers other topics contain, too. They stay there."
+    )
     previous_hash = models.CharField(max_length=64, blank=True, default="", help_text="Empty for the first receipt.")
     reason_hash = models.CharField(max_length=64, help_text="HMAC-SHA-256 of the original reason.")
     reason_seal = models.CharField(

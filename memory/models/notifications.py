@@ -5,7 +5,7 @@ from django.db import models
 
 
 class NotificationTarget(models.Model):
-    """A webhook or a mail address, and its events. Disabled targets stay as rows."""
+    """A webhook or a mail address, and its events. Disabled and removed targets stay as rows."""
 
     class Kind(models.TextChoices):
         """The type of the target."""
@@ -22,6 +22,7 @@ class NotificationTarget(models.Model):
     regret_above = models.FloatField(null=True, blank=True, help_text="A share from 0 to 1.")
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True, blank=True, help_text="Removed targets are disabled and not shown.")
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind})"

@@ -34,6 +34,15 @@ class ImportJob(Job):
     counts = models.JSONField(default=dict, help_text="Per kind of line: imported, already present, omitted.")
     continued_by = models.UUIDField(null=True, blank=True, help_text="The import that continues this one.")
     reason = models.TextField(blank=True, default="", help_text="The reason for the import, for the journal.")
+    run = models.ForeignKey(
+        "memory.ForgetRun",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        help_text="The run that last released topics of the import.",
+    )
 
     class Meta(Job.Meta):
         constraints = [

@@ -1,4 +1,4 @@
-"""Adds, changes and disables targets of notifications. Each change is journaled, without secrets."""
+"""Adds, changes and removes targets of notifications. Each change is journaled, without secrets."""
 
 import base64
 import datetime as dt
@@ -18,7 +18,7 @@ from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.models import AuditEvent, NotificationTarget
+from memory.models import AuditEvent, NotificationDelivery, NotificationTarget
 from memory.notifications.addresses import address_refuse
 
 # Every event, with its description.
@@ -26,7 +26,7 @@ EVENTS = {
     "run_held": "A run waits for approval",
     "job_failed": "A job or a run failed",
     "worker_stopped": "The worker stopped",
-    "regret": "Regret is above a value",
+    "regret": "Too many archived memories were missed",
 }
 Kind = NotificationTarget.Kind
 
@@ -34,15 +34,15 @@ Kind = NotificationTarget.Kind
 def target_get(target_id: uuid.UUID, *, lock: bool = False) -> NotificationTarget:
     """Return a target. ``lock`` locks its row until the transaction ends. One query. Raises ``NotVisible``."""
     rows = NotificationTarget.objects.select_for_update() if lock else NotificationTarget.objects
-    target = rows.filter(pk=target_id).first()
+    target = rows.filter(pk=target_id, removed_at__isnull=True).first()
     if target is None:
         raise NotVisible("This target does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
     return target
 
 
 def targets_list() -> list[NotificationTarget]:
-    """Return all targets, enabled ones first. One query."""
-    return list(NotificationTarget.objects.order_by("-enabled", "name", "id"))
+    """Return all targets that are not removed, enabled ones first. One query."""
+    return list(NotificationTarget.objects.filter(removed_at__isnull=True).order_by("-enabled", "name", "id"))
 
 
 def target_add(
@@ -109,6 +109,40 @@ def target_change(
         if after != before:
             _audit("notification_target_changed", before, after, reason=reason, principal=principal, now=now)
     return target
+
+
+def target_remove(target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime) -> NotificationTarget:
+    """Remove a target: it is disabled, and no page shows it. Return it. Three queries. Raises ``NotVisible`` and
+    ``NotAllowed``."""
+    _operator_require(principal)
+    with transaction.atomic():
+        target = target_get(target_id, lock=True)
+        before = _shown(target)
+        target.enabled, target.removed_at = False, now
+        target.save(update_fields=["enabled", "removed_at"])
+        _audit("notification_target_removed", before, {}, reason=reason, principal=principal, now=now)
+    return target
+
+
+def delivery_retry(delivery_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> None:
+    """Send a message again that was given up, with the same id. Three queries. Raises ``NotVisible``, ``Conflict`` if
+    the message was not given up or its target is disabled, and ``NotAllowed``."""
+    _operator_require(principal)
+    with transaction.atomic():
+        rows = NotificationDelivery.objects.select_for_update(of=("self",)).select_related("target")
+        delivery = rows.filter(pk=delivery_id).first()
+        if delivery is None:
+            raise NotVisible("This message does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
+        if delivery.status != NotificationDelivery.Status.FAILED or not delivery.target.enabled:
+            raise Conflict(
+                "Only a message that was given up can be sent again, and only to an enabled target.",
+                code=ProblemCode.WRONG_STATUS,
+            )
+        delivery.status, delivery.attempts, delivery.due_at = NotificationDelivery.Status.WAITING, 0, now
+        delivery.finished_at = None
+        delivery.save(update_fields=["status", "attempts", "due_at", "finished_at"])
+        after = {"delivery": str(delivery_id), "to": target_place(delivery.target)}
+        _audit("notification_sent_again", {}, after, reason="", principal=principal, now=now)
 
 
 def target_secret_renew(target_id: uuid.UUID, *, reason: str, principal: Principal, now: dt.datetime) -> str:

@@ -54,6 +54,8 @@ def effective_as_json(effective: EffectivePolicy) -> dict[str, EffectiveValue]:
         items[name] = {"value": _plain(getattr(effective.knobs, name)), "from": source.source}
         if source.preset:
             items[name]["preset"] = source.preset
+        if name in effective.raised:
+            items[name]["raised_from"] = effective.raised[name]
     width = settings.MEMSTATE_EMBEDDING_DIMENSION
     items[DIMENSION] = {"value": width, "from": DEFAULT if width == _DIMENSION_DEFAULT else ENVIRONMENT}
     return items

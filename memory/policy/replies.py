@@ -15,6 +15,9 @@ EffectiveValue = TypedDict(
         "value": Value,
         "from": Annotated[str, doc("A scope, default or environment.")],
         "preset": NotRequired[Annotated[str | None, doc("The preset of that scope that sets it, if any.")]],
+        "raised_from": NotRequired[
+            Annotated[float, doc("The lower value of a threshold that was raised to the threshold of the next stage.")]
+        ],
     },
 )
 EffectiveValue.__doc__ = "A value in force and its source."

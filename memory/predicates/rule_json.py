@@ -221,7 +221,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 def _rung(value: object) -> str:
     if value not in RUNGS:
-        raise _value_refused(f"{_shown(value)} is not a rung; rungs are {', '.join(RUNGS)}.")
+        raise _value_refused(f"{_shown(value)} is not a stage; stages are {', '.join(RUNGS)}.")
     return str(value)
 
 

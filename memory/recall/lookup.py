@@ -172,7 +172,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
         conditions.append(words_sql("t.id", filters.words, bound.bind))
     if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
         raise ValueRefused(
-            f"Rung {filters.rung!r} does not exist. Use one of {', '.join(Rung.labels)}, or any for all of them.",
+            f"Stage {filters.rung!r} does not exist. Use one of {', '.join(Rung.labels)}, or any for all of them.",
             code=ProblemCode.UNKNOWN_CHOICE,
         )
     predicate = predicate_from_fields(

@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 
 from memory.console.titles import titled
 from memory.core.differences import Piece
+from memory.core.scopes import ROOT
 from memory.forgetting.run_text import event_words
 from memory.insight.action_words import action_words
 from memory.predicates.search_text import search_narrow
@@ -59,6 +60,12 @@ def when(context: RequestContext, moment: dt.datetime | str | None, never: str =
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S} UTC", words
     )
+
+
+@register.filter
+def place(scope: str) -> str:
+    """Return a scope as sentences name it: the root is the whole store."""
+    return "the whole store" if scope == ROOT else scope
 
 
 @register.filter

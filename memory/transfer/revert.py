@@ -79,6 +79,8 @@ def import_release(
         moved = topics_move("release", ids, seen_at=job.finished_at, principal=principal, reason=reason, now=now)
         released = moved.run.applied if moved.run is not None else 0
         if moved.run is not None:
+            job.run = moved.run
+            job.save(update_fields=["run"])
             AuditEvent.objects.create(
                 at=now,
                 actor=principal.actor,

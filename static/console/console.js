@@ -105,7 +105,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all]")) picks(form).forEach((box) => { box.checked = event.target.checked; });
   if (event.target.matches("[data-pick-all], [data-pick]")) picked(form);
   // Filters act as soon as they are chosen; text waits for Enter.
-  if (event.target.matches("select[data-submits], input:is([type=checkbox], [type=file])[data-submits]")) form.requestSubmit();
+  if (event.target.matches("select[data-submits], input[type=checkbox][data-submits]")) form.requestSubmit();
 });
 window.addEventListener("pageshow", () => document.querySelectorAll("form:has([data-pick-all])").forEach(picked));
 
@@ -116,3 +116,31 @@ window.addEventListener("pageshow", () => document.querySelectorAll("form.filter
 window.addEventListener("beforeunload", (event) => {
   if ([...document.querySelectorAll("form[data-guards]")].some(dirty)) event.preventDefault();
 });
+
+// Examples, ids and what is shown once go to the clipboard. Where a browser refuses this (plain http), they are selected.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copies]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copies);
+  let said = "Copied";
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch {
+    getSelection().selectAllChildren(source);
+    said = "Selected";
+  }
+  button.textContent = said;
+  const heard = document.querySelector("[data-copied]");
+  if (heard) heard.textContent = said === "Copied" ? "Copied to the clipboard." : "Selected.";
+});
+
+// The exact time of a moment is in UTC. When somebody asks for it, the time of this computer is added.
+const HERE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+for (const name of ["pointerover", "focusin"]) {
+  document.addEventListener(name, (event) => {
+    const time = event.target.closest?.("time[datetime][title]");
+    if (!time || time.dataset.here !== undefined) return;
+    time.dataset.here = "";
+    time.title += `\n${HERE.format(new Date(time.dateTime))}`;
+  });
+}

@@ -84,7 +84,7 @@ def test_from_a_message_to_its_undo(enter: Enter, model: Model, patient: threadi
     assert Topic.objects.get(title=TITLE).released_at
     expect(written).to_contain_text("Undone")
     notice.get_by_role("button", name="Undo").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("was restored")
+    expect(page.locator("#notices .notice.success")).to_contain_text("became active again")
     assert Topic.objects.get(title=TITLE).released_at is None
 
 

@@ -53,7 +53,7 @@ def test_a_pair_is_merged_and_the_notice_takes_it_back(enter: Enter, script: boo
     expect(notice).to_contain_text("Merged")
     assert merged(pair) == 1
     notice.get_by_role("button", name="Undo").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("were restored")
+    expect(page.locator("#notices .notice.success")).to_contain_text("became separate again")
     assert merged(pair) == 0
 
 

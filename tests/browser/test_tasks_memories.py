@@ -140,7 +140,7 @@ def test_a_pair_is_merged_and_the_merge_undone_in_three_clicks(enter: Enter) -> 
     expect(page.locator("[data-toast]")).to_contain_text("Merged “")
     assert DuplicatePair.objects.filter(state="merged").count() == 1
     clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
-    expect(page.locator("#notices")).to_contain_text("restored")
+    expect(page.locator("#notices")).to_contain_text("again")
     assert not DuplicatePair.objects.filter(state="merged").exists()
     assert clicks.count == 3
     expect(page).to_have_url(re.compile("/duplicates/$"))
@@ -168,7 +168,7 @@ def test_duplicates_are_decided_by_keys_alone(enter: Enter) -> None:
     page.keyboard.press("m")
     expect(page.locator("[data-toast]")).to_contain_text("Merged")
     page.keyboard.press("z")
-    expect(page.locator("#notices")).to_contain_text("restored")
+    expect(page.locator("#notices")).to_contain_text("again")
     settled(page)
     assert DuplicatePair.objects.filter(state="kept").count() == 1
     assert not DuplicatePair.objects.filter(state="merged").exists()

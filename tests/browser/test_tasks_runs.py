@@ -53,14 +53,14 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
     assert Topic.objects.filter(rung=3).count() > before
     clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
     assert clicks.count == 4
-    expect(page.locator("#notices")).to_contain_text("restored")
+    expect(page.locator("#notices")).to_contain_text("again")
     run.refresh_from_db()
     assert run.status == "undone"
     assert Topic.objects.filter(rung=3).count() == before
     told = AuditEvent.objects.filter(after__run=str(run.pk)).order_by("id")
     assert [(each.action, each.reason) for each in told] == [
         ("run_applied", "as planned"),
-        ("run_undone", "undone at once"),
+        ("run_undone", "undone right away"),
     ]
 
 
@@ -68,7 +68,7 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
 def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None:
     page = enter("operator")
     clicks = menu(page, "Runs")
-    clicks.click(page.get_by_role("button", name="Plan for approval"))
+    clicks.click(page.get_by_role("button", name="Ask for approval"))
     other = enter("olga")
     other.goto("/")
     settled(other)
@@ -85,7 +85,7 @@ def test_a_plan_for_approval_is_found_on_home_and_approved(enter: Enter) -> None
 @pytest.mark.usefixtures("due")
 def test_a_run_that_waits_is_refused_from_home(enter: Enter) -> None:
     page = enter("operator")
-    menu(page, "Runs").click(page.get_by_role("button", name="Plan for approval"))
+    menu(page, "Runs").click(page.get_by_role("button", name="Ask for approval"))
     page.goto("/")
     settled(page)
     clicks = Clicks(page)
@@ -122,19 +122,20 @@ def test_home_a_run_and_a_card_count_the_same_memories_against_the_soft_limit(en
         expect(page.get_by_role("main")).to_contain_text(f"/ has {shown} live memories")
 
 
-def test_forgetting_is_paused_from_home_in_two_clicks(enter: Enter) -> None:
+def test_forgetting_is_paused_and_resumed_with_one_click_each(enter: Enter) -> None:
     page = enter("operator")
     page.goto("/")
     settled(page)
     clicks = Clicks(page)
-    clicks.click(page.get_by_role("link", name="Pause forgetting"))
-    page.get_by_label("Reason").fill("a wrong half-life")
     clicks.click(page.get_by_role("button", name="Pause forgetting"))
+    expect(page.locator("main")).to_contain_text("paused in the whole store")
+    assert [(pause.scope, pause.actor) for pause in pauses_active(timezone.now())] == [("/", "user:operator")]
+    # Home announces no run that would do nothing.
+    expect(page.get_by_role("region", name="Next runs").locator("li").first).to_contain_text("paused")
+    clicks.click(page.locator(".rail").get_by_role("button", name="Resume"))
+    expect(page.locator("main")).to_contain_text("resumed in the whole store")
+    assert pauses_active(timezone.now()) == []
     assert clicks.count == 2
-    (pause,) = pauses_active(timezone.now())
-    assert (pause.scope, pause.reason, pause.actor) == ("/", "a wrong half-life", "user:operator")
-    expect(page.locator("main")).to_contain_text("paused in /")
-    expect(page.locator("#next")).to_contain_text("paused")
 
 
 def test_the_list_is_live_and_names_the_query_that_set_off_a_run(enter: Enter) -> None:
@@ -189,7 +190,7 @@ def test_the_undo_names_the_version_that_is_new_to_the_run_and_the_way_back(ente
     expect(culprit).to_have_count(0)
     page.get_by_label("Reason").fill("mistyped")
     page.get_by_role("button", name=re.compile("^Undo: ")).click()
-    expect(page.locator("#notices")).to_contain_text("restored")
+    expect(page.locator("#notices")).to_contain_text("again")
     run.refresh_from_db()
     assert run.status == "undone"
 

@@ -147,6 +147,6 @@ def test_the_history_of_regret_is_two_clicks_away_and_leads_to_a_version(enter: 
     expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"^Version \d+ of "))
     # The list of what was wrongly archived leads there too.
     page.goto("/overview/regretted/")
-    page.get_by_role("link", name="Regret over time").click()
+    page.get_by_role("link", name="Missed over time").click()
     settled(page)
     expect(page.locator("#regret .spark-line")).to_be_visible()

@@ -33,6 +33,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "receipt_id": uuid.UUID(int=7),
     "access_id": 7_000_000,
     "target_id": uuid.UUID(int=7),
+    "delivery_id": uuid.UUID(int=7),
     "what": "scope",
     "person_id": 7_000_000,
     "store_name": "no_such_store",

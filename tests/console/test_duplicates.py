@@ -118,7 +118,7 @@ def test_a_merge_leads_to_the_next_pair_and_its_undo_is_whole(op: Client, operat
     assert sorted(live(first.one_id, first.other_id)) == [False, True]
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     again = op.post(undo, {"next": "/duplicates/"}, follow=True)
-    assert "memories were restored" in again.content.decode()
+    assert "memories became separate again" in again.content.decode()
     counted()
     assert dump(*APART) == before
 
@@ -132,7 +132,7 @@ def test_a_merge_is_taken_back_on_its_own_page(op: Client, operator: Caller) -> 
     assert f'aria-label="Undo the decision" action="/duplicates/{pair.pk}/undo/"' in page
     done = op.post(f"/duplicates/{pair.pk}/undo/", {"reason": "they are two"}, follow=True)
     assert done.redirect_chain == [(f"/duplicates/{pair.pk}/", 302)]
-    assert "Undone: both memories were restored." in text_of(done)
+    assert "Undone: the pair waits for a decision again." in text_of(done)
     counted()
     assert dump(*APART) == before
 

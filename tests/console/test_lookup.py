@@ -644,7 +644,7 @@ def test_facets_count_what_their_links_find(looker: Client, agent: Caller, opera
             ("a b(c)", 1, 'tea kind:"a b(c)"'),
             ("note", 1, "tea kind:note"),
         ],
-        "Rung": [("active", 5, "tea rung:active"), ("archived", 1, "tea rung:archived")],
+        "Stage": [("active", 5, "tea rung:active"), ("archived", 1, "tea rung:archived")],
         "Author": [("key:agent", 5, "tea by:key:agent"), ("key:operator", 1, "tea by:key:operator")],
     }
     assert [value for value, _number, _search in facets_of(looker, "scope:/user")["Scope"]] == [

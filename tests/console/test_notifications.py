@@ -107,3 +107,30 @@ def test_a_test_is_sent_and_its_status_is_shown(administrator: Client, settings:
         part = body_of(administrator.get(f"{PAGE}sent/", headers={"HX-Request": "true"}))
         assert ">sent<" in part
     assert all(message.signed_by(target_secret(target)) for message in receiver.came)
+
+
+def test_a_message_that_was_given_up_is_sent_again(administrator: Client) -> None:
+    administrator.post(f"{PAGE}new/", form_of(administrator))
+    administrator.post(f"{PAGE}{NotificationTarget.objects.get().pk}/test/")
+    delivery = NotificationDelivery.objects.get()
+    assert codes_of(administrator.post(f"{PAGE}sent/{delivery.pk}/")) == ["wrong-status"]
+    NotificationDelivery.objects.update(status="failed", attempts=9)
+    assert f"{PAGE}sent/{delivery.pk}/" in body_of(administrator.get(PAGE))
+
+    administrator.post(f"{PAGE}sent/{delivery.pk}/")
+
+    assert NotificationDelivery.objects.values_list("id", "status", "attempts").get() == (delivery.pk, "waiting", 0)
+    assert AuditEvent.objects.filter(action="notification_sent_again").count() == 1
+
+
+def test_a_removed_target_gets_nothing_and_is_not_shown(administrator: Client) -> None:
+    administrator.post(f"{PAGE}new/", form_of(administrator))
+    target = NotificationTarget.objects.get()
+
+    administrator.post(f"{PAGE}{target.pk}/remove/", {"reason": "left the team"})
+
+    assert administrator.get(PAGE).context["targets"] == []
+    assert administrator.get(f"{PAGE}{target.pk}/").status_code == 404
+    target.refresh_from_db()
+    assert (target.enabled, target.removed_at is not None) == (False, True)
+    assert AuditEvent.objects.get(action="notification_target_removed").reason == "left the team"

@@ -28,7 +28,7 @@ def test_every_page_says_that_forgetting_is_paused_and_by_whom(op: Client, looke
     assert "in /shop until" not in text_of(looker, "/")
 
 
-@pytest.mark.parametrize("form", [{"scope": "/a b", "reason": "x"}, {"reason": ""}, {"reason": "x", "hours": "999"}])
+@pytest.mark.parametrize("form", [{"scope": "/a b", "reason": "x"}, {"reason": "x", "hours": "999"}])
 def test_what_makes_no_sense_is_refused_in_place(op: Client, form: dict[str, str]) -> None:
     assert op.post("/pause/", form).status_code == 422
     assert pauses_active(timezone.now()) == []
@@ -45,13 +45,14 @@ def test_a_second_pause_of_a_scope_is_refused_at_its_field(op: Client, operator:
     assert 'data-code="scope-not-found"' in reply.content.decode()
 
 
-def test_a_page_with_many_pauses_has_at_most_one_loud_button(op: Client, operator: Caller) -> None:
-    for scope in ("/shop", "/home"):
-        operator.remember("Tea", scope=scope)
-        operator.post("/v1/pause", {"scope": scope, "reason": "first"}).ok()
-    page = op.get("/pause/").content.decode()
-    assert page.count('name="lift"') == 2
-    assert page.count('class="primary"') <= 1
+def test_one_click_pauses_the_whole_store_and_one_resumes_it_on_the_same_page(op: Client) -> None:
+    done = op.post("/pause/", {"at_once": "1", "here": "/lookup/?q=tea"})
+    assert done.headers["Location"] == "/lookup/?q=tea"
+    assert [pause.scope for pause in pauses_active(timezone.now())] == ["/"]
+    assert "paused in the whole store" in text_of(op, "/")
+    done = op.post("/pause/", {"lift": "/", "here": "//elsewhere.example"})
+    assert done.headers["Location"] == "/runs/"
+    assert pauses_active(timezone.now()) == []
 
 
 def test_readers_cannot_pause(looker: Client) -> None:

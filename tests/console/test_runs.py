@@ -66,7 +66,7 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
 
     assert "3 memories restored" in text_of(op, f"/runs/{run.pk}/undo/")
     page = words(body_of(step(op, run, "undo", reason="was better before")))
-    assert "Undone: 3 memories were restored." in page
+    assert "Undone: 3 memories became active again." in page
     assert rungs(operator, *topics) == ["active"] * 3
     told = AuditEvent.objects.get(action="run_undone")
     assert (told.actor, told.reason) == ("user:operator", "was better before")
@@ -85,7 +85,7 @@ def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) 
     assert "made of 4 memories" in text_of(op, f"/topics/{made}/")
     assert f"/topics/{made}/" in body_of(op.get(f"/topics/{topics[0]}/"))
     assert "4 memories restored" in text_of(op, f"/runs/{run.pk}/undo/")
-    assert "Undone: 4 memories were restored." in words(body_of(step(op, run, "undo")))
+    assert "Undone: 4 memories became active again." in words(body_of(step(op, run, "undo")))
 
 
 def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operator: Caller) -> None:
@@ -152,7 +152,7 @@ def test_who_applied_a_run_undoes_it_from_the_notice_and_nobody_else_does(
     assert rungs(operator, *topics) == ["archived"] * 2
     op.post(f"/undo/{run.pk}/", {"next": f"/runs/{run.pk}/"})
     assert rungs(operator, *topics) == ["active"] * 2
-    assert AuditEvent.objects.get(action="run_undone").reason == "undone at once"
+    assert AuditEvent.objects.get(action="run_undone").reason == "undone right away"
 
 
 def test_a_run_after_a_query_names_the_query_and_who_asked(op: Client, operator: Caller, agent: Caller) -> None:
@@ -189,7 +189,7 @@ def test_the_next_times_stand_above_the_list_soonest_first(op: Client, looker: C
     assert "Pause /place/5" in text_of(op, "/runs/")
     assert "Pause /place/5" not in text_of(looker, "/runs/")
     op.post("/pause/", {"scope": "/place/5", "reason": "for the test"})
-    assert "Resume /place/5" in text_of(op, "/runs/next/")
+    assert "Pause /place/5" not in text_of(op, "/runs/next/")
 
 
 def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, operator: Caller) -> None:

@@ -40,7 +40,7 @@ def page_of(client: Client, /, status: int = 200, **query: Any) -> str:
 
 
 def counts_of(page: str) -> dict[str, list[int]]:
-    """Return the table: now, draft, difference, gained and lost of each rung."""
+    """Return the table: now, draft and difference of each stage."""
     found = {}
     for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page, re.DOTALL):
         cells = re.findall(r'<td class="right">(?:<strong>)?(.*?)(?:</strong>)?</td>', row)
@@ -72,12 +72,7 @@ def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
 ) -> None:
     page = page_of(looker, **DRAFT)
 
-    assert counts_of(page) == {
-        "summarize": [3, 0, -3, 0, 3],
-        "detach": [3, 0, -3, 0, 3],
-        "archive": [3, 6, 3, 3, 0],
-        "climb": [0] * 5,
-    }
+    assert counts_of(page) == {"summarize": [3, 0, -3], "detach": [3, 0, -3], "archive": [3, 6, 3], "climb": [0] * 3}
     assert "The draft archives 3 more memories, detaches 3 fewer and summarizes 3 fewer than now." in page
     assert "12 live memories" in page
 
@@ -88,9 +83,7 @@ def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: di
     reply = op.post("/salience/save/", fields_of(page, reason="tidier"))
     assert reply.status_code == 302
     after = page_of(op)
-    assert {step: counts[:3] for step, counts in counts_of(after).items()} == {
-        step: [count, count, 0] for step, count in foretold.items()
-    }
+    assert counts_of(after) == {step: [count, count, 0] for step, count in foretold.items()}
 
     reply = op.post("/salience/dry-run/", {"scope": "/"})
     (planned,) = ForgetRun.objects.all()
@@ -143,7 +136,7 @@ def test_a_draft_that_makes_no_sense_is_explained_and_nothing_is_counted_under_i
 
     assert "Summarize below must be a number; &#x27;a lot&#x27; is not." in page
     assert 'value="a lot"' in page
-    assert counts_of(page)["archive"] == [3, 3, 0, 0, 0]
+    assert counts_of(page)["archive"] == [3, 3, 0]
     assert looker.get("/salience/affected/", {"theta_summary": "a lot"}).status_code == 400
 
 
@@ -162,7 +155,7 @@ def test_topics_are_filtered_by_scope_kind_and_rung(looker: Client, operator: Ca
     assert "5 live memories" in page_of(looker, rung="summarized")
     raised = {"theta_summary": 0.4, "theta_detach": 0.3, "forget_salience_threshold": 0.25, "rung": "summarized"}
     page = page_of(looker, **raised)
-    assert counts_of(page)["archive"] == [0, 5, 5, 5, 0]
+    assert counts_of(page)["archive"] == [0, 5, 5]
     assert "Newly affected: 5" in page
     assert "Newly affected: 6" not in page
 
@@ -426,7 +419,7 @@ def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Clien
     page = page_of(op, theta_summary="0.15", theta_detach="0.05")
 
     # Five active again, two from detached to summarized.
-    assert counts_of(page)["climb"] == [0, 7, 7, 7, 0]
+    assert counts_of(page)["climb"] == [0, 7, 7]
     assert "Newly affected: 7" in page
     assert "The draft moves 7 more memories up than now." in page
     projected = page.partition('aria-label="Projections"')[2].partition("</table>")[0]
@@ -569,3 +562,37 @@ def test_who_comes_back_to_the_address_of_a_form_is_led_to_the_page_with_the_dra
             led = client.get(address)
             assert led.status_code == 302
             assert 'value="0.11"' in client.get(led.headers["Location"]).content.decode()
+
+
+def test_the_fields_of_thresholds_say_what_is_used_and_a_run_that_would_be_held_is_announced(
+    looker: Client, operator: Caller
+) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 60, salience=0.2)
+    topics_make(operator, 20, salience=1.0)
+
+    calm = page_of(looker, scope="/", forget_salience_threshold="0.1")
+    harsh = page_of(looker, scope="/", forget_salience_threshold="0.5")
+
+    # The two thresholds above it are raised with it, and the page says so before anything is saved.
+    held = json.loads(re.search(r'id="salience-held" type="application/json">(.*?)<', part_of(looker, "0.5"))[1])
+    assert {name: held[name]["value"] for name in ("theta_summary", "theta_detach")} == {
+        "theta_summary": "0.5",
+        "theta_detach": "0.5",
+    }
+    assert "would wait for approval" not in calm
+    assert "60 of 80 live memories (75%)" in harsh
+    # What the page announces is what happens.
+    policy_put(operator, **PLAIN, forget_salience_threshold=0.5)
+    run = operator.post("/v1/runs", {"scope": "/", "event": "manual", "dry_run": False}).ok()
+    assert run["status"] == "held"
+    assert run["held_because"] in unescape(harsh)
+    draft = {"scope": "/", "values": {"forget_salience_threshold": 0.1}}
+    assert operator.post("/v1/policies/preview", draft).ok()["held_because"] is None
+
+
+def part_of(client: Client, threshold: str) -> str:
+    reply = client.get(
+        "/salience/", {"scope": "/", "forget_salience_threshold": threshold}, headers={"HX-Request": "true"}
+    )
+    return reply.content.decode()

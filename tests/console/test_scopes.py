@@ -251,7 +251,7 @@ def test_lists_pages_and_home_count_the_same_days(looker: Client, alice: Caller,
         "Forgot": "0",
         "Live memories": "5",
         "Archived": "0",
-        "Regretted": "0",
+        "Missed": "0",
     }
     assert read(looker, "/recalls/count/", actor="key:alice", range="30d").count("3 recalls")
 
@@ -287,7 +287,7 @@ def test_an_agent_has_the_figures_over_time_of_what_it_wrote(
     page, scope = read(looker, "/callers/", name="key:alice"), read(looker, "/scope/", scope="/user/alice")
 
     # She alone writes in her scope, so both pages have the same numbers and the same pictures.
-    shared = {"Live memories": "4", "Archived": "4", "Regretted": "2"}
+    shared = {"Live memories": "4", "Archived": "4", "Missed": "2"}
     assert {label: figures(page)[label] for label in shared} == shared
     assert {label: figures(scope)[label] for label in shared} == shared
     assert all(picture(page, label) for label in shared)

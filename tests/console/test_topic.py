@@ -486,7 +486,7 @@ def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Call
     clock.forward(seconds=5)
     address = re.findall(r'action="(/undo/[^"]+)"', page)[0]
     page = op.post(address, {"next": f"/topics/{topic}/"}, follow=True).content.decode()
-    assert "1 memory was restored" in page
+    assert "1 memory became active again" in page
     assert Vitality.objects.values().get(pk=topic) == before
     clock.forward(days=1)
     told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
@@ -500,12 +500,3 @@ def test_uses_name_the_key_that_asked(looker: Client, agent: Caller) -> None:
 
     page = looker.get(f"/topics/{topic}/uses/").content.decode()
     assert re.search(r'name=key%3Aagent"[^>]*>agent</a> <span[^>]*>agent key<', page)
-
-
-def test_a_topic_marks_the_tab_of_the_list_that_has_it(cast: Cast):
-    topic, operator = cast.operator.remember("The colour of the door"), person("operator")
-    for act, tab in (("", "Live"), ("archive", "Archived"), ("release", "Released")):
-        if act:
-            assert operator.post(f"/topics/{topic}/{act}/", {"reason": "for the test"}).status_code == 302
-        tabs = read(operator, topic).partition('class="tabs"')[2].partition("</nav>")[0]
-        assert re.findall(r'aria-current="page">(\w+)<', tabs) == [tab]

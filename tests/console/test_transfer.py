@@ -85,7 +85,9 @@ def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client,
     assert "lines" in text_of(op.get("/transfer/size/"))
     reply = op.post("/transfer/memstate-export.jsonl", {"scope": "/user/mara"})
     assert reply.streaming
-    assert reply.headers["Content-Disposition"] == 'attachment; filename="memstate-export.jsonl"'
+    assert re.fullmatch(
+        r'attachment; filename="memstate-user-mara-\d{4}-\d\d-\d\d\.jsonl"', reply.headers["Content-Disposition"]
+    )
     content = b"".join(reply.streaming_content)
     assert b"Mara lives in Bonn" in content
     assert b"Elsewhere" not in content
@@ -161,6 +163,16 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     assert "2 memories released." in text_of(reply)
     assert ID not in operator.found("what does Mara drink?")
     assert "No memories of this import can be released" in text_of(op.get(f"{address}release/"))
+    # The pages know that it was undone, and offer the undo of the undo.
+    now = op.get(address)
+    assert f"{address}release/" not in now.content.decode()
+    assert "undone" in text_of(op.get("/transfer/"))
+    op.post(f"/undo/{now.context['undo']['run_id']}/")
+    assert ID in operator.found("what does Mara drink?")
+    now = op.get(address)
+    assert now.context["undo"] is None
+    assert f"{address}release/" in now.content.decode()
+    op.post(f"{address}release/", {"expected": "2", "reason": "wrong file"})
     # And once more.
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "The same file was imported" in told

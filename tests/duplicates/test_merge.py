@@ -97,7 +97,7 @@ def test_merge_and_undo_is_identity_over_all_tables(agent: Caller, clock: Clock)
     settle()
     assert store() == before
     pair.refresh_from_db()
-    assert pair.state == "undone"
+    assert pair.state == "open"
 
 
 def test_the_undo_of_the_run_is_the_undo_of_the_pair(agent: Caller, operator: Caller, clock: Clock):
@@ -111,7 +111,7 @@ def test_the_undo_of_the_run_is_the_undo_of_the_pair(agent: Caller, operator: Ca
     settle()
     assert store() == before
     pair.refresh_from_db()
-    assert pair.state == "undone"
+    assert pair.state == "open"
     assert operator.get(f"/v1/runs/{run.pk}").ok()["status"] == "undone"
     # Asked once more, it tells the same.
     assert operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()["restored"] == 2
@@ -304,4 +304,4 @@ def test_pairs_of_a_topic_that_went_lapse(agent: Caller, clock: Clock):
     assert states == ["lapsed", "merged", "open"]
     assert not undo(pair["id"], clock)
     look()
-    assert sorted(each["state"] for each in pairs()) == ["open", "open", "undone"]
+    assert sorted(each["state"] for each in pairs()) == ["open", "open", "open"]

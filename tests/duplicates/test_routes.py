@@ -50,7 +50,7 @@ def test_merge_and_undo_over_the_wire(operator: Caller, pair: str):
     assert operator.get(f"/v1/runs/{told['run_id']}").ok()["results"] == told["results"]
     assert operator.post(f"/v1/duplicates/{pair}/merge").status == 409
     undone = operator.post(f"/v1/duplicates/{pair}/undo").ok()
-    assert (undone["restored"], undone["conflicts"], undone["pair"]["state"]) == (True, [], "undone")
+    assert (undone["restored"], undone["conflicts"], undone["pair"]["state"]) == (True, [], "open")
     assert operator.topic(kept)["also_from"] == []
     assert operator.post(f"/v1/duplicates/{pair}/undo").status == 409
 

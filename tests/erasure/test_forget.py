@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from memory.erasure.receipts import receipts_verify
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Topic
@@ -251,3 +252,43 @@ def test_what_was_asked_for_is_forgotten_a_week_after_the_list_expired(operator:
 
     assert "Anna" not in str(ForgetListing.objects.values().get())
     assert ForgetListing.objects.get().count == 1
+
+
+def test_what_is_quoted_has_the_name_and_a_record_of_another_loses_one_field_only(operator: Caller) -> None:
+    job = {"employer": "Halden", "weekly_hours": "40", "reports_to": "Viktor Sund"}
+    fields = [{"name": name, "value": value} for name, value in job.items()]
+    remember(operator, "Viktor Sund: Founded the studio with Rye. Decides fast.")
+    operator.post("/v1/ingest", {"placement": "new_topic", "title": "Mara's job at Halden", "fields": fields}).ok()
+
+    listed = forget(operator, query="everything about Viktor Sund")
+
+    assert len(listed["matches"]) == 2
+    assert all("Viktor" in match["excerpt"] for match in listed["matches"])
+    (kept,) = [match["keeps"] for match in listed["matches"] if match["title"] == "Mara's job at Halden"]
+    assert "Halden" in kept
+    assert "40" in kept
+    assert "Viktor" not in kept
+
+
+def test_a_record_with_a_name_and_no_other_subject_goes_as_a_whole(operator: Caller) -> None:
+    contact = {"name": "Viktor Sund", "phone": "+46 70 330 14 14", "city": "Lund"}
+    fields = [{"name": name, "value": value} for name, value in contact.items()]
+    operator.post("/v1/ingest", {"placement": "new_topic", "title": "Contact", "fields": fields}).ok()
+
+    listed = forget(operator, query="everything about Viktor Sund")
+
+    assert [match["keeps"] for match in listed["matches"]] == [""]
+
+
+def test_a_receipt_counts_what_other_memories_contain_too(operator: Caller) -> None:
+    text = "The harbour master keeps the spare key under the blue buoy, says kai@example.org."
+    remember(operator, text)
+    gone = remember(operator, text)
+
+    done = forget(operator, "purge", filter={"ids": [gone]}, dry_run=False, reason="asked by letter")
+
+    assert operator.get(f"/v1/receipts/{done['receipt_id']}").ok()["elsewhere"]["identifiers"] == 1
+    assert operator.get(f"/v1/receipts/{done['receipt_id']}").ok()["elsewhere"]["texts"] >= 1
+    assert receipts_verify().ok
+    ErasureReceipt.objects.update(elsewhere={})
+    assert not receipts_verify().ok

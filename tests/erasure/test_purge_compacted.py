@@ -9,7 +9,7 @@ from memory.access.principal import SYSTEM
 from memory.embedding.instant import InstantEmbedder
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
-from memory.forgetting.compaction import COMPACTED
+from memory.forgetting.topic_state import COMPACTED
 from memory.models import AuditEvent, ErasureReceipt, ForgetAction
 from tests.cast import Caller, worker_turn
 from tests.erasure.erasing import traces

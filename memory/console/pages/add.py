@@ -71,7 +71,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
     form = MemoryForm(request.POST if request.method == "POST" else None, initial=_initial(request))
     if form.is_valid():
         try:
-            topic_id = _ingest(request, form.item())
+            topic_id = item_ingest(request, form.item())
         except MemoryProblem as problem:
             form.add_error(None, form_error(problem))
         else:
@@ -88,7 +88,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
     return show(request, "add.html", context, status=422 if form.errors else 200)
 
 
-def _ingest(request: ConsoleRequest, raw: dict[str, Any]) -> str:
+def item_ingest(request: ConsoleRequest, raw: dict[str, Any]) -> str:
     """Ingest one item as the signed-in person and return the id of its topic. Raises ``MemoryProblem``."""
     item = item_parse(raw)
     if isinstance(item, MemoryProblem):

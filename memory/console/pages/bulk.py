@@ -1,6 +1,6 @@
-"""One change to many topics. Selected topics are changed immediately, and the notice offers Undo. A release, a purge,
-and a change of all topics that match a filter need a confirmation: a page shows which topics will change and which will
-be skipped. A confirmation changes exactly the topics that were shown for the change.
+"""One change to many topics. Selected topics are changed immediately, and the notice offers Undo. A change of all
+topics that match a filter needs a confirmation: a page shows which topics will change and which will be skipped. A
+confirmation changes exactly the topics that were shown for the change. A release or purge becomes a list to forget.
 
 Lists post the selected topics or, with ``all=<list>``, their filter. The confirmation page contains the ids of the
 topics. So topics that begin to match the filter later are not changed.
@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.console.fields import ReasonField
-from memory.console.forget_forms import PURGE, IdsForm, ids_pack
+from memory.console.forget_forms import PURGE, RELEASE
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
 from memory.console.pages.released import released_chosen
@@ -32,14 +32,7 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
-from memory.forgetting.manual_actions import (
-    MAX_AT_ONCE,
-    TopicsPreview,
-    TopicState,
-    topics_move,
-    topics_preview,
-    topics_states,
-)
+from memory.forgetting.manual_actions import MAX_AT_ONCE, TopicsPreview, TopicState, topics_move, topics_preview
 from memory.models import Rung
 
 # The most topics shown per group. Counts include all topics.
@@ -56,9 +49,6 @@ class BulkVerb:
     title: str
     done: str
     means: str
-    tone: str = "primary"
-    # Whether selected topics are changed without a confirmation page.
-    at_once: bool = True
 
 
 WORDS = {
@@ -73,13 +63,6 @@ WORDS = {
         "archived",
         "Recalls and lists no longer show them. They are still found by their id and in the archive, and can be "
         "restored.",
-    ),
-    "release": BulkVerb(
-        "Release",
-        "released",
-        "Recalls and lists no longer show them, even if they include archived memories. They stay in the store and can "
-        "be restored.",
-        at_once=False,
     ),
     "pin": BulkVerb("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
     "unpin": BulkVerb("Unpin", "unpinned", "The policy applies to them again, based on their score."),
@@ -144,14 +127,14 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
 
 @page(get=OPERATOR, post=OPERATOR)
 def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
-    """Change selected topics immediately if ``verb`` needs no confirmation. Otherwise show the topics to change and the
-    topics to skip. A posted confirmation changes exactly the topics shown for the change. Two queries for the page,
+    """Change selected topics immediately. For all topics that match a filter, show the topics to change and the topics
+    to skip. A posted confirmation changes exactly the topics shown for the change. Two queries for the page,
     sixteen for the change."""
     now = timezone.now()
     if request.method == "POST" and "topics" not in request.POST:
         picked = PickedForm(request.POST)
         ids = [] if request.POST.get("all") else ids_chosen(request.POST, principal=request.principal)
-        if not ids or not WORDS[verb].at_once or not picked.is_valid():
+        if not ids or not picked.is_valid():
             return _confirmation(request)
         return _change(request, verb, {**picked.cleaned_data, "reason": ""}, ids, None, now)
     if request.method == "POST":
@@ -207,44 +190,15 @@ def _change(
     return go_back(request, back_to(request, said["next"]))
 
 
-@page(get=OPERATOR, post=OPERATOR)
-def bulk_purge(request: ConsoleRequest) -> HttpResponse:
-    """Show which topics would be erased. A posted form creates a list of them, which is confirmed on its own page. Two
-    queries for the page."""
-    if request.method == "POST" and "topics" not in request.POST:
-        return _confirmation(request)
-    form = IdsForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        listing = forget_list(
-            PURGE,
-            wanted=ForgetFilter(ids=form.cleaned_data["topics"]),
-            reason=form.cleaned_data["reason"],
-            principal=request.principal,
-            now=timezone.now(),
-        )
-        return go(request, "console:forget_list", listing.id)
-    if form.is_bound:
-        ids: list[uuid.UUID] = form.cleaned_data.get("topics", [])
-    else:
-        ids = ids_chosen(request.GET, principal=request.principal)
-        form.initial["next"] = request.GET.get("next", "")
-    rows = topics_states(ids, principal=request.principal)
-    if not form.is_bound:
-        form.initial["topics"] = ids_pack(row.id for row in rows)
-    return show(
-        request,
-        "bulk_purge.html",
-        {
-            "form": form,
-            "count": len(rows),
-            "left_count": len(ids) - len(rows),
-            "most": SHOWN,
-            "touched": [_row(row) for row in rows[:SHOWN]],
-            "pinned": sum(row.pinned for row in rows),
-            "back": back_to(request, request.POST.get("next") or request.GET.get("next", "")),
-        },
-        status=422 if form.errors else 200,
-    )
+@page(post=OPERATOR)
+def bulk_forget(request: ConsoleRequest, verb: str) -> HttpResponse:
+    """Create a list of selected topics to release or purge, which is confirmed on its own page. Costs as much as
+    ``forget_list``, and one more query for a filter."""
+    ids = ids_chosen(request.POST, principal=request.principal)
+    if not ids:
+        raise ValueRefused("No memory was selected. Go back and select memories.", code=ProblemCode.NOTHING_NAMED)
+    listing = forget_list(verb, wanted=ForgetFilter(ids=ids), principal=request.principal, now=timezone.now())
+    return go(request, "console:forget_list", listing.id)
 
 
 def topics_words(count: int) -> str:
@@ -276,4 +230,4 @@ def _row(row: TopicState) -> dict[str, Any]:
 
 
 urlpatterns = [path(f"bulk/{verb}/", bulk, {"verb": verb}, name=f"bulk_{verb}") for verb in WORDS]
-urlpatterns += [path("bulk/purge/", bulk_purge, name="bulk_purge")]
+urlpatterns += [path(f"bulk/{verb}/", bulk_forget, {"verb": verb}, name=f"bulk_{verb}") for verb in (RELEASE, PURGE)]

@@ -188,7 +188,7 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
     if not left:
-        messages.success(request, "Undone: both memories were restored.")
+        messages.success(request, "Undone: the pair waits for a decision again.")
     else:
         whys = " ".join(sorted({why for _topic, why in left}))
         messages.warning(request, f"Nothing was undone: one of the memories has changed since. {whys}")

@@ -28,9 +28,10 @@ from memory.erasure.forget_lists import (
 )
 from memory.erasure.replies import ForgetMatch
 from memory.finding.evidence import names_find
+from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
-from memory.models import ForgetListing, ForgetRun
+from memory.models import ForgetListing
 
 # The most words of names that are offered as lookups.
 MAX_PARTS = 6
@@ -68,7 +69,7 @@ def forget(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER, post=OPERATOR)
 def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Show the topics of a list and why each is on it. A confirmation executes the list. Six queries at most."""
+    """Show the topics of a list and why each is on it. A confirmation executes the list. Eight queries at most."""
     status = 200
     refused: MemoryProblem | None = None
     listing = listing_get(listing_id, principal=request.principal)
@@ -78,7 +79,8 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         return go(request, "console:forget_list", listing_id)
     if form.is_valid():
         try:
-            return _execute(request, listing, verify=form.cleaned_data["verify"])
+            said = form.cleaned_data
+            return _execute(request, listing, verify=said["verify"], reason=said.get("reason") or None)
         except Conflict as problem:
             refused, status = problem, 409
             listing = listing_get(listing_id, principal=request.principal)
@@ -87,7 +89,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
     context = MATCHES.context(request, listing_id=listing_id)
     matches: Sequence[ForgetMatch] = context["rows"]
     operates = request.principal.role == OPERATOR
-    undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
+    run = run_detail(run_get(listing.run_id, principal=request.principal)) if listing.run_id else None
     others = listing_others(matches, query=listing.query)
     return show(
         request,
@@ -102,10 +104,10 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "rows": [{"match": match, "others": others.get(match["topic_id"], ())} for match in matches],
             "sure": len({match["confidence"] for match in matches}) < 2,
             "tally": listing_tally(listing_id),
-            "heading": _heading(listing),
+            "heading": _heading(listing, run),
             "button": _button(listing),
             "is_mine": listing.actor == request.principal.actor,
-            "can_undo": undoable,
+            "run": run,
             "parts": _name_parts(listing),
             "can_pick": operates and listing.state != "executed" and listing.count > 1,
         },
@@ -133,8 +135,8 @@ def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     return go(request, "console:forget_list", made.id)
 
 
-def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool) -> HttpResponse:
-    done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now())
+def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool, reason: str | None) -> HttpResponse:
+    done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now(), reason=reason)
     topics = "1 memory is" if done.count == 1 else f"{done.count:,} memories are"
     if done.receipt is not None:
         messages.success(request, f"{topics} purged. This is the receipt; a purge cannot be undone.")
@@ -147,7 +149,8 @@ def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool) -
 
 
 def _confirm_form(listing: ForgetListing, data: Any) -> ForgetConfirmForm:
-    return ForgetConfirmForm(data, phrases=[f"purge {listing.count}"] if listing.verb == PURGE else ())
+    phrases = [f"purge {listing.count}"] if listing.verb == PURGE else ()
+    return ForgetConfirmForm(data, phrases=phrases, reason=listing.reason)
 
 
 def _topics(count: int) -> str:
@@ -158,8 +161,10 @@ def _button(listing: ForgetListing) -> str:
     return f"{listing.verb.capitalize()} {_topics(listing.count)}"
 
 
-def _heading(listing: ForgetListing) -> str:
+def _heading(listing: ForgetListing, run: dict[str, Any] | None) -> str:
     verb = listing.verb.capitalize()
+    if run is not None and run["undone_at"]:
+        return f"The release of {_topics(listing.count)} was undone"
     if listing.state == "executed":
         return f"{_topics(listing.count)} {'was' if listing.count == 1 else 'were'} {listing.verb}d"
     if listing.state == "empty":

@@ -12,7 +12,8 @@ from memory.console.list_page import ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.sparklines import day_links, limit_gauge, rung_bar, spark_bars, spark_line
 from memory.console.time_ranges import MinuteField, RangeForm
-from memory.core.scopes import ROOT
+from memory.core.scopes import ROOT, scope_within
+from memory.forgetting.pause import pauses_active
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.soft_limit import limit_scopes, soft_limits
 from memory.forgetting.token_usage import token_gauges
@@ -80,7 +81,7 @@ class RegrettedForm(RangeForm[dict[str, Any]]):
 
 @page(get=READER)
 def home(request: ConsoleRequest) -> HttpResponse:
-    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most sixteen queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most seventeen queries."""
     now = timezone.now()
     standing, steps = topic_counts(), first_steps()
     policies = policies_current()
@@ -90,6 +91,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
     topics = live_days(standing.live, days=DAYS, now=now)
     dates = [day.day for day in days]
     by_hand = sum(day.by_hand for day in days)
+    pauses = pauses_active(now)
     return show(
         request,
         "home.html",
@@ -110,7 +112,11 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
             "runs": [run_as_json(run) for run in runs],
-            "coming": schedules_next(most=NEXT_RUNS),
+            "pauses": pauses,
+            "coming": [
+                {**run, "braked": any(scope_within(run["scope"], pause.scope) for pause in pauses)}
+                for run in schedules_next(most=NEXT_RUNS)
+            ],
             "worker": worker_check(now),
             "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
@@ -197,7 +203,7 @@ def home_regret(request: ConsoleRequest) -> HttpResponse:
     return _part(
         request,
         "regret",
-        "Regret",
+        "Missed",
         {
             "archived": archived,
             "regretted": regretted,

@@ -64,7 +64,7 @@ CHEATS = (
     ("kind:note", "with this kind"),
     ("category:work", "in this category"),
     ('by:"tour agent"', "written, extended or edited by this agent or person"),
-    ("rung:archived", "on this rung: active, summarized, detached or archived"),
+    ("rung:archived", "at this stage: active, summarized, detached or archived"),
     ("field:city", "with this field"),
     ("field:city=Berlin", "this field with this value"),
     ("salience:<0.1", "salience below 0.1; also <= > >= and 0.1..0.3"),
@@ -96,7 +96,7 @@ SORTS = {
 
 
 # The search qualifier and the label of each facet, and the most values shown per facet.
-FACETS = {"scope": "Scope", "kind": "Kind", "rung": "Rung", "by": "Author"}
+FACETS = {"scope": "Scope", "kind": "Kind", "rung": "Stage", "by": "Author"}
 FACET_VALUES = 8
 
 
@@ -138,7 +138,7 @@ class AgentForm(forms.Form):
     scope = ScopeField(required=False, help_text="Leave empty for everything the key can read.")
     top_k = forms.IntegerField(required=False, label="Memories at most", min_value=1, max_value=MAX_TOP_K, initial=8)
     token_budget = forms.IntegerField(required=False, label="Token budget", min_value=1, max_value=1_000_000)
-    depth = forms.IntegerField(required=False, label="Neighbours, steps", min_value=0, max_value=MAX_DEPTH, initial=1)
+    depth = forms.IntegerField(required=False, label="Hops", min_value=0, max_value=MAX_DEPTH, initial=1)
     as_of = forms.DateTimeField(
         required=False, label="As of (UTC)", widget=forms.DateTimeInput(attrs={"type": "datetime-local"})
     )

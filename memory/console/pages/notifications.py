@@ -20,10 +20,12 @@ from memory.notifications.outbox import test_write
 from memory.notifications.send import deliveries_last
 from memory.notifications.targets import (
     EVENTS,
+    delivery_retry,
     target_add,
     target_change,
     target_get,
     target_place,
+    target_remove,
     target_secret_renew,
     targets_list,
 )
@@ -47,19 +49,21 @@ class TargetForm(forms.Form):
         label="Notify when", choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple
     )
     regret_above = forms.FloatField(
-        label="Regret value in percent",
+        label="Missed, in percent",
         required=False,
         min_value=0,
         max_value=100,
-        help_text="Of the memories archived by runs in 30 days, the share that was needed afterwards. Needs the event "
-        "above.",
+        help_text="Of the memories archived by runs in 30 days, the share that was needed afterwards. Only with the "
+        "event above.",
     )
-    enabled = forms.BooleanField(required=False, help_text="Messages to a disabled target are given up.")
+    enabled = forms.BooleanField(required=False, help_text="Nothing is sent to a disabled target.")
     reason = ReasonField()
 
     def __init__(self, data: Any = None, *, target: NotificationTarget | None = None) -> None:
         if target is None:
-            super().__init__(data, initial={"once": uuid7_at(timezone.now()), "events": ["run_held", "worker_stopped"]})
+            super().__init__(
+                data, initial={"once": uuid7_at(timezone.now()), "events": ["run_held", "job_failed", "worker_stopped"]}
+            )
             del self.fields["enabled"]
             return
         share = target.regret_above
@@ -158,6 +162,23 @@ def notifications_test(request: ConsoleRequest, target_id: uuid.UUID) -> HttpRes
     return go(request, "console:notifications")
 
 
+@page(post=ADMINISTRATOR)
+def notifications_remove(request: ConsoleRequest, target_id: uuid.UUID) -> HttpResponse:
+    """Remove a target. Three queries."""
+    reason = request.POST.get("reason", "")[:1000]
+    target = target_remove(target_id, reason=reason, principal=request.principal, now=timezone.now())
+    messages.success(request, f"Target “{target.name}” removed. Nothing more is sent to it.")
+    return go(request, "console:notifications")
+
+
+@page(post=ADMINISTRATOR)
+def notifications_again(request: ConsoleRequest, delivery_id: uuid.UUID) -> HttpResponse:
+    """Send a message again that was given up. Three queries."""
+    delivery_retry(delivery_id, principal=request.principal, now=timezone.now())
+    tasks.notify_enqueue()
+    return go(request, "console:notifications")
+
+
 def _added(request: ConsoleRequest, target: NotificationTarget, secret: str) -> HttpResponse:
     if target.kind == _Kind.MAIL:
         messages.success(request, f"Target “{target.name}” added.")
@@ -202,4 +223,6 @@ urlpatterns = [
     path("settings/notifications/<uuid:target_id>/", notifications_edit, name="notifications_edit"),
     path("settings/notifications/<uuid:target_id>/secret/", notifications_secret, name="notifications_secret"),
     path("settings/notifications/<uuid:target_id>/test/", notifications_test, name="notifications_test"),
+    path("settings/notifications/<uuid:target_id>/remove/", notifications_remove, name="notifications_remove"),
+    path("settings/notifications/sent/<uuid:delivery_id>/", notifications_again, name="notifications_again"),
 ]

@@ -28,6 +28,7 @@ COLUMNS = (
     "scope",
     "topic_ids",
     "counts",
+    "elsewhere",
     "content_hashes",
     "identifier_hashes",
     "previous_hash",

@@ -27,13 +27,14 @@ from memory.forgetting.run_list import (
     run_actions_count,
     run_actions_worded,
     run_as_json,
+    run_detail,
     run_reasons,
     runs_count,
     runs_held,
     runs_list,
     versions_before,
 )
-from memory.forgetting.run_text import run_sentence, undo_summary
+from memory.forgetting.run_text import run_sentence, undo_sentence
 from memory.forgetting.runs import run_begin, run_get, run_start, run_undo
 from memory.health import worker_problem
 from memory.insight.recalls import recalls_behind
@@ -125,7 +126,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
         request,
         "run.html",
         {
-            "run": run_as_json(found) | {"sentence": run_sentence(found, states=tally.by_state)},
+            "run": run_detail(found),
             "row": found,
             "tally": tally,
             # A purge removes the actions of its topics.
@@ -155,7 +156,7 @@ def run_peek(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
         request,
         "parts/run_peek.html",
         {
-            "run": run_as_json(found) | {"sentence": run_sentence(found, states=tally.by_state)},
+            "run": run_detail(found),
             "tally": tally,
             "reasons": run_reasons(found),
             "recall": recalls_behind([found]).get(run_id),
@@ -256,7 +257,7 @@ def _say(request: ConsoleRequest, run: ForgetRun, sentence: str) -> None:
 
 def _undo(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
     undone = run_undo(run_id, principal=request.principal, reason=reason, now=timezone.now())
-    messages.success(request, undo_summary(undone.restored, undone.conflict_count))
+    messages.success(request, undo_sentence(undone))
 
 
 _APPLY = _RunConfirmation(

@@ -99,6 +99,7 @@ def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) ->
     elif form.is_bound:
         status = 422
     context = {"schedule": schedule, "back": back, "act": act, "form": form, "refused": refused}
+    context["within"] = back.removeprefix("console:")
     return show(request, "schedule_confirm.html", context, status=status)
 
 

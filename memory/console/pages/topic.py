@@ -8,17 +8,25 @@ import datetime as dt
 import uuid
 from typing import Any
 
+from django import forms
+from django.contrib import messages
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 
 from memory.agents.chat.conversations import conversations_behind
+from memory.console.fields import ReasonField, form_error
 from memory.console.listing import ROWS
-from memory.console.page import READER, ConsoleRequest, go, page, show
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.pages import topic_actions, topic_forget
+from memory.console.pages.add import item_ingest
+from memory.console.pages.topic_actions import LinesField, lines_plain
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import graph_place
 from memory.console.topic_why import answer, lines
+from memory.core.errors import MemoryProblem, NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.receipts import receipt_of_topic
 from memory.insight.accesses import accesses_of
 from memory.insight.audit_list import AuditFilter, audit_list
 from memory.insight.replies import WhyReply
@@ -36,9 +44,16 @@ REVISIONS = 30
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show one topic. Eighteen queries at most; salience and uses load separately."""
+    """Show one topic. Eighteen queries at most; salience and uses load separately. A purged topic answers with 410 and
+    its receipt."""
     now = timezone.now()
-    detail = topic_timeline(topic_id, principal=request.principal, now=now)
+    try:
+        detail = topic_timeline(topic_id, principal=request.principal, now=now)
+    except NotVisible:
+        receipt = receipt_of_topic(topic_id, principal=request.principal)
+        if receipt is None:
+            raise
+        return show(request, "purged.html", {"receipt": receipt, "code": ProblemCode.TOPIC_NOT_FOUND}, status=410)
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )
@@ -103,15 +118,41 @@ def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     )
 
 
-@page(get=READER)
+class ValueForm(forms.Form):
+    """A new value of a field."""
+
+    value = LinesField(rows=2, label="New value")
+    reason = ReasonField(required=False)
+
+
+@page(get=READER, post=OPERATOR)
 def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show all revisions of the field ``name``, newest first. Three queries."""
+    """Show all revisions of the field ``name``, newest first. A posted form adds a value. Three queries for the page;
+    a new value runs the queries of an ingest."""
     now, name = timezone.now(), request.GET.get("name", "")
+    form = ValueForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        field = {
+            "name": name,
+            "value": lines_plain(form.cleaned_data["value"]),
+            "why_changed": form.cleaned_data["reason"],
+            "provenance": "console",
+        }
+        try:
+            item_ingest(request, {"placement": "version_field", "topic_id": str(topic_id), "fields": [field]})
+        except NotVisible:
+            raise
+        except MemoryProblem as problem:
+            form.add_error(None, form_error(problem))
+        else:
+            messages.success(request, f"{name}: the new value is stored. The former values are kept.")
+            return go(request, f"{reverse('console:topic', args=[topic_id])}#says")
     revisions, following = field_timeline(
         topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
     )
     topic = topic_get(topic_id, principal=request.principal, now=now)
-    return show(request, "topic_field.html", {"topic": topic, "name": name, "revisions": revisions, "next": following})
+    context = {"topic": topic, "name": name, "revisions": revisions, "next": following, "form": form}
+    return show(request, "topic_field.html", context, status=422 if form.errors else 200)
 
 
 urlpatterns = [

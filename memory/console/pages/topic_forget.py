@@ -10,7 +10,7 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import ReasonField, form_error
-from memory.console.forget_forms import MAX_REASON, WHY_PURGED, ForgetConfirmForm
+from memory.console.forget_forms import MAX_REASON, ForgetConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
@@ -18,7 +18,7 @@ from memory.core.truncate import text_cut
 from memory.erasure.purge import topics_purge
 from memory.erasure.replies import SupersededOut
 from memory.erasure.supersede import MAX_TEXT, supersede
-from memory.finding.facts import facts_of, topic_contents
+from memory.finding.facts import fact_label, facts_of, topic_contents
 from memory.recall.lookup import topic_detail, topic_get
 
 # This number of first characters of an id is enough as confirmation.
@@ -30,14 +30,13 @@ MAX_FACTS, MAX_TOLD, EXCERPT = 60, 3, 120
 class PurgeForm(ForgetConfirmForm):
     """The reason of a purge, and the typed title or beginning of the id."""
 
-    reason = ReasonField(max_length=MAX_REASON, error_messages={"required": WHY_PURGED})
-
     def __init__(self, data: Any, *, title: str, topic_id: str) -> None:
         short = topic_id[:SHORT]
         # A memory without a title must not be confirmed by an empty text.
         phrases = [text for text in (title, short, topic_id) if text]
         super().__init__(data, phrases=phrases, asks=f"Type the memory title, or the start of its id: {short}")
-        self.fields["reason"].widget.attrs["autofocus"] = True
+        if not self.is_bound:
+            self.fields["reason"].widget.attrs["autofocus"] = True
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -93,13 +92,13 @@ class SupersedeForm(forms.Form):
     )
     reason = ReasonField(max_length=MAX_REASON, required=False)
 
-    def __init__(self, data: Any, *, facts: list[str]) -> None:
+    def __init__(self, data: Any, *, facts: list[tuple[str, str]]) -> None:
         super().__init__(data)
         old = self.fields["old"]
         assert isinstance(old, forms.ChoiceField)
-        old.choices = [(fact, fact) for fact in facts]
+        old.choices = facts
         if len(facts) == 1:
-            old.initial = facts[0]
+            old.initial = facts[0][0]
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -137,9 +136,10 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
     )
 
 
-def _facts(topic_id: uuid.UUID) -> list[str]:
+def _facts(topic_id: uuid.UUID) -> list[tuple[str, str]]:
+    """Return the facts of a topic, each with the label that shows it."""
     topic = topic_contents([topic_id])[topic_id]
-    return list(dict.fromkeys(fact.text for fact in facts_of(topic)))
+    return list({fact.text: fact_label(fact) for fact in facts_of(topic)}.items())
 
 
 def _superseded_words(done: list[SupersededOut]) -> str:

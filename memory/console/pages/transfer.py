@@ -1,6 +1,8 @@
 """Export of the store as a file, and import of files, which are checked first."""
 
+import datetime as dt
 import functools
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -24,10 +26,12 @@ from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
+from memory.forgetting.run_list import run_detail
 from memory.health import worker_problem
 from memory.jobs import tasks
-from memory.jobs.resumable import job_get, jobs_count, jobs_list
-from memory.models import ImportJob
+from memory.jobs.resumable import job_get, jobs_count, jobs_visible
+from memory.models import ForgetRun, ImportJob
+from memory.models.newest_first import newest_page
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers import IMPORTERS, source_title
 from memory.transfer.importers.guess import source_guess
@@ -85,9 +89,7 @@ class ImportForm(ReadingForm):
     """A file, and the options of its import."""
 
     # The last field of the form. So the other fields have arrived if the file is refused during the upload.
-    file = forms.FileField(
-        label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt", "data-submits": True})
-    )
+    file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
 
 
 class ReleaseForm(forms.Form):
@@ -130,7 +132,7 @@ def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
     return download(
         request,
         store_export(**asked),
-        name=FILE_NAME,
+        name=_file_name(wanted["scope"], timezone.now()),
         content_type="application/jsonl; charset=utf-8",
         folder=uploads_folder(),
     )
@@ -267,6 +269,12 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
 
 
+def _file_name(scope: str, now: dt.datetime) -> str:
+    """Return ``memstate-user-mara-2026-03-01.jsonl`` for the scope ``/user/mara``."""
+    place = "-".join(re.findall(r"[\w.]+", scope))[:80]
+    return "-".join(filter(None, ("memstate", place, f"{now:%Y-%m-%d}"))) + ".jsonl"
+
+
 def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form) -> ImportJob:
     """Check a file: a small one in the request, a large one in the worker."""
     here = file.stat().st_size <= CHECKED_HERE
@@ -298,8 +306,13 @@ def _import_page(
 ) -> HttpResponse:
     report = ImportReport.of(job.report) if job.report else None
     rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
+    undo = run_detail(job.run) if job.run and job.run.status == ForgetRun.Status.DONE else None
+    # After an undo, memories are left to release if the import has more than one step.
+    left = import_revert_preview(job.pk, principal=request.principal).standing if undo else None
     context = {
         "job": job,
+        "undo": undo,
+        "may_undo": job.finished_at and job.counts.get("topic", {}).get(BROUGHT) and left != 0,
         "report": report,
         "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
         "at_work": job.status in job.AT_WORK,
@@ -354,7 +367,9 @@ IMPORTS = ListPage(
     name="transfer",
     address="transfer/",
     form=NoFilter,
-    fetch=lambda asked, cursor, limit: jobs_list(ImportJob, principal=asked.principal, cursor=cursor, limit=limit),
+    fetch=lambda asked, cursor, limit: newest_page(
+        jobs_visible(ImportJob, asked.principal).select_related("run"), cursor=cursor, limit=limit
+    ),
     count=lambda asked, most: jobs_count(ImportJob, principal=asked.principal, at_most=most),
     noun="import",
     view=transfer,
