@@ -132,6 +132,9 @@ class TimeLimit:
         self.timer = threading.Timer(minutes * 60, self.strike)
         self.timer.daemon = True
         self.timer.start()
+        # A shell starts processes in the background with SIGINT ignored. Then no interrupt would end the run, and
+        # nothing would say which tests had failed before.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.at_work[nodeid] = time.monotonic()

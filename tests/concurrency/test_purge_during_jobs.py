@@ -204,7 +204,8 @@ def test_a_release_at_any_moment_of_a_job_does_not_make_it_fail(cast: Cast, job:
 def test_a_drop_of_the_store_at_any_moment_of_a_job_does_not_make_it_fail(cast: Cast, job: str, tmp_path: Path) -> None:
     moment, acted = 0, True
     while acted:
-        moment += STRIDE.get(job, 1)
+        # It takes seconds to make a store.
+        moment += 4 * STRIDE.get(job, 1)
         store_create("other")
         with store_use("other"):
             key_create(name="agent", role="agent", secret=SECRET)

@@ -36,8 +36,9 @@ def _connections_closed() -> Iterator[None]:
     connections.close_all()
 
 
-def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
-    """Run the jobs in threads that begin together, and return what they return, in order."""
+def at_once(jobs: list[Callable[[], Any]], *, stop: threading.Event | None = None) -> list[Any]:
+    """Run the jobs in threads that begin together, and return what they return, in order. ``stop`` is set if the test
+    fails meanwhile: jobs that would go on for longer look at it, since the end of a test waits for its threads."""
     gate = threading.Barrier(len(jobs), timeout=60)
 
     def run(job: Callable[[], Any]) -> Any:
@@ -49,7 +50,12 @@ def at_once(jobs: list[Callable[[], Any]]) -> list[Any]:
             connection.close()
 
     with ThreadPoolExecutor(len(jobs)) as pool:
-        return [future.result(240) for future in [pool.submit(run, job) for job in jobs]]
+        try:
+            return [future.result(240) for future in [pool.submit(run, job) for job in jobs]]
+        except BaseException:
+            if stop is not None:
+                stop.set()
+            raise
 
 
 def batch(caller: Caller, items: list[dict[str, Any]]) -> Answer:

@@ -35,8 +35,9 @@ from tests.seed import SEED
 from tests.waits import eventually, turns_until_done
 from tests.web_server import PATIENCE, WebServer, database_address
 
-# The full variant is MEMSTATE_TEST_KILLS=20; more kills than these find nothing new.
-KILLS = min(int(os.environ.get("MEMSTATE_TEST_KILLS", "2")), 5)
+# The full variant is MEMSTATE_TEST_KILLS=20; more kills than these find nothing new, and each costs the start of a
+# process.
+KILLS = min(int(os.environ.get("MEMSTATE_TEST_KILLS", "2")), 3)
 # Requests to one process at the same time.
 TOGETHER = 4
 REQUESTS_PER_MINUTE, SIGN_IN_ATTEMPTS = 12, 3
@@ -410,6 +411,8 @@ def test_a_web_process_that_is_killed_at_work_leaves_every_effect_there_once(
     def kill() -> None:
         nonlocal hits
         for _turn in range(10 * KILLS):
+            if clients.stop.is_set():
+                return
             lost, acknowledged = clients.lost, len(clients.written)
             eventually(lambda: len(clients.written) > acknowledged, PATIENCE)  # noqa: B023
             with reaching(server, together=1) as ways:
@@ -438,7 +441,8 @@ def test_a_web_process_that_is_killed_at_work_leaves_every_effect_there_once(
             clients.fold,
             *(partial(clients.write, n) for n in range(6)),
             *(partial(clients.ask, n) for n in (1, 2)),
-        ]
+        ],
+        stop=clients.stop,
     )
     assert hits == KILLS
     assert not clients.unexpected, [answer.text for answer in clients.unexpected]

@@ -75,9 +75,15 @@ def test_a_test_that_hangs_fails_by_name_with_its_stack(tmp_path: Path, source: 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_run_that_exceeds_its_time_names_the_tests_at_work_and_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
-    run = started(tmp_path, SLEEPS, "--minutes", "0.15", *workers)
+    # A shell starts what runs in the background with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run = started(tmp_path, f"def test_that_fails():\n    assert False\n\n{SLEEPS}", "--minutes", "0.7", *workers)
+    finally:
+        signal.signal(signal.SIGINT, before)
     output = output_of(run)
     assert run.returncode not in (0, 1), output
+    assert re.search(r"FAILED .*::test_that_fails", output), output
     assert "::test_that_sleeps (for " in output
     # The stack.
     assert re.search(r"test_it\.py\", line \d+ in test_that_sleeps", output)
