@@ -19,9 +19,9 @@ from memory.forgetting import state_changes
 from memory.forgetting.compaction import LEAST_GROUP, MAX_GROUP, TOO_FEW, compactor_get
 from memory.forgetting.field_summaries import Fold, Keep, folds_prepare, folds_write
 from memory.forgetting.made_topics import Made, made_write
-from memory.forgetting.manual_runs import fields_read
+from memory.forgetting.manual_runs import BY_HAND, PINS, fields_read, hand_journal
 from memory.forgetting.pause import pauses_active
-from memory.forgetting.topic_state import COMPACTED, COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
+from memory.forgetting.topic_state import COMPACTED, COUNTED, FIELDS, HELD, STATE, drift_words, planned_state_sql
 from memory.llm.chat_request import model_configured
 from memory.models import ForgetRun, Rung
 
@@ -34,14 +34,14 @@ BATCH_WITH_MODEL = 10
 _OF_ONE_TOPIC = ("score", "strategy", "threshold", "theta")
 
 _TAKE_SQL = """
-SELECT id, topic_id, from_rung, to_rung, place, why, changes FROM memory_forgetaction
+SELECT id, topic_id, action, from_rung, to_rung, place, why, changes FROM memory_forgetaction
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
 # The rows are locked first and then compared.
 _LOCK_SQL = f"""
 WITH {HELD}
-SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
+SELECT a.topic_id, {planned_state_sql("held.state", "a")}, a.before, held.state
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
 """
@@ -88,17 +88,28 @@ FROM (SELECT id, ARRAY(SELECT jsonb_array_elements_text(added))::varchar[] AS ad
 WHERE t.id = d.id
 """
 
+_TOUCH_SQL = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
+
 
 @dataclass(slots=True)
-class _Action:
+class Action:
+    """A planned action. ``why`` is JSON; ``done`` is added to ``changes`` when the action is applied."""
+
     id: int
     topic_id: uuid.UUID
+    action: str
     from_rung: int
     to_rung: int
     place: int
     why: str
     changes: dict[str, Any]
     done: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> "Action":
+        """Return the action of a row of the database, in which ``changes`` is JSON."""
+        *members, changes = row
+        return cls(*[*members, json.loads(changes)])
 
     @property
     def group(self) -> int | None:
@@ -112,7 +123,12 @@ class _Action:
     @property
     def moves(self) -> bool:
         """Whether the action moves the topic between rungs above the archive."""
-        return self.to_rung != self.from_rung and not self.archives
+        return self.to_rung != self.from_rung and not self.archives and not self.revives
+
+    @property
+    def revives(self) -> bool:
+        """Whether the action restores an archived or released topic."""
+        return "revive" in self.changes
 
     @property
     def folds(self) -> bool:
@@ -141,8 +157,9 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             return False
         # Only pauses that began after the run are checked, because the plan respects earlier pauses. Applied actions
         # stay and can be undone; the remaining actions are dropped.
-        pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= (run.started_at or now)]
-        if pauses:
+        started = run.started_at or now
+        pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= started]
+        if pauses and run.event != BY_HAND:
             run.status, run.finished_at = ForgetRun.Status.FAILED, now
             run.failure = f"Stopped, because forgetting was paused in {pauses[0].scope}."
             run.save(update_fields=["status", "finished_at", "failure"])
@@ -162,16 +179,16 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             cursor.execute(_UNCOUNT_SQL, {"actions": list(skipped)})
             run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
         _compact(cursor, groups, ahead.topics, run=run, now=now)
-        _batch_apply(cursor, unchanged, ahead.folds, run=run, now=now)
+        actions_apply(cursor, unchanged, ahead.folds, run=run, now=now)
         run.applied += len(unchanged)
         run.skipped += len(skipped)
         run.save(update_fields=["applied", "skipped", "counts"])
     return True
 
 
-def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
+def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[Action]:
     cursor.execute(_TAKE_SQL, {"run": run_id, "limit": size + MAX_GROUP})
-    actions = [_Action(*[*row, json.loads(changes)]) for *row, changes in cursor.fetchall()]
+    actions = [Action.of_row(row) for row in cursor.fetchall()]
     # A group is never divided between two batches.
     while size < len(actions) and actions[size].group and actions[size].group == actions[size - 1].group:
         size += 1
@@ -205,21 +222,21 @@ def _prepare(run_id: uuid.UUID, size: int, until: float | None, now: dt.datetime
     return _Prepared({action.id for action in (*folding, *grouped)}, ready, prepared.folds, topics)
 
 
-def _by_group(actions: Iterable[_Action]) -> dict[int, list[_Action]]:
-    groups: dict[int, list[_Action]] = defaultdict(list)
+def _by_group(actions: Iterable[Action]) -> dict[int, list[Action]]:
+    groups: dict[int, list[Action]] = defaultdict(list)
     for action in actions:
         if action.group:
             groups[action.group].append(action)
     return groups
 
 
-def _sources(groups: dict[int, list[_Action]]) -> dict[int, list[uuid.UUID]]:
+def _sources(groups: dict[int, list[Action]]) -> dict[int, list[uuid.UUID]]:
     return {number: [action.topic_id for action in members] for number, members in groups.items()}
 
 
 def _groups_left(
-    actions: Sequence[_Action], unchanged: Sequence[_Action], skipped: dict[int, str], run: ForgetRun
-) -> tuple[list[_Action], dict[int, list[_Action]]]:
+    actions: Sequence[Action], unchanged: Sequence[Action], skipped: dict[int, str], run: ForgetRun
+) -> tuple[list[Action], dict[int, list[Action]]]:
     """Return the actions to apply, and the remaining groups with their actions. Add the actions of groups with too few
     unchanged topics to ``skipped``."""
     groups = _by_group(unchanged)
@@ -232,7 +249,7 @@ def _groups_left(
 
 
 def _compact(
-    cursor: CursorWrapper, groups: dict[int, list[_Action]], prepared: Any, *, run: ForgetRun, now: dt.datetime
+    cursor: CursorWrapper, groups: dict[int, list[Action]], prepared: Any, *, run: ForgetRun, now: dt.datetime
 ) -> None:
     if not groups:
         return
@@ -248,7 +265,7 @@ def _compact(
     made_write(cursor, COMPACTED, made, run=run.id, now=now)
 
 
-def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
+def _lock(cursor: CursorWrapper, actions: list[Action]) -> tuple[list[Action], dict[int, str]]:
     cursor.execute(
         _LOCK_SQL, {"topics": [action.topic_id for action in actions], "actions": [action.id for action in actions]}
     )
@@ -266,12 +283,17 @@ def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action],
     return unchanged, skipped
 
 
-def _batch_apply(
-    cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, run: ForgetRun, now: dt.datetime
+def actions_apply(
+    cursor: CursorWrapper, actions: Sequence[Action], folds: dict[uuid.UUID, Fold], *, run: ForgetRun, now: dt.datetime
 ) -> None:
+    """Apply actions of a run to their locked topics, and journal them. At most 18 SQL statements. ``folds`` has the
+    prepared summaries, keyed by field."""
     if not actions:
         return
-    moving = [action.topic_id for action in actions if action.moves or action.folds]
+    if run.event == BY_HAND:
+        # A pin does not count as a change of the topic.
+        cursor.execute(_TOUCH_SQL, {"ids": _ids(a for a in actions if a.action not in PINS), "now": now})
+    moving = [action.topic_id for action in actions if action.moves or action.folds or action.revives]
     fields = fields_read(cursor, moving) if moving else {}
     state_changes.archive(cursor, {a.topic_id: float(a.changes["attenuation"]) for a in actions if a.archives})
     state_changes.rungs_set(cursor, {a.topic_id: a.to_rung for a in actions if a.moves})
@@ -288,10 +310,9 @@ def _batch_apply(
         cursor, _ids(a for a in actions if a.moves and a.to_rung < Rung.DETACHED <= a.from_rung)
     )
     _fields_fold(cursor, actions, folds, now=now)
+    _revive(cursor, [a for a in actions if a.revives], now=now)
     state_changes.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
-    pins = {a.topic_id: bool(a.changes["pinned"]) for a in actions if "pinned" in a.changes}
-    reason = f"a rule, in run {run.id}"
-    state_changes.pins_set(cursor, {topic_id: (pinned, reason if pinned else "") for topic_id, pinned in pins.items()})
+    _pins_set(cursor, [a for a in actions if "pinned" in a.changes], run=run)
     _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
     cursor.execute(
         _JOURNAL_SQL,
@@ -303,10 +324,35 @@ def _batch_apply(
             "now": now,
         },
     )
+    if run.event == BY_HAND:
+        hand_journal(cursor, run, dict.fromkeys(_ids(actions)), now=now)
+
+
+def _revive(cursor: CursorWrapper, actions: list[Action], *, now: dt.datetime) -> None:
+    withdrawn = state_changes.revive(
+        cursor,
+        {a.topic_id: float(a.changes["revive"]["attenuation"]) for a in actions},
+        most={a.topic_id: int(a.changes["revive"]["max_history"]) for a in actions},
+        now=now,
+    )
+    for action in actions:
+        if action.topic_id in withdrawn:
+            action.done["withdrawn"] = withdrawn[action.topic_id]
+
+
+def _pins_set(cursor: CursorWrapper, actions: list[Action], *, run: ForgetRun) -> None:
+    by_hand = run.event == BY_HAND
+    pins = {}
+    for action in actions:
+        pinned = bool(action.changes["pinned"])
+        reason = json.loads(action.why)["reason"] if by_hand else f"a rule, in run {run.id}"
+        pins[action.topic_id] = (pinned, reason if pinned else "")
+    by_agent = any(action.changes.get("by_agent") for action in actions)
+    state_changes.pins_set(cursor, pins, by_agent=by_agent)
 
 
 def _fields_fold(
-    cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime
+    cursor: CursorWrapper, actions: Sequence[Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime
 ) -> None:
     keep = {a.topic_id: a.keep for a in actions if a.folds}
     written = folds_write(cursor, keep, folds, now=now)
@@ -321,7 +367,7 @@ def _fields_fold(
             action.done["withdrawn"] = withdrawn[action.topic_id]
 
 
-def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: ForgetRun, now: dt.datetime) -> None:
+def _categories_add(cursor: CursorWrapper, actions: list[Action], *, run: ForgetRun, now: dt.datetime) -> None:
     if not actions:
         return
     topics = _ids(actions)
@@ -329,5 +375,5 @@ def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: Forge
     cursor.execute(_CATEGORIES_SQL, {"topics": topics, "added": [json.dumps(a.changes["categories"]) for a in actions]})
 
 
-def _ids(actions: Iterable[_Action]) -> list[uuid.UUID]:
+def _ids(actions: Iterable[Action]) -> list[uuid.UUID]:
     return [action.topic_id for action in actions]

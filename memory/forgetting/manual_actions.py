@@ -1,11 +1,10 @@
-"""Manual changes: archive, release, restore, pin and unpin. One transaction makes the change and journals it as a run
-with audit events."""
+"""Manual changes: archive, release, restore, pin and unpin. A change is made in one transaction and journaled as a run
+with audit events, or planned as a run and applied later."""
 
 import datetime as dt
 import itertools
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -15,33 +14,30 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
-from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_write
-from memory.forgetting.topic_state import STATE
+from memory.forgetting.apply import Action, actions_apply
+from memory.forgetting.manual_runs import HandPlan, hand_plan_write, hand_run, hand_run_end
 from memory.models import ForgetRun, Rung
 from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.policy.effective import policies_current
 
-# A restored topic has at least this salience, which is the salience of a new topic.
-RESTORED_SALIENCE = 1.0
-# One change may name at most this many topics, because other writers of the topics wait until its transaction ends.
+# A change that is made at once may name at most this many topics, because other writers of the topics wait until its
+# transaction ends. A plan is applied in batches.
 MAX_AT_ONCE = 10_000
+MAX_PLANNED = 100_000
 
 # The scope is part of the query, so that rows outside the scope of the caller are not locked.
 _STATES_SQL = """
 SELECT t.id, s.path, {label}, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
-       v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at, {state}
+       v.pinned, v.pinned_by_agent, v.salience, v.reinforced_at, t.updated_at
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) AND (%(within)s = '/' OR s.path = %(within)s OR starts_with(s.path, %(within)s || '/'))
 ORDER BY t.id
 """
-_LOCK_SQL = _STATES_SQL.format(state=STATE, label=label_sql()) + "FOR NO KEY UPDATE OF t, v"
-_READ_SQL = _STATES_SQL.format(state="'{}'::jsonb", label=label_sql())
-
-_TOUCH_SQL = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
+_READ_SQL = _STATES_SQL.format(label=label_sql())
+_LOCK_SQL = _READ_SQL + "FOR NO KEY UPDATE OF t, v"
 
 
 class TopicState(NamedTuple):
@@ -58,36 +54,26 @@ class TopicState(NamedTuple):
     salience: float
     reinforced_at: dt.datetime
     updated_at: dt.datetime
-    state: str = "{}"
 
 
 class _Verb(NamedTuple):
     """A manual action. ``action`` is its name in journals, ``refusal`` returns why it does not apply to a topic, and
-    ``after`` is the new state for the journal."""
+    ``rung`` is the new rung, or None if the rung stays."""
 
     action: str
     refusal: Callable[[TopicState], str]
-    after: dict[str, object]
-    # Whether the action sets ``updated_at``, and whether it changes fields.
-    touches: bool = True
-    fields: bool = False
+    rung: Rung | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsPreview:
-    """``touched`` are the topics that a verb would change. ``left`` lists the other topics as (id, state, reason). The
-    state of a topic that does not exist is None."""
-
-    touched: list[TopicState]
-    left: list[tuple[uuid.UUID, TopicState | None, str]] = field(default_factory=list)
+# The topics that a change skips, each with the reason.
+Skipped = list[tuple[uuid.UUID, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class MoveResult:
-    """The run of a change, or None if nothing changed. ``left`` lists the unchanged topics as (id, state, reason)."""
+class MoveResult(NamedTuple):
+    """The run of a change, or None if no topic can be changed; and the skipped topics."""
 
     run: ForgetRun | None
-    left: list[tuple[uuid.UUID, TopicState | None, str]]
+    left: Skipped
 
 
 def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
@@ -116,17 +102,32 @@ def topics_pin(
     return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
 
 
-def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> TopicsPreview:
-    """Return the topics that ``verb`` (one of ``VERBS``) would change, and the other topics with reasons, in the order
-    of ``ids``. One query. Raises ``ValueRefused`` for more than ``MAX_AT_ONCE`` topics."""
-    _check_count(ids)
-    return _split(verb, ids, rows_read(_READ_SQL, {"ids": list(ids), "within": principal.scope}))
+def topics_plan(
+    verb: str, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime, seen_at: dt.datetime | None = None
+) -> MoveResult:
+    """Plan ``verb`` (one of ``VERBS``) for as many of the topics as possible, at most ``MAX_PLANNED``. Nothing changes
+    until ``run_begin`` applies the run. The run also lists the topics that it skips: those that changed after
+    ``seen_at``, and those that change before the run is applied. Five SQL statements. Raises ``NotAllowed`` and
+    ``ValueRefused``."""
+    principal.require("operator")
+    _check_count(ids, MAX_PLANNED)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK_SQL, {"ids": list(ids), "within": principal.scope})
+        rows, left = _split(verb, ids, cursor.fetchall(), seen_at=seen_at)
+        if not rows:
+            return MoveResult(None, left)
+        run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
+        run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
+        run.save(force_insert=True)
+        skipped = [HandPlan(topic_id, {}, why) for topic_id, why in left]
+        _plan(cursor, run, verb, rows, skipped, principal=principal, reason="")
+        return MoveResult(run, left)
 
 
 def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[TopicState]:
     """Return the states of topics in the order of ``ids``. Topics outside the caller's scope are left out. One query.
     Raises ``ValueRefused`` for more than ``MAX_AT_ONCE`` topics."""
-    _check_count(ids)
+    _check_count(ids, MAX_AT_ONCE)
     known = {
         row.id: row
         for row in itertools.starmap(TopicState, rows_read(_READ_SQL, {"ids": list(ids), "within": principal.scope}))
@@ -135,37 +136,17 @@ def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Top
 
 
 def topics_move(
-    verb: str,
-    ids: Sequence[uuid.UUID],
-    *,
-    seen_at: dt.datetime,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-    pinned: Collection[uuid.UUID] | None = None,
+    verb: str, ids: Sequence[uuid.UUID], *, seen_at: dt.datetime, principal: Principal, reason: str, now: dt.datetime
 ) -> MoveResult:
-    """Apply ``verb`` (one of ``VERBS``) to as many of the topics as possible, in one transaction.
-
-    Topics that changed after ``seen_at`` are left unchanged. Pinning does not set ``updated_at``, so ``pinned``
-    contains the topics that were pinned at ``seen_at``. If ``pinned`` is None, pins are not compared. Raises
-    ``NotAllowed`` and ``ValueRefused``.
-    """
+    """Apply ``verb`` (one of ``VERBS``) to as many of the topics as possible, in one transaction. Topics that changed
+    after ``seen_at`` are left unchanged. Raises ``NotAllowed`` and ``ValueRefused``."""
     principal.require("operator")
-    _check_count(ids)
+    _check_count(ids, MAX_AT_ONCE)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SQL, {"ids": list(ids), "within": principal.scope})
-        found = _split(verb, ids, cursor.fetchall())
-        rows, left = [], found.left
-        for row in found.touched:
-            if row.updated_at > seen_at:
-                left.append((row.id, row, "It was changed while you looked."))
-            elif pinned is not None and row.pinned != (row.id in pinned):
-                left.append((row.id, row, f"It was {'pinned' if row.pinned else 'unpinned'} while you looked."))
-            else:
-                rows.append(row)
-        if not rows:
-            return MoveResult(None, left)
-        return MoveResult(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)
+        rows, left = _split(verb, ids, cursor.fetchall(), seen_at=seen_at)
+        run = _move(cursor, verb, rows, principal=principal, reason=reason, now=now) if rows else None
+        return MoveResult(run, left)
 
 
 def _all_move(
@@ -198,26 +179,31 @@ def _pins_check(rows: Sequence[TopicState]) -> None:
         )
 
 
-def _split(verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]]) -> TopicsPreview:
+def _split(
+    verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, seen_at: dt.datetime | None
+) -> tuple[list[TopicState], Skipped]:
     """Return which topics of ``ids`` ``verb`` would change, and the others with reasons. ``found`` are the rows that
-    the caller may see."""
+    the caller may see. Topics that changed after ``seen_at`` are not changed."""
     known = {row.id: row for row in itertools.starmap(TopicState, found)}
-    preview = TopicsPreview([])
+    rows: list[TopicState] = []
+    left: Skipped = []
     for topic_id in dict.fromkeys(ids):
         row = known.get(topic_id)
         if row is None:
-            preview.left.append((topic_id, None, "This memory does not exist."))
+            left.append((topic_id, "This memory does not exist."))
         elif why := VERBS[verb].refusal(row):
-            preview.left.append((topic_id, row, f"It {why}."))
+            left.append((topic_id, f"It {why}."))
+        elif seen_at is not None and row.updated_at > seen_at:
+            left.append((topic_id, "It was changed since."))
         else:
-            preview.touched.append(row)
-    return preview
+            rows.append(row)
+    return rows, left
 
 
-def _check_count(ids: Sequence[uuid.UUID]) -> None:
-    if len(ids) > MAX_AT_ONCE:
+def _check_count(ids: Sequence[uuid.UUID], most: int) -> None:
+    if len(ids) > most:
         raise ValueRefused(
-            f"At most {MAX_AT_ONCE:,} memories can be changed at once, not {len(ids):,}. Narrow the filter.",
+            f"At most {most:,} memories can be changed at once, not {len(ids):,}. Narrow the filter.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
 
@@ -225,46 +211,46 @@ def _check_count(ids: Sequence[uuid.UUID]) -> None:
 def _move(
     cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
+    """Plan a change of locked topics and apply it at once."""
+    run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
+    run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
+    hand_run_end(run)
+    run.save(force_insert=True)
+    actions = _plan(cursor, run, verb, rows, [], principal=principal, reason=reason)
+    actions_apply(cursor, actions, {}, run=run, now=now)
+    return run
+
+
+def _plan(
+    cursor: CursorWrapper,
+    run: ForgetRun,
+    verb: str,
+    rows: Sequence[TopicState],
+    skipped: Sequence[HandPlan],
+    *,
+    principal: Principal,
+    reason: str,
+) -> list[Action]:
     chosen = VERBS[verb]
-    ids = [row.id for row in rows]
-    fields = fields_read(cursor, ids) if chosen.fields else {}
-    if chosen.touches:
-        cursor.execute(_TOUCH_SQL, {"ids": ids, "now": now})
-    changes = _act(cursor, verb, rows, principal=principal, reason=reason, now=now)
-    actions = [
-        HandAction(row.id, row.scope, row.state, chosen.after, fields.get(row.id), changes.get(row.id, {}))
-        for row in rows
-    ]
-    return hand_run_write(cursor, actions, action=chosen.action, actor=principal.actor, reason=reason, now=now)
-
-
-def _act(
-    cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
-) -> dict[uuid.UUID, dict[str, Any]]:
-    """Change the topics. Return what changed besides the rung, keyed by topic id."""
-    match verb:
-        case "archive":
-            knobs = _knobs(rows)
-            state_changes.archive(cursor, {row.id: knobs[row.id].archive_attenuation for row in rows})
-            return {}
-        case "restore":
-            knobs = _knobs(rows)
-            archived = {row.id for row in rows if row.rung == Rung.ARCHIVED}
-            withdrawn = state_changes.revive(
-                cursor,
-                {row.id: knobs[row.id].archive_attenuation if row.id in archived else 1.0 for row in rows},
-                least=RESTORED_SALIENCE,
-                most={row.id: knobs[row.id].max_field_history for row in rows},
-                now=now,
-            )
-            return {topic_id: {"withdrawn": summaries} for topic_id, summaries in withdrawn.items()}
-        case "release":
-            state_changes.release(cursor, [row.id for row in rows], now=now)
-            return {row.id: {"released": True} for row in rows}
-    pinned = verb == "pin"
-    by_agent = pinned and not principal.covers("operator")
-    state_changes.pins_set(cursor, {row.id: (pinned, reason if pinned else "") for row in rows}, by_agent=by_agent)
-    return {row.id: {"pinned": pinned} for row in rows}
+    knobs = _knobs(rows) if chosen.rung is not None else {}
+    plans: list[HandPlan] = []
+    for row in rows:
+        changes: dict[str, Any] = {}
+        match verb:
+            case "archive":
+                changes = {"attenuation": knobs[row.id].archive_attenuation}
+            case "restore":
+                attenuation = knobs[row.id].archive_attenuation if row.rung == Rung.ARCHIVED else 1.0
+                changes = {"revive": {"attenuation": attenuation, "max_history": knobs[row.id].max_field_history}}
+            case "release":
+                changes = {"released": True}
+            case "pin" | "unpin":
+                changes = {"pinned": verb == "pin"}
+                if verb == "pin" and not principal.covers("operator"):
+                    changes["by_agent"] = True
+        plans.append(HandPlan(row.id, changes))
+    written = hand_plan_write(cursor, run, [*plans, *skipped], action=chosen.action, reason=reason, rung=chosen.rung)
+    return [Action.of_row(row) for row in written]
 
 
 def _knobs(rows: Sequence[TopicState]) -> dict[uuid.UUID, Knobs]:
@@ -287,9 +273,9 @@ def _restore_refusal(row: TopicState) -> str:
 
 
 VERBS = {
-    "archive": _Verb("archived", _archive_refusal, {"rung": Rung.ARCHIVED.label}),
-    "restore": _Verb("restored", _restore_refusal, {"rung": Rung.ACTIVE.label}, fields=True),
-    "release": _Verb("released", _release_refusal, {"released": True}),
-    "pin": _Verb("pinned", lambda row: "is pinned already" if row.pinned else "", {"pinned": True}, False),
-    "unpin": _Verb("unpinned", lambda row: "" if row.pinned else "is not pinned", {"pinned": False}, False),
+    "archive": _Verb("archived", _archive_refusal, Rung.ARCHIVED),
+    "restore": _Verb("restored", _restore_refusal, Rung.ACTIVE),
+    "release": _Verb("released", _release_refusal),
+    "pin": _Verb("pinned", lambda row: "is pinned already" if row.pinned else ""),
+    "unpin": _Verb("unpinned", lambda row: "" if row.pinned else "is not pinned"),
 }

@@ -1,16 +1,15 @@
-"""Journals manual changes of topics as runs, so that they can be undone like any run.
-
-The run has the event ``by_hand`` and the status done, and one action per topic with the states before and after.
-"""
+"""Manual changes of topics are runs with the event ``by_hand``, so that they can be planned, shown and undone like any
+run. Each applied action also has an audit event."""
 
 import datetime as dt
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.core.ids import uuid7_at
@@ -24,6 +23,8 @@ from memory.models.identities import uuid_sql
 BY_HAND = "by_hand"
 # The event of changes by the search for duplicates.
 REVISE = "revise"
+# The actions that set a pin.
+PINS = ("pinned", "unpinned")
 # The actions of a merge: on the topic that is merged into the other, and on the topic that stays.
 MERGED, TOOK_IN = "merged", "took_in"
 
@@ -31,35 +32,51 @@ _WRITE_SQL = f"""
 WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
-), now_fields AS ({FIELDS}), actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state,
+), actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state,
       before, after, note, at) AS MATERIALIZED (
     SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int,
            (s.state->>'rung')::int, d.changes,
-           jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied',
-           d.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
-           s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END, '',
-           %(now)s
-    FROM unnest(
-             %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
-         ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
-    JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
+           jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied', d.before, s.state, '', %(now)s
+    FROM unnest(%(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(changes)s::jsonb[])
+         WITH ORDINALITY AS d (id, action, before, changes, place)
+    JOIN now_states s ON s.id = d.id
 )
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
 SELECT * FROM actions
 """
 
-# One audit event per topic.
+# The event has the state before the action. The state after it is the given one, or is read from the action.
 _JOURNAL_SQL = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
+SELECT %(now)s, %(actor)s, a.action, a.topic_id, s.path, a.why->>'reason',
        jsonb_build_object(
-           'rung', {rung_label_sql("(d.before->>'rung')::int")}, 'released', d.before->>'released_at' IS NOT NULL,
-           'pinned', d.before->'pinned', 'salience', d.before->'salience', 'reinforced_at', d.before->'reinforced_at'),
-       d.after || jsonb_build_object('run', %(run)s::uuid)
-FROM unnest(%(topics)s::uuid[], %(scopes)s::text[], %(actions)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[])
-     WITH ORDINALITY AS d (id, scope, action, before, after, place)
-ORDER BY d.place
+           'rung', {rung_label_sql("(a.before->>'rung')::int")}, 'released', a.before->>'released_at' IS NOT NULL,
+           'pinned', a.before->'pinned', 'salience', a.before->'salience', 'reinforced_at', a.before->'reinforced_at'),
+       jsonb_build_object('run', a.run_id) || coalesce(d.after, CASE
+           WHEN a.changes ? 'pinned' THEN jsonb_build_object('pinned', a.changes->'pinned')
+           WHEN a.changes ? 'released' THEN jsonb_build_object('released', a.changes->'released')
+           ELSE jsonb_build_object('rung', {rung_label_sql("a.to_rung")}) END)
+FROM unnest(%(topics)s::uuid[], %(afters)s::jsonb[]) AS d (id, after)
+JOIN memory_forgetaction a ON a.run_id = %(run)s AND a.topic_id = d.id
+JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
+ORDER BY a.place
+"""
+
+_PLAN_SQL = f"""
+INSERT INTO memory_forgetaction
+    (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
+SELECT %(run)s, d.place, t.id, %(action)s, t.rung,
+       CASE WHEN d.note = '' THEN coalesce(%(rung)s, t.rung) ELSE t.rung END, d.changes,
+       jsonb_build_object('by', 'hand', 'reason', %(reason)s::text),
+       CASE WHEN d.note = '' THEN 'planned' ELSE 'skipped' END, {STATE}, d.note
+FROM unnest(%(topics)s::uuid[], %(changes)s::jsonb[], %(notes)s::text[]) WITH ORDINALITY AS d (id, changes, note, place)
+JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = t.id
+RETURNING id, topic_id, action, from_rung, to_rung, place, why, changes
+"""
+
+_REASON_SQL = """
+UPDATE memory_forgetaction SET why = why || jsonb_build_object('reason', %s::text) WHERE run_id = %s
 """
 
 # One audit event per topic that was restored by an undo.
@@ -78,14 +95,14 @@ SELECT * FROM events
 
 @dataclass(slots=True)
 class HandAction:
-    """A change of one topic. ``before`` is the earlier state, and ``after`` is the new state for the audit event.
-    ``changes`` is what changed besides the rung. ``action`` is empty if it equals the action of the run."""
+    """A change of one topic that is already made. ``before`` is the earlier state, and ``after`` is the new state for
+    the audit event. ``changes`` is what changed besides the rung. ``action`` is empty if it equals the action of the
+    run."""
 
     topic_id: uuid.UUID
     scope: str
     before: str
     after: dict[str, Any]
-    fields: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
     action: str = ""
 
@@ -125,38 +142,92 @@ def hand_run_write(
     """Write the run and the audit events of a manual change, in the transaction of the change. Return the run. Three
     SQL statements. ``event`` is ``REVISE`` for changes by the search for duplicates."""
     named = [each.action or action for each in actions]
-    run = ForgetRun.objects.create(
-        id=uuid7_at(now),
-        scope=_scope_around([each.scope for each in actions]),
-        event=event,
-        actor=actor,
-        status=ForgetRun.Status.DONE,
-        policy_version=0,
-        judged_at=now,
-        created_at=now,
-        started_at=now,
-        finished_at=now,
-        counts={action: named.count(action)},
-        planned=len(actions),
-        applied=len(actions),
-    )
+    run = hand_run([each.scope for each in actions], actor=actor, now=now, event=event)
+    run.counts, run.planned = {action: named.count(action)}, len(actions)
+    hand_run_end(run)
+    run.save(force_insert=True)
     parameters: dict[str, Any] = {
         "run": run.id,
-        "actor": actor,
         "actions": named,
         "reason": reason,
         "now": now,
         "by": "hand" if event == BY_HAND else event,
         "topics": [each.topic_id for each in actions],
-        "scopes": [each.scope for each in actions],
         "befores": [each.before for each in actions],
-        "afters": [json.dumps(each.after) for each in actions],
-        "fields": [each.fields for each in actions],
         "changes": [json.dumps(each.changes) for each in actions],
     }
     cursor.execute(_WRITE_SQL, parameters)
-    cursor.execute(_JOURNAL_SQL, parameters)
+    hand_journal(cursor, run, {each.topic_id: json.dumps(each.after) for each in actions}, now=now)
     return run
+
+
+def hand_run(scopes: Collection[str], *, actor: str, now: dt.datetime, event: str = BY_HAND) -> ForgetRun:
+    """Return a planned run without actions over the lowest scope that contains all of ``scopes``, not yet saved."""
+    return ForgetRun(
+        id=uuid7_at(now),
+        scope=_scope_around(scopes),
+        event=event,
+        actor=actor,
+        dry_run=True,
+        status=ForgetRun.Status.PLANNED,
+        policy_version=0,
+        judged_at=now,
+        created_at=now,
+    )
+
+
+def hand_run_end(run: ForgetRun) -> None:
+    """Set the members of a run whose change is made at once. Does not save it."""
+    run.dry_run, run.status, run.applied = False, ForgetRun.Status.DONE, run.planned
+    run.started_at = run.finished_at = run.created_at
+
+
+@dataclass(slots=True)
+class HandPlan:
+    """The action to plan for one topic: what changes besides the rung, or why the topic is skipped."""
+
+    topic_id: uuid.UUID
+    changes: dict[str, Any]
+    skipped: str = ""
+
+
+def hand_plan_write(
+    cursor: CursorWrapper, run: ForgetRun, plans: Sequence[HandPlan], *, action: str, reason: str, rung: int | None
+) -> list[tuple[Any, ...]]:
+    """Write the actions of a saved run on locked topics. ``rung`` is the new rung; None keeps it. Return the columns of
+    ``Action``, with JSON as text. One SQL statement."""
+    parameters: dict[str, Any] = {
+        "run": run.id,
+        "action": action,
+        "reason": reason,
+        "rung": rung,
+        "topics": [each.topic_id for each in plans],
+        "changes": [json.dumps(each.changes) for each in plans],
+        "notes": [each.skipped for each in plans],
+    }
+    cursor.execute(_PLAN_SQL, parameters)
+    return list(cursor.fetchall())
+
+
+def hand_reason_set(run: ForgetRun, reason: str) -> None:
+    """Set the reason of all actions of a planned manual change. One SQL statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REASON_SQL, [reason, run.id])
+
+
+def hand_journal(
+    cursor: CursorWrapper, run: ForgetRun, topics: Mapping[uuid.UUID, str | None], *, now: dt.datetime
+) -> None:
+    """Write an audit event for each of ``topics``, from its applied action. The value of ``topics`` is the new state as
+    JSON; None takes it from the action. One SQL statement."""
+    parameters: dict[str, Any] = {
+        "run": run.id,
+        "actor": run.approved_by or run.actor,
+        "now": now,
+        "topics": list(topics),
+        "afters": list(topics.values()),
+    }
+    cursor.execute(_JOURNAL_SQL, parameters)
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
@@ -165,7 +236,7 @@ def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str,
         cursor.execute(_UNDONE_SQL, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
 
 
-def _scope_around(scopes: Sequence[str]) -> str:
+def _scope_around(scopes: Collection[str]) -> str:
     """Return the lowest scope that contains all of ``scopes``."""
     parts = [scope.strip("/").split("/") for scope in set(scopes)]
     common = [each[0] for each in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]

@@ -12,10 +12,10 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.breaker import ALWAYS_ALLOWED
 from memory.forgetting.candidates import live_count
 from memory.forgetting.compaction import LEAST_GROUP, TOO_FEW
-from memory.forgetting.manual_runs import MERGED
+from memory.forgetting.manual_runs import BY_HAND, MERGED
 from memory.forgetting.pause import pause_refuse
 from memory.forgetting.plan import overlap_refuse
-from memory.forgetting.topic_state import COMPACTED, STATE, drift_words, same_state_sql, undone_state_sql
+from memory.forgetting.topic_state import COMPACTED, STATE, drift_words, planned_state_sql, undone_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
 from memory.models.labels import label_sql, labels_read
@@ -95,8 +95,10 @@ class Preview:
 def apply_preview(run: ForgetRun) -> Preview:
     """Return what applying the plan of a dry run would do. About six queries. A plan with a changed topic is refused.
     The circuit breaker never holds an applied dry run. The preview therefore warns if the breaker would hold a
-    scheduled run."""
+    scheduled run. A planned manual change skips changed topics."""
     found = plan_compare(run)
+    if run.event == BY_HAND:
+        return replace(found, hindrance=_hindrance(run, ForgetRun.Status.PLANNED))
     hindrance = _hindrance(run, ForgetRun.Status.PLANNED)
     if not hindrance and found.left:
         verb = "memory of this plan has" if found.left == 1 else "memories of this plan have"
@@ -133,12 +135,15 @@ def plan_preview(run: ForgetRun) -> Preview | None:
 def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status) -> None:
     """Raise ``Conflict`` if a run cannot be applied or approved now. This is so if its status is not ``status``, it was
     planned for another time, forgetting is paused, another run is applying in an overlapping scope, or the policy has
-    changed. Usually three queries. The result remains valid while the caller has the planner's lock."""
+    changed. Of a manual change, only the status matters. Usually three queries. The result remains valid while the
+    caller has the planner's lock."""
     verb = BEGUN[status]
     if run.status != status:
         raise Conflict(
             f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
         )
+    if run.event == BY_HAND:
+        return
     if run.judged_at != run.created_at:
         raise Conflict(
             f"Run {run.id} shows what would be due on {run.judged_at:%Y-%m-%d %H:%M}, so it cannot be {verb}. Plan a "
@@ -178,7 +183,7 @@ def _merge_undo_preview(run: ForgetRun) -> Preview:
 def _compared(run: ForgetRun, *, planned: bool) -> Preview:
     """Compare the present states of the topics with the states in the plan (``planned``) or after the run."""
     state, side = ("planned", "before") if planned else ("applied", "after")
-    same = same_state_sql("s.state", "a.before") if planned else undone_state_sql("s.state", "a")
+    same = planned_state_sql("s.state", "a") if planned else undone_state_sql("s.state", "a")
     parts = {"state": STATE, "side": side}
     parameters: dict[str, Any] = {"run": run.pk, "state": state, "most": NAMED}
     by_action: Counter[str] = Counter()

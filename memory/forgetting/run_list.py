@@ -78,7 +78,7 @@ class ActionFilter:
 
 @dataclass(frozen=True, slots=True)
 class ActionCounts:
-    """How many actions a run has, by action and by state."""
+    """How many actions a run has, by action and by state. ``by_action`` is without the skipped ones."""
 
     by_action: dict[str, int]
     by_state: dict[str, int]
@@ -162,8 +162,9 @@ def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
     by_state: Counter[str] = Counter()
     rows = ForgetAction.objects.filter(run=run_id).values_list("action", "state").annotate(times=Count("id"))
     for action, state, times in rows:
-        by_action[action] += times
         by_state[state] += times
+        if state != ForgetAction.State.SKIPPED:
+            by_action[action] += times
     return ActionCounts(dict(sorted(by_action.items())), dict(sorted(by_state.items())))
 
 

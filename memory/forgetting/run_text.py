@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory.core.scopes import scope_within
+from memory.forgetting.manual_runs import BY_HAND
 from memory.forgetting.undo import FORMER, RELEASED, Undone
 from memory.models import ForgetRun
 
@@ -59,9 +60,11 @@ def run_status(run: ForgetRun) -> str:
     return "replaced" if replaced else str(run.status)
 
 
-def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
-    """Return counts of actions as ``archived 41, detached 3``, or for a plan ``archive 41, detach 3``."""
-    return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
+def counts_sentences(counts: Mapping[str, int], *, done: bool, by_hand: bool = False) -> str:
+    """Return counts of actions as ``archived 41, detached 3``, or for a plan ``archive 41, detach 3``. A manual change
+    restores topics from the archive; other runs move them up."""
+    verbs = _VERBS | ({"restored": ("restore", "restored")} if by_hand else {})
+    return ", ".join(f"{verbs.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
 
 
 def run_sentence(run: ForgetRun, *, undone: Undone | None = None) -> str:
@@ -154,13 +157,13 @@ def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _plan(run: ForgetRun) -> str:
-    would = counts_sentences(run.counts, done=False) or "change nothing"
+    would = counts_sentences(run.counts, done=False, by_hand=run.event == BY_HAND) or "change nothing"
     more = f" {run.left_over:,} more are due and will be in the next runs." if run.left_over else ""
     return f"It would {would}{_of_live(run, 'are')}.{more}"
 
 
 def _done(run: ForgetRun) -> str:
-    return _capital(counts_sentences(run.counts, done=True) or "changed nothing")
+    return _capital(counts_sentences(run.counts, done=True, by_hand=run.event == BY_HAND) or "changed nothing")
 
 
 def _skipped(run: ForgetRun) -> str:

@@ -12,7 +12,7 @@ from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
-from memory.forgetting.manual_runs import MERGED, TOOK_IN
+from memory.forgetting.manual_runs import BY_HAND, MERGED, TOOK_IN, hand_reason_set
 from memory.forgetting.plan import planner_wait, run_plan
 from memory.forgetting.previews import BEGUN, begin_refuse, plan_compare
 from memory.forgetting.undo import Undone, run_revert
@@ -125,7 +125,8 @@ def run_begin(
 ) -> ForgetRun:
     """Apply the plan of a dry run (``status`` PLANNED) exactly, or approve and apply a held run (HELD).
 
-    If topics have changed since the plan was made, a held run skips them, and a dry run raises ``Conflict``. Also
+    If topics have changed since the plan was made, a held run or a manual change skips them, and a dry run raises
+    ``Conflict``. Also
     raises ``NotVisible`` and ``NotAllowed``, and ``Conflict`` if ``begin_refuse`` refuses the run.
     """
     run_get(run_id, principal=principal)
@@ -134,7 +135,9 @@ def run_begin(
         planner_wait()
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         begin_refuse(run, status=status)
-        if status == ForgetRun.Status.PLANNED:
+        if run.event == BY_HAND:
+            hand_reason_set(run, reason)
+        elif status == ForgetRun.Status.PLANNED:
             _drift_refuse(run)
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])

@@ -26,6 +26,9 @@ from memory.stores.pending import after_commit, work_pending
 
 Ids = Sequence[uuid.UUID]
 
+# A restored topic has at least this salience, which is the salience of a new topic.
+RESTORED_SALIENCE = 1.0
+
 _RUNG_SQL = """
 UPDATE {table} x SET rung = d.rung{more}
 FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
@@ -147,18 +150,14 @@ def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
 
 
 def revive(
-    cursor: CursorWrapper,
-    factors: dict[uuid.UUID, float],
-    *,
-    least: float,
-    most: dict[uuid.UUID, int],
-    now: dt.datetime,
+    cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, most: dict[uuid.UUID, int], now: dt.datetime
 ) -> dict[uuid.UUID, list[int]]:
     """Restore archived or released topics to the first rung, with all fields. Return the ids of the withdrawn
     summaries, keyed by topic id. Nine SQL statements.
 
-    The salience of each topic is divided by its factor, which reverses archiving, and raised to at least ``least``. The
-    new salience fades from ``now`` on. ``most`` maps a topic id to the greatest number of warm revisions of a field.
+    The salience of each topic is divided by its factor, which reverses archiving, and raised to at least
+    ``RESTORED_SALIENCE``. The new salience fades from ``now`` on. ``most`` maps a topic id to the greatest number of
+    warm revisions of a field.
     """
     if not factors:
         return {}
@@ -166,7 +165,7 @@ def revive(
     cursor.execute(_RELEASED_SQL, {"ids": ids, "at": None})
     rungs_set(cursor, dict.fromkeys(ids, int(Rung.ACTIVE)))
     live_set(cursor, ids, live=True)
-    cursor.execute(_RENEW_SQL, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
+    cursor.execute(_RENEW_SQL, {"ids": ids, "factors": list(factors.values()), "least": RESTORED_SALIENCE, "now": now})
     fields_attach(cursor, ids)
     return fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
 

@@ -57,6 +57,14 @@ def same_state_sql(one: str, other: str, *, but: Sequence[str] = ()) -> str:
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
+def planned_state_sql(state: str, action: str) -> str:
+    """Return the condition that a topic has not changed since the plan. For a manual change, its use does not
+    matter."""
+    before = f"{action}.before"
+    by_hand = same_state_sql(state, before, but=USE)
+    return f"CASE WHEN {action}.why->>'by' = 'hand' THEN {by_hand} ELSE {same_state_sql(state, before)} END"
+
+
 def undone_state_sql(state: str, action: str) -> str:
     """Return the condition that undo can restore a topic. Later changes of the text do not matter, because undo keeps
     them. A topic that the run has made is different: undo releases it, so its text must be the same, and its use does

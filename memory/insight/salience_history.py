@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.forgetting.manual_actions import RESTORED_SALIENCE
+from memory.forgetting.state_changes import RESTORED_SALIENCE
 from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, salience_of, score_of, steps_ahead

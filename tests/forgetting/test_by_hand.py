@@ -12,13 +12,13 @@ from memory.forgetting.manual_actions import (
     topics_archive,
     topics_move,
     topics_pin,
-    topics_preview,
+    topics_plan,
     topics_release,
     topics_restore,
 )
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_undo
-from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun
+from memory.forgetting.runs import run_begin, run_undo
+from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, Topic
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run
 from tests.waits import turns_until_done
@@ -84,18 +84,26 @@ POSSIBLE = {
 }
 
 
+@pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("verb", ACTS)
 def test_a_change_by_hand_and_its_undo_are_identity_on_every_table_but_journals(
-    agent: Caller, operator: Caller, clock: Clock, verb: str
+    agent: Caller, operator: Caller, clock: Clock, verb: str, planned: bool
 ):
     made = ladder(agent, operator, clock)
     before = dump(*JOURNALS)
     clock.forward(hours=1)
-    found = topics_preview(verb, list(made.values()), principal=principal_like("operator"))
+    plan, left = topics_plan(verb, list(made.values()), principal=principal_like("operator"), now=clock.now)
+    assert plan is not None
+    assert dump(*JOURNALS) == before
     names = {topic_id: name for name, topic_id in made.items()}
-    assert {names[row.id] for row in found.touched} == POSSIBLE[verb]
-    changed = ACTS[verb]([row.id for row in found.touched], **told(clock))
+    assert {names[topic_id] for topic_id, _why in left} == made.keys() - POSSIBLE[verb]
+    if planned:
+        changed = run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+    else:
+        changed = ACTS[verb]([made[name] for name in POSSIBLE[verb]], **told(clock))
     assert dump(*JOURNALS) != before
+    events = AuditEvent.objects.filter(after__run=str(changed.id), reason="by the test").exclude(topic_id=None)
+    assert {names[topic_id] for topic_id in events.values_list("topic_id", flat=True)} == POSSIBLE[verb]
     assert (changed.event, changed.status, changed.applied) == (BY_HAND, "done", len(POSSIBLE[verb]))
     clock.forward(minutes=1)
     undone = run_undo(changed.id, **told(clock))
@@ -217,11 +225,37 @@ def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Cal
     moved = topics_move("archive", wanted, seen_at=seen_at, **told(clock))
     assert moved.run is not None
     assert [action.topic_id for action in ForgetAction.objects.filter(run=moved.run)] == [active]
-    assert {topic_id: why for topic_id, _row, why in moved.left} == {
+    assert dict(moved.left) == {
         archived: "It is archived already.",
-        late: "It was changed while you looked.",
+        late: "It was changed since.",
         uuid.UUID(int=9): "This memory does not exist.",
     }
     again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
     assert again.run is not None
     assert ForgetRun.objects.filter(event=BY_HAND).count() == 4
+
+
+def test_a_planned_change_skips_what_was_changed_since_and_not_what_was_used(
+    agent: Caller, operator: Caller, clock: Clock
+):
+    used, edited, pinned = (uuid.UUID(agent.remember(title)) for title in ("a lighthouse", "a bakery", "a school"))
+    plan, _left = topics_plan("archive", [used, edited, pinned], principal=principal_like("operator"), now=clock.now)
+    assert plan is not None
+    clock.forward(minutes=1)
+    agent.post("/v1/query", {"q": "a lighthouse", "top_k": 1}).ok()
+    counted()
+    topics_pin([pinned], pinned=True, **told(clock))
+    operator.patch(f"/v1/topics/{edited}", {"title": "another"}).ok()
+    done = run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+    assert (done.status, done.applied, done.skipped, done.counts) == ("done", 1, 2, {"archived": 1})
+    assert set(Topic.objects.filter(rung=3).values_list("id", flat=True)) == {used}
+    with pytest.raises(Conflict):
+        run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+
+
+def test_a_pause_does_not_stop_a_planned_change(agent: Caller, operator: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("Tea"))
+    plan, _left = topics_plan("archive", [topic], principal=principal_like("operator"), now=clock.now)
+    assert plan is not None
+    operator.post("/v1/pause", {"scope": "/", "reason": "a holiday"}).ok()
+    assert run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock)).applied == 1

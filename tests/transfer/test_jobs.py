@@ -20,10 +20,9 @@ from memory.forgetting.runs import run_undo
 from memory.jobs.resumable import jobs_stalled
 from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
 from memory.transfer import importing as importing_room
-from memory.transfer import revert as back_room
 from memory.transfer import work as work_room
 from memory.transfer.importing import import_confirm, import_offer, import_start
-from memory.transfer.revert import import_release, import_revert_preview
+from memory.transfer.revert import import_left, import_undo_plan
 from memory.transfer.work import import_work
 from tests.cast import Cast, principal_like
 from tests.forgetting.shop import policy_put
@@ -239,47 +238,39 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     assert import_work(job.pk, clock=timezone.now, seconds=60).status == "waiting"
 
 
-def test_an_import_is_taken_back_but_for_what_was_written_to_since(
-    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_undo_of_an_import_is_a_plan_that_leaves_out_what_was_changed_since(cast: Cast, tmp_path: Path) -> None:
     made = [cast.agent.remember(f"Topic {number}") for number in range(5)]
     content = exported()
     emptied()
     own = cast.agent.remember("Here before")
     job = import_start(kept(tmp_path, "file", content), principal=SYSTEM, now=timezone.now())
-    asked: dict[str, Any] = {"principal": SYSTEM, "reason": "a mistake", "now": timezone.now()}
     with pytest.raises(Conflict) as refused:
-        import_release(job.pk, **asked)
+        import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now())
     assert refused.value.code == "wrong-status"
     job = done(job)
     cast.agent.ingest("extend_topic", topic_id=made[0], fields=[{"name": "city", "value": "Oslo"}])
     topics_release([uuid.UUID(made[1])], principal=SYSTEM, reason="old", now=timezone.now())
-    look = import_revert_preview(job.pk, principal=SYSTEM)
-    assert look[:3] == (3, 1, 1)
-    assert look.left == [(uuid.UUID(made[0]), "Topic 0")]
     with pytest.raises(NotVisible):
-        import_revert_preview(job.pk, principal=ALICE)
+        import_undo_plan(job.pk, principal=ALICE, now=timezone.now())
     with pytest.raises(NotAllowed):
-        import_revert_preview(job.pk, principal=principal_like("agent"))
-    with pytest.raises(Conflict) as refused:
-        import_release(job.pk, expected=5, **asked)
-    assert refused.value.code == "changed-meanwhile"
-    # In steps of what may be changed at once.
-    monkeypatch.setattr(back_room, "MAX_AT_ONCE", 2)
-    asked["now"] = timezone.now()
-    first = import_release(job.pk, expected=2, **asked)
-    assert (first.released, first.rest.standing) == (2, 1)
+        import_undo_plan(job.pk, principal=principal_like("agent"), now=timezone.now())
+    plan, left = import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now())
+    assert plan is not None
+    assert (plan.planned, left) == (3, [(uuid.UUID(made[0]), "It was changed since.")])
+    assert ImportJob.objects.get(pk=job.pk).run_id == plan.pk
     out = io.StringIO()
     call_command("import", "--take-back", str(job.pk), "--dry-run", stdout=out)
-    assert "Would be released: 1. Not released, because changed since: 1." in out.getvalue()
+    assert "Would be released: 3. Not released, because changed since: 1." in out.getvalue()
+    assert {str(topic.pk) for topic in Topic.objects.exclude(released_at=None)} == {made[1]}
     call_command("import", "--take-back", str(job.pk), "--reason", "a mistake", stdout=out)
-    assert "Released: 1." in out.getvalue()
+    assert "Released: 3." in out.getvalue()
     assert f"changed: {made[0]} Topic 0" in out.getvalue()
     assert {str(topic.pk) for topic in Topic.objects.filter(released_at=None)} == {own, made[0]}
-    told = AuditEvent.objects.filter(action="import_released").order_by("id")
-    assert [(event.reason, event.after["topics"]) for event in told] == [("a mistake", 2), ("a mistake", 1)]
-    # Nothing is left, and each step can be undone.
-    assert import_release(job.pk, **asked)[:2] == (0, None)
-    assert first.run is not None
-    run_undo(first.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
-    assert import_revert_preview(job.pk, principal=SYSTEM)[:3] == (2, 1, 2)
+    assert AuditEvent.objects.filter(action="released", reason="a mistake").count() == 3
+    assert not import_left(job)
+    # Nothing is left, and the undo can be undone.
+    assert import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now()).run is None
+    job.refresh_from_db()
+    assert job.run is not None
+    run_undo(job.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
+    assert import_left(job)

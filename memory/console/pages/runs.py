@@ -41,7 +41,7 @@ from memory.insight.recalls import recalls_behind
 from memory.insight.regret import regret_of_run
 from memory.jobs import tasks
 from memory.jobs.schedule_list import schedules_policies, schedules_soonest
-from memory.models import ForgetRun
+from memory.models import ForgetRun, ImportJob
 from memory.policy.effective import policies_current
 from memory.policy.explain import versions_behind
 
@@ -139,6 +139,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "new_policies": policies_new(found) if found.status == ForgetRun.Status.HELD else {},
             "reasons": run_reasons(found) if found.status == ForgetRun.Status.REFUSED else [],
             "recall": recalls_behind([found]).get(run_id),
+            "job": ImportJob.objects.filter(run=found).first() if found.event == BY_HAND else None,
             **actions,
             **_progress(found),
         },

@@ -18,11 +18,11 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from memory.console.download import download
-from memory.console.fields import ReasonField, ScopeField, form_error
+from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.console.pages.bulk import skipped_say
 from memory.console.people import may, store_enter
-from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
@@ -38,7 +38,7 @@ from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_cancel, import_confirm, import_offer
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
-from memory.transfer.revert import import_release, import_revert_preview
+from memory.transfer.revert import import_left, import_undo_plan
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
 from memory.transfer.work import import_work
 
@@ -90,13 +90,6 @@ class ImportForm(ReadingForm):
 
     # The last field of the form. So the other fields have arrived if the file is refused during the upload.
     file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
-
-
-class ReleaseForm(forms.Form):
-    """The reason for releasing the topics of an import, and the number of topics that the page showed."""
-
-    reason = ReasonField(max_length=500)
-    expected = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
 
 @page(get=OPERATOR)
@@ -245,28 +238,14 @@ def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespon
     return go(request, "console:transfer")
 
 
-@page(get=OPERATOR, post=OPERATOR)
+@page(post=OPERATOR)
 def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Show how many topics of an import can be released. A posted form releases them, unless their number has changed.
-    Many topics are released in several steps. Four queries for the page."""
-    form = ReleaseForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        done = import_release(
-            import_id,
-            principal=request.principal,
-            reason=form.cleaned_data["reason"],
-            now=timezone.now(),
-            expected=form.cleaned_data["expected"],
-        )
-        if done.run is not None:
-            undo_offer(
-                request, f"{done.released:,} {'memory' if done.released == 1 else 'memories'} released.", done.run
-            )
-        # The next step of a large import.
-        return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
-    look = import_revert_preview(import_id, principal=request.principal)
-    context = {"job": job_get(ImportJob, import_id, principal=request.principal), "look": look, "form": form}
-    return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
+    """Plan the undo of an import, and redirect to the plan."""
+    run, left = import_undo_plan(import_id, principal=request.principal, now=timezone.now())
+    if run is not None:
+        return go(request, "console:run", run.pk)
+    skipped_say(request, left)
+    return go(request, "console:transfer_import", import_id)
 
 
 def _file_name(scope: str, now: dt.datetime) -> str:
@@ -307,12 +286,10 @@ def _import_page(
     report = ImportReport.of(job.report) if job.report else None
     rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
     undo = run_detail(job.run) if job.run and job.run.status == ForgetRun.Status.DONE else None
-    # After an undo, memories are left to release if the import has more than one step.
-    left = import_revert_preview(job.pk, principal=request.principal).standing if undo else None
     context = {
         "job": job,
         "undo": undo,
-        "may_undo": job.finished_at and job.counts.get("topic", {}).get(BROUGHT) and left != 0,
+        "may_undo": job.finished_at and job.counts.get("topic", {}).get(BROUGHT) and import_left(job),
         "report": report,
         "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
         "at_work": job.status in job.AT_WORK,

@@ -1,5 +1,6 @@
 """manage.py import FILE: imports an export, or a file of another system."""
 
+import math
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,24 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
+from memory.forgetting.runs import run_begin
 from memory.jobs.tasks import upkeep_request
 from memory.management.store_command import CommandRefused, StoreCommand
-from memory.models import ImportJob
+from memory.models import ForgetRun, ImportJob
+from memory.models.labels import labels_read
 from memory.transfer.check import import_check
 from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import import_start
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress, counts_sentences
-from memory.transfer.revert import import_release, import_revert_preview
+from memory.transfer.revert import import_undo_plan
 from memory.transfer.work import import_work
 
 # Seconds of work per turn. The progress is read after each turn, because another process may do the work too.
 TURN_SECONDS = 60.0
+# The largest number of skipped topics that an undo names.
+NAMED = 20
 _FAILED = ("Not undone.", "Nothing was imported.")
 
 
@@ -96,17 +101,17 @@ class Command(StoreCommand):
         self._report(job)
 
     def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
-        preview, released = import_revert_preview(job_id, principal=principal), 0
-        with tqdm(total=preview.standing, unit=" topics", desc="Releasing", dynamic_ncols=True, disable=dry) as bar:
-            while preview.standing and not dry:
-                step = import_release(job_id, principal=principal, reason=reason, now=timezone.now())
-                preview, released = step.rest, released + step.released
-                bar.update(step.released)
-                if not step.released:
-                    break
-        result = f"Would be released: {preview.standing:,}." if dry else f"Released: {released:,}."
-        self.stdout.write(f"{result} Not released, because changed since: {preview.written:,}. Imported policies stay.")
-        for topic_id, title in preview.left:
+        released = 0
+        while True:
+            run, left = import_undo_plan(job_id, principal=principal, now=timezone.now())
+            if run is None or dry:
+                break
+            planned = ForgetRun.Status.PLANNED
+            done = run_begin(run.pk, planned, principal=principal, reason=reason, now=timezone.now(), seconds=math.inf)
+            released += done.applied
+        result = f"Would be released: {run.planned if run else 0:,}." if dry else f"Released: {released:,}."
+        self.stdout.write(f"{result} Not released, because changed since: {len(left):,}. Imported policies stay.")
+        for topic_id, title in labels_read([topic_id for topic_id, _why in left[:NAMED]]).items():
             self.stdout.write(f"  changed: {topic_id} {title}")
 
     def _dry(self, path: Path, principal: Principal, *, source: str) -> None:
