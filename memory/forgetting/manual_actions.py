@@ -116,11 +116,10 @@ def topics_plan(
         rows, left = _split(verb, ids, cursor.fetchall(), seen_at=seen_at)
         if not rows:
             return MoveResult(None, left)
-        run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
-        run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
+        run = _run_new(verb, rows, principal=principal, now=now)
         run.save(force_insert=True)
-        skipped = [HandPlan(topic_id, {}, why) for topic_id, why in left]
-        _plan(cursor, run, verb, rows, skipped, principal=principal, reason="")
+        plans = _plans(verb, rows, principal=principal) + [HandPlan(topic_id, {}, why) for topic_id, why in left]
+        _plans_write(cursor, run, verb, plans, reason="")
         return MoveResult(run, left)
 
 
@@ -212,27 +211,22 @@ def _move(
     cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
     """Plan a change of locked topics and apply it at once."""
-    run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
-    run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
+    run = _run_new(verb, rows, principal=principal, now=now)
     hand_run_end(run)
     run.save(force_insert=True)
-    actions = _plan(cursor, run, verb, rows, [], principal=principal, reason=reason)
+    actions = _plans_write(cursor, run, verb, _plans(verb, rows, principal=principal), reason=reason)
     actions_apply(cursor, actions, {}, run=run, now=now)
     return run
 
 
-def _plan(
-    cursor: CursorWrapper,
-    run: ForgetRun,
-    verb: str,
-    rows: Sequence[TopicState],
-    skipped: Sequence[HandPlan],
-    *,
-    principal: Principal,
-    reason: str,
-) -> list[Action]:
-    chosen = VERBS[verb]
-    knobs = _knobs(rows) if chosen.rung is not None else {}
+def _run_new(verb: str, rows: Sequence[TopicState], *, principal: Principal, now: dt.datetime) -> ForgetRun:
+    run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
+    run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
+    return run
+
+
+def _plans(verb: str, rows: Sequence[TopicState], *, principal: Principal) -> list[HandPlan]:
+    knobs = _knobs(rows) if VERBS[verb].rung is not None else {}
     plans: list[HandPlan] = []
     for row in rows:
         changes: dict[str, Any] = {}
@@ -249,7 +243,14 @@ def _plan(
                 if verb == "pin" and not principal.covers("operator"):
                     changes["by_agent"] = True
         plans.append(HandPlan(row.id, changes))
-    written = hand_plan_write(cursor, run, [*plans, *skipped], action=chosen.action, reason=reason, rung=chosen.rung)
+    return plans
+
+
+def _plans_write(
+    cursor: CursorWrapper, run: ForgetRun, verb: str, plans: Sequence[HandPlan], *, reason: str
+) -> list[Action]:
+    chosen = VERBS[verb]
+    written = hand_plan_write(cursor, run, plans, action=chosen.action, reason=reason, rung=chosen.rung)
     return [Action.of_row(row) for row in written]
 
 

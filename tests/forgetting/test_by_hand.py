@@ -4,8 +4,6 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from memory.core.errors import Conflict, NotVisible
 from memory.forgetting.manual_actions import (
@@ -120,25 +118,6 @@ def test_a_restore_withdraws_summaries_and_its_undo_puts_them_in_force(agent: Ca
     assert not in_force.exists()
     run_undo(restored.id, **told(clock))
     assert in_force.count()
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(acts=st.lists(st.tuples(st.sampled_from(sorted(ACTS)), st.integers(0, 2)), min_size=1, max_size=6))
-def test_undoing_a_row_of_changes_in_turn_leads_back_to_the_beginning(
-    agent: Caller, operator: Caller, clock: Clock, acts: list[tuple[str, int]]
-):
-    topics = [uuid.UUID(agent.remember(f"topic {number}", salience=0.4)) for number in range(3)]
-    counted()
-    before, runs = dump(*JOURNALS), []
-    for verb, place in acts:
-        clock.forward(minutes=1)
-        moved = topics_move(verb, [topics[place]], seen_at=clock.now, **told(clock))
-        runs += [moved.run] if moved.run else []
-    for each in reversed(runs):
-        clock.forward(minutes=1)
-        assert run_undo(each.id, **told(clock)).conflict_count == 0
-    counted()
-    assert dump(*JOURNALS) == before
 
 
 def test_what_was_changed_since_is_left_alone_with_the_reason(agent: Caller, operator: Caller, clock: Clock):
