@@ -64,7 +64,7 @@ Check = Callable[[dt.datetime], Finding]
 def settings_check(_now: dt.datetime) -> Finding:
     """Check that every ``MEMSTATE_`` variable of this process is a known setting. No query."""
     unknown = settings.MEMSTATE_UNKNOWN_VARIABLES
-    return Finding(not unknown, " ".join(unknown) or "Every variable that begins with MEMSTATE_ is a setting.")
+    return Finding(not unknown, " ".join(unknown) or "No unknown MEMSTATE_ variable is set.")
 
 
 def database_check(_now: dt.datetime) -> Finding:
@@ -231,7 +231,7 @@ def ids_check(_now: dt.datetime) -> Finding:
             f"In {entries:,} of the entries of the journal, the id of the run was masked by a purge. They are shown "
             "without their run.",
         )
-    return Finding(True, "Every id names one thing.")
+    return Finding(True, "No id is used twice.")
 
 
 def reinforcement_check(now: dt.datetime) -> Finding:

@@ -8,7 +8,7 @@ import datetime as dt
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,16 +174,22 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             return True
         unchanged, skipped = _lock(cursor, actions)
         unchanged, groups = _groups_left(actions, unchanged, skipped, run)
-        if skipped:
-            cursor.execute(_SKIP_SQL, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
-            cursor.execute(_UNCOUNT_SQL, {"actions": list(skipped)})
-            run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
+        actions_skip(cursor, run, skipped, now=now)
         _compact(cursor, groups, ahead.topics, run=run, now=now)
         actions_apply(cursor, unchanged, ahead.folds, run=run, now=now)
         run.applied += len(unchanged)
-        run.skipped += len(skipped)
         run.save(update_fields=["applied", "skipped", "counts"])
     return True
+
+
+def actions_skip(cursor: CursorWrapper, run: ForgetRun, notes: Mapping[int, str], *, now: dt.datetime) -> None:
+    """Mark planned actions as skipped, and count them in the run, which the caller saves. ``notes`` maps the id of an
+    action to the reason. Two SQL statements, or none."""
+    if notes:
+        cursor.execute(_SKIP_SQL, {"actions": list(notes), "notes": list(notes.values()), "now": now})
+        cursor.execute(_UNCOUNT_SQL, {"actions": list(notes)})
+        run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
+        run.skipped += len(notes)
 
 
 def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[Action]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory.core.scopes import scope_within
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.undo import FORMER, RELEASED, Undone
+from memory.forgetting.undo import Undone
 from memory.models import ForgetRun
 
 # The most reasons for which an undo skipped topics that its sentence names. The page of the run lists all.
@@ -95,12 +95,11 @@ def undo_sentence(undone: Undone) -> str:
     parts = []
     for effect, times in undone.effects.items():
         topics = _topics(times)
-        if effect == RELEASED:
-            parts.append(f"{topics} that the run had made {'was' if times == 1 else 'were'} released.")
-        elif effect == FORMER:
-            parts.append(f"{topics} got {'its' if times == 1 else 'their'} former values back.")
-        else:
-            parts.append(f"{topics} became {effect} again.")
+        back = f"became {effect} again" if effect else f"got {'its' if times == 1 else 'their'} former values back"
+        parts.append(f"{topics} {back}.")
+    if undone.made:
+        was = "was" if undone.made == 1 else "were"
+        parts.append(f"{_topics(undone.made)} that the run had made {was} released.")
     done = f"Undone: {' '.join(parts)}" if parts else "Nothing was undone."
     left = undone.conflict_count
     if not left:

@@ -4,14 +4,15 @@ import datetime as dt
 import time
 import uuid
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
-from memory.forgetting.apply import run_step
+from memory.forgetting.apply import actions_skip, run_step
+from memory.forgetting.manual_actions import topics_pin
 from memory.forgetting.manual_runs import BY_HAND, MERGED, TOOK_IN, hand_reason_set
 from memory.forgetting.plan import planner_wait, run_plan
 from memory.forgetting.previews import BEGUN, begin_refuse, plan_compare
@@ -159,6 +160,23 @@ def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.da
     run_get(run_id, principal=principal)
     principal.require("operator")
     return run_revert(run_id, actor=principal.actor, reason=reason, now=now)
+
+
+def run_keep(run_id: uuid.UUID, topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ForgetRun:
+    """Take a topic out of a plan that is not applied yet, and pin it, so that later runs skip it too. Return the run of
+    the pin. About fifteen SQL statements. Raises ``NotVisible``, ``NotAllowed``, and ``Conflict`` if the run is no
+    longer a plan or does not contain the topic."""
+    run_get(run_id, principal=principal)
+    principal.require("operator")
+    with transaction.atomic(), connection.cursor() as cursor:
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        action = run.actions.filter(topic=topic_id, state=ForgetAction.State.PLANNED).first()
+        if action is None or run.status not in (ForgetRun.Status.PLANNED, ForgetRun.Status.HELD):
+            raise Conflict(f"Run {run_id} does not plan to change memory {topic_id}.", code=ProblemCode.WRONG_STATUS)
+        kept = topics_pin([topic_id], pinned=True, principal=principal, reason=f"kept in run {run_id}", now=now)
+        actions_skip(cursor, run, {action.pk: "It was pinned, so that it is kept."}, now=now)
+        run.save(update_fields=["counts", "skipped"])
+    return kept
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:

@@ -133,21 +133,19 @@ FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (
 """
 
 MAX_CONFLICTS = 1000
-# Members of ``Undone.effects``.
-RELEASED, FORMER = "made topics released", "former values"
 
 # What undo did to topics. The columns of a stage come first, because a run may move a topic and pin it.
 _EFFECTS_SQL = f"""
-SELECT CASE
-    WHEN a.action IN {MADE} THEN '{RELEASED}'
+SELECT a.action IN {MADE} AS made, CASE
     WHEN a.action IN {(MERGED, TOOK_IN)} THEN 'separate'
     WHEN (a.before->>'rung', a.before->>'released_at') IS DISTINCT FROM (a.after->>'rung', a.after->>'released_at')
     THEN CASE WHEN a.before->>'released_at' IS NOT NULL THEN 'released'
               ELSE {rung_label_sql("(a.before->>'rung')::int")} END
     WHEN a.before->'pinned' <> a.after->'pinned'
     THEN CASE WHEN (a.before->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END
-    ELSE '{FORMER}' END AS effect, count(*)
-FROM memory_forgetaction a WHERE a.run_id = %s AND a.state = 'undone' GROUP BY effect ORDER BY count(*) DESC, effect
+    ELSE '' END AS effect, count(*)
+FROM memory_forgetaction a WHERE a.run_id = %s AND a.state = 'undone' GROUP BY made, effect
+ORDER BY made, count(*) DESC, effect
 """
 
 # The topics that have changed since the run, each with what changed.
@@ -182,18 +180,19 @@ class _MergeConflicts(Exception):
 @dataclass(frozen=True, slots=True)
 class Undone:
     """The outcome of an undo. ``effects`` counts the topics by what they became again: a stage, released, pinned,
-    unpinned, ``separate`` after a merge, or ``FORMER`` for other values. Under ``RELEASED``, it counts the topics that
-    the run had made. ``conflicts`` lists at most ``MAX_CONFLICTS`` skipped topics, each with the reason;
+    unpinned, ``separate`` after a merge, or an empty text for other values. ``made`` counts the topics that the run had
+    made, which are released. ``conflicts`` lists at most ``MAX_CONFLICTS`` skipped topics, each with the reason;
     ``conflict_count`` counts all."""
 
     effects: dict[str, int]
+    made: int
     conflicts: Conflicts
     conflict_count: int
 
     @property
     def restored(self) -> int:
         """The number of topics that have their former state."""
-        return sum(times for effect, times in self.effects.items() if effect != RELEASED)
+        return sum(self.effects.values())
 
 
 def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
@@ -216,7 +215,7 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
         ):
             after = last
     except _MergeConflicts as found:
-        return Undone({}, found.conflicts, len(found.conflicts))
+        return Undone({}, 0, found.conflicts, len(found.conflicts))
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
@@ -261,14 +260,16 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
     """Return the outcome of the undo of a run. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_EFFECTS_SQL, [run_id])
-        effects: dict[str, int] = dict(cursor.fetchall())
+        counts = cursor.fetchall()
         cursor.execute(
             "SELECT topic_id, note, count(*) OVER () FROM memory_forgetaction "
             "WHERE run_id = %s AND state = 'conflict' ORDER BY place LIMIT %s",
             [run_id, MAX_CONFLICTS],
         )
         rows = cursor.fetchall()
-    return Undone(effects, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
+    effects = {effect: times for made, effect, times in counts if not made}
+    made = sum(times for made, _effect, times in counts if made)
+    return Undone(effects, made, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
 
 
 def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:

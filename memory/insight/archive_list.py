@@ -133,7 +133,7 @@ class Journaled:
         if why.get("rule"):
             return f"By rule “{why['rule']}”."
         if why.get("threshold"):
-            return f"Below the threshold of {why['theta']:g}."
+            return f"Score below {why['theta']:g}."
         return "By the policy."
 
     @property

@@ -6,6 +6,7 @@ Saved policies and runs without approval have no audit event. They are read from
 import datetime as dt
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ from memory.predicates.binding import Bound, path_sql
 _RUN = 2
 # A summary counts at most this many of the newest entries.
 SUMMARIZED = 50_000
+# Entries of one change to many topics are at most this far apart.
+GROUPED_WITHIN = dt.timedelta(minutes=10)
 By = Literal["people", "agents", "automatic"]
 _BY_SQL: dict[By, str] = {
     "people": person_sql("actor"),
@@ -89,7 +92,8 @@ class AuditSummary:
 def audit_list(
     filters: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return (newest entries, cursor of the next page). One query. Raises ``NotVisible`` and ``ValueRefused``."""
+    """Return (newest entries, cursor of the next page). Each entry has the cursor of the page after it. One query.
+    Raises ``NotVisible`` and ``ValueRefused``."""
     conditions, bound = _conditions(filters, principal)
     if cursor is not None:
         at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, str))
@@ -98,9 +102,26 @@ def audit_list(
         conditions.append(f"at <= {at}")
     found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
     rows = dicts_read(_TITLED_SQL.format(found=found, label=label_sql()), bound.values)
-    last = rows[limit - 1] if len(rows) > limit else None
-    following = cursor_make(last["at"], last["kind"], last["id"]) if last else None
-    return [_entry_as_dict(row) for row in rows[:limit]], following
+    entries = [_entry_as_dict(row) for row in rows[:limit]]
+    return entries, entries[-1]["cursor"] if len(rows) > limit else None
+
+
+def audit_groups(entries: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group the entries of one change to many topics: consecutive entries with the same actor, action, reason and run,
+    within ``GROUPED_WITHIN``. Other entries are groups of one."""
+    groups: list[list[dict[str, Any]]] = []
+    for entry in entries:
+        first = groups[-1][0] if groups else None
+        alike = first and entry["topic_id"] and first["topic_id"] and _change_of(first) == _change_of(entry)
+        if first and alike and first["at"] - entry["at"] < GROUPED_WITHIN:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _change_of(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["actor"], entry["action"], entry["reason"], entry["after"].get("run")
 
 
 def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> int:
@@ -156,6 +177,7 @@ def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], 
 
 def _entry_as_dict(row: dict[str, Any]) -> dict[str, Any]:
     kind = row.pop("kind")
+    cursor = cursor_make(row["at"], kind, row["id"])
     after, reason = json.loads(row["after"]), row["reason"]
     if kind == _RUN:
         reason = f"{event_words(reason)}: {counts_sentences(after['counts'], done=True) or 'nothing'}."
@@ -168,4 +190,5 @@ def _entry_as_dict(row: dict[str, Any]) -> dict[str, Any]:
         "before": json.loads(row["before"]),
         "after": after,
         "run_id": row["id"] if kind == _RUN else None,
+        "cursor": cursor,
     }

@@ -25,12 +25,12 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 
 # The titles of the groups of knobs.
 GROUPS = {
-    "ladder": "Strategy and ladder",
+    "ladder": "Strategy and stages",
     "runs": "Runs",
     "salience": "Salience",
     "duplicates": "Duplicates",
     "tokens": "Token budgets",
-    "regret": "Regret",
+    "regret": "Missed memories",
     "recall": "Recall",
 }
 # A page lists at most this many policies below a scope. The tree lists all of them.

@@ -77,7 +77,7 @@ schema.app = application
 @pytest.mark.usefixtures("_connections_closed_again")
 @schema.parametrize()
 @hypothesis_settings(
-    max_examples=20, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 def test_requests_from_the_document_are_answered_as_it_says(
     case: Any, cast: Cast, known: "Known", model: Model, settings: Any

@@ -51,7 +51,6 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "topic_field": {"name": "city"},
     "policies": {"counts": "1"},
     "duplicates_merge": {"all": "1"},
-    **{f"bulk_{verb}": {"all": "archived"} for verb in ("restore", "archive", "release", "pin", "unpin", "purge")},
     "policy_version": {"scope": "/", "number": "1"},
     "policy_rollback": {"scope": "/", "to": "1"},
     "recall": {"again": "1"},

@@ -61,7 +61,7 @@ def test_each_row_tells_why_in_words(looker: Client, operator: Caller) -> None:
     page = looker.get("/archived/").content.decode()
 
     assert titles(page) == ["A crowd", "The bakery", "The harbor"]
-    assert "Below the threshold of 0.05." in page
+    assert "Score below 0.05." in page
     assert "By rule “no crowds”." in page
     assert "By key:operator: it closed in May" in page
     assert 'policies/version/?scope=%2F&amp;number=2"' in page

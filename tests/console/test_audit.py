@@ -17,9 +17,10 @@ from memory.console.listing import cell_text, csv_lines
 from memory.forgetting.runs import run_start
 from memory.insight.agents import agents_list
 from memory.insight.audit_list import AuditFilter, audit_list
-from memory.models import AuditEvent, PolicyVersion
+from memory.models import AuditEvent, ForgetRun, PolicyVersion
 from tests.cast import Caller, principal_like
 from tests.console.people import codes_of
+from tests.forgetting.shop import topics_make
 
 
 def rows_of(page: str) -> int:
@@ -90,7 +91,8 @@ def test_a_filter_by_the_names_of_journals_is_shown_in_the_words_of_the_page(loo
 def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operator: Caller) -> None:
     values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
     operator.put("/v1/policies/team", {"values": values, "reason": "for the test"}).ok()
-    topics = operator.remember("Faint", scope="/team", salience=0.001), operator.remember("Kept", scope="/team")
+    operator.remember("Faint", scope="/team", salience=0.001)
+    operator.remember("Kept", scope="/team")
     run = run_start("/team", event="cron", dry_run=False, principal=SYSTEM, now=timezone.now())
     assert run.applied == 1
 
@@ -100,8 +102,27 @@ def test_runs_that_start_by_themselves_are_in_the_journal(looker: Client, operat
     assert f'href="/runs/{run.pk}/"' in page
     assert "Scheduled run" in page
     assert rows_of(looker.get("/audit/", {"actor": "system", "scope": "/team"}).content.decode()) == 1
-    assert rows_of(looker.get("/audit/", {"scope": "/team"}).content.decode()) == len(topics) + 2
+    assert rows_of(looker.get("/audit/", {"scope": "/team"}).content.decode()) == 3
     assert "4 changes" in looker.get("/audit/count/", {"scope": "/team"}).content.decode()
+
+
+def test_a_change_to_many_memories_is_one_row_and_no_page_divides_it(
+    op: Client, operator: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = topics_make(operator, 5)
+    op.post("/bulk/archive/", {"topic": topics, "seen_at": "2999-01-01"})
+    run = ForgetRun.objects.get()
+    page = op.get("/audit/", {"action": "archived"}).content.decode()
+    assert rows_of(page) == 1
+    assert "5 memories" in page
+    assert f'href="/runs/{run.pk}/"' in page
+    assert all(f"/topics/{topic}/" in page for topic in topics)
+    monkeypatch.setattr("memory.console.pages.audit.ROWS", 1)
+    first = op.get("/audit/")
+    assert [len(group) for group in first.context["groups"]] == [5]
+    second = op.get("/audit/", {"cursor": first.context["next"]})
+    assert [len(group) for group in second.context["groups"]] == [5]
+    assert second.context["groups"][0][0]["action"] != "archived"
 
 
 def test_the_last_24_hours_come_first_and_other_ranges_are_in_the_address(looker: Client, db: None) -> None:

@@ -53,6 +53,7 @@ PARTS = {
 }
 # Addresses of forms lead back to their page; what cannot be done any more says so.
 EXPECTED = {
+    "run_refuse": 302,
     "policy_edit": 302,
     "policy_effect": 302,
     "policy_rules_effect": 302,

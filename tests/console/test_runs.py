@@ -72,6 +72,23 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
     assert (told.actor, told.reason) == ("user:operator", "was better before")
 
 
+def test_a_memory_is_kept_out_of_a_plan(op: Client, looker: Client, operator: Caller) -> None:
+    kept, *others = topics_make(operator, 3, salience=0.01)
+    run = planned(op)
+    path = f"/runs/{run.pk}/keep/{kept}/"
+    assert path in op.get(f"/runs/{run.pk}/").content.decode()
+    assert looker.post(path).status_code == 403
+
+    page = words(body_of(op.post(path, {"next": f"/runs/{run.pk}/"}, follow=True)))
+
+    assert "It would archive 2." in page
+    assert "It was pinned, so that it is kept." in page
+    assert op.post(path).status_code == 409
+    assert "Archived 2." in words(body_of(step(op, run, "apply")))
+    assert rungs(operator, kept, *others) == ["active", "archived", "archived"]
+    assert operator.topic(kept)["pinned"]
+
+
 def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) -> None:
     policy_put(operator, compact=True, topic_count_soft_limit=0)
     topics = topics_make(operator, 4, days=400, title="Rain radar")

@@ -52,7 +52,7 @@ class ArchivedForm(TopicFields, RangeForm[ArchiveFilter]):
         choices=[("", "Any"), ("threshold", "Threshold"), ("rule", "Rule"), ("hand", "By hand")],
     )
     regret = forms.ChoiceField(
-        required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
+        label="Missed", required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
     )
     sort = sort_field(SORTS)
     run = forms.UUIDField(required=False)

@@ -8,14 +8,17 @@ from django.urls import path
 
 from memory.console.fields import ActionField, ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
+from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.time_ranges import ALL, RangeForm
 from memory.insight.action_words import ACTIONS, action_words
-from memory.insight.audit_list import AuditFilter, audit_count, audit_list, audit_summary
+from memory.insight.audit_list import AuditFilter, audit_count, audit_groups, audit_list, audit_summary
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 # The maximum number of kinds, and of people, that the summary names.
 MAX_NAMED = 8
+# The maximum number of changes that a page reads. It shows at most ``ROWS`` groups of them.
+READ = 500
 
 
 class AuditForm(RangeForm[AuditFilter]):
@@ -72,7 +75,18 @@ def summary(request: ConsoleRequest) -> HttpResponse:
     return show(request, part.removeprefix("console/") if request.htmx else "home_part.html", context)
 
 
-# The journal, newest first. One query for a page, one for the count.
+@page(get=READER)
+def activity(request: ConsoleRequest) -> HttpResponse:
+    """Show the changes, newest first, with one row for a change to many topics. One query."""
+    context = AUDIT.context(request)
+    groups = audit_groups(context["rows"])
+    if len(groups) > ROWS:
+        del groups[ROWS:]
+        context["next"] = groups[-1][-1]["cursor"]
+    return show(request, "audit.html", {**context, "groups": groups})
+
+
+# The journal. One query for the count.
 AUDIT = ListPage(
     name="audit",
     address="audit/",
@@ -81,6 +95,8 @@ AUDIT = ListPage(
     count=lambda asked, most: audit_count(asked.filter, principal=asked.principal, at_most=most),
     noun="change",
     columns=COLUMNS,
+    view=activity,
+    limit=READ,
 )
 
 urlpatterns = [*AUDIT.urlpatterns, path("audit/summary/", summary, name="audit_summary")]

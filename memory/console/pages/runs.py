@@ -14,7 +14,7 @@ from memory.console.fields import ReasonForm, RefusalForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
-from memory.console.undo import undo_offer
+from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
@@ -35,7 +35,7 @@ from memory.forgetting.run_list import (
     versions_before,
 )
 from memory.forgetting.run_text import run_sentence, undo_sentence
-from memory.forgetting.runs import run_begin, run_get, run_start, run_undo
+from memory.forgetting.runs import run_begin, run_get, run_keep, run_start, run_undo
 from memory.health import worker_problem
 from memory.insight.recalls import recalls_behind
 from memory.insight.regret import regret_of_run
@@ -144,6 +144,14 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             **_progress(found),
         },
     )
+
+
+@page(post=OPERATOR)
+def run_kept(request: ConsoleRequest, run_id: uuid.UUID, topic_id: uuid.UUID) -> HttpResponse:
+    """Pin a memory of a plan and take it out of the plan."""
+    kept = run_keep(run_id, topic_id, principal=request.principal, now=timezone.now())
+    undo_offer(request, "The memory is pinned, and no longer part of this plan.", kept)
+    return go_back(request, back_to(request, request.POST.get("next", "")))
 
 
 @page(get=READER)
@@ -413,6 +421,7 @@ urlpatterns = [
     path("runs/start/", runs_start, name="runs_start"),
     *ACTIONS.urlpatterns,
     path("runs/<uuid:run_id>/peek/", run_peek, name="run_peek"),
+    path("runs/<uuid:run_id>/keep/<uuid:topic_id>/", run_kept, name="run_keep"),
     path("runs/<uuid:run_id>/progress/", run_progress, name="run_progress"),
     path("runs/<uuid:run_id>/regret/", run_regret, name="run_regret"),
     path("runs/<uuid:run_id>/apply/", run_applied, name="run_apply"),
