@@ -139,8 +139,8 @@ class ReasonForm(forms.Form):
     reason = ReasonField()
 
 
-class RefusalForm(forms.Form):
-    """The optional reason of a refusal."""
+class OptionalReasonForm(forms.Form):
+    """The optional reason of an action that is easily undone, or changes no memory."""
 
     reason = ReasonField(required=False)
 

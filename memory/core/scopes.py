@@ -34,6 +34,11 @@ def scope_within(path: str, prefix: str) -> bool:
     return prefix == ROOT or path == prefix or path.startswith(prefix + "/")
 
 
+def scope_words(path: str) -> str:
+    """Return a canonical scope as sentences name it: the root is the whole store."""
+    return "the whole store" if path == ROOT else path
+
+
 def scope_ancestors(path: str) -> list[str]:
     """Return every scope above ``path``, the root first, and then ``path`` itself, which must be canonical."""
     segments = [segment for segment in path.split("/") if segment]

@@ -1,7 +1,6 @@
 """Computes and stores remainders. A remainder is the part of a topic that is kept if facts are forgotten."""
 
 import datetime as dt
-import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -170,8 +169,8 @@ def remainders_journal(run: ForgetRun, kept: Sequence[uuid.UUID], *, reason: str
     if there are no remainders."""
     if not kept:
         return
-    why = json.dumps({"by": "hand", "reason": reason})
-    made = [Made(topic_id, place, "{}", why) for place, topic_id in enumerate(kept, start=run.planned + 1)]
+    why = {"by": "hand", "reason": reason}
+    made = [Made(topic_id, place, {}, why) for place, topic_id in enumerate(kept, start=run.planned + 1)]
     with connection.cursor() as cursor:
         made_write(cursor, KEPT_PART, made, run=run.pk, now=now)
     run.counts[KEPT_PART] = len(kept)

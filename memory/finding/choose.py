@@ -225,9 +225,8 @@ def _records(chosen: Sequence[Fact], facts: Sequence[Fact], request: Request) ->
     """Return the chosen facts. If a topic with several fields has a chosen fact, also return all other facts of that
     topic, unless its title names somebody or something else."""
     asked = [fold(name) for name in names_find(request.body, [])]
-    records = {
-        fact.topic.id for fact in chosen if len(fact.topic.fields) > 1 and not _names_another(fact.topic.title, asked)
-    }
+    topics = {fact.topic.id: fact.topic for fact in chosen if len(fact.topic.fields) > 1}
+    records = {topic.id for topic in topics.values() if not _names_another(topic.title, asked)}
     kept = {id(fact) for fact in chosen}
     return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
 

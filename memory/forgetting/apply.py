@@ -266,8 +266,7 @@ def _compact(
             action.done["into"] = str(topics[number])
         last = members[-1]
         why = {name: value for name, value in json.loads(last.why).items() if name not in _OF_ONE_TOPIC}
-        changes = json.dumps({"from": len(members)})
-        made.append(Made(topics[number], last.place + 1, changes, json.dumps(why)))
+        made.append(Made(topics[number], last.place + 1, {"from": len(members)}, why))
     made_write(cursor, COMPACTED, made, run=run.id, now=now)
 
 

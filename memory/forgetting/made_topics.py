@@ -4,6 +4,7 @@ Such a topic did not exist before the run. The undo of the run releases it, beca
 """
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,12 +29,12 @@ SELECT * FROM actions
 
 
 class Made(NamedTuple):
-    """A topic that a run has written: its place in the run, its ``changes`` and ``why`` as JSON."""
+    """A topic that a run has written: its place in the run, what was done, and why."""
 
     topic_id: uuid.UUID
     place: int
-    changes: str
-    why: str
+    changes: dict[str, Any]
+    why: dict[str, Any]
 
 
 def made_write(cursor: CursorWrapper, action: str, made: Sequence[Made], *, run: uuid.UUID, now: dt.datetime) -> None:
@@ -45,7 +46,7 @@ def made_write(cursor: CursorWrapper, action: str, made: Sequence[Made], *, run:
             "now": now,
             "ids": [each.topic_id for each in made],
             "places": [each.place for each in made],
-            "changes": [each.changes for each in made],
-            "whys": [each.why for each in made],
+            "changes": [json.dumps(each.changes) for each in made],
+            "whys": [json.dumps(each.why) for each in made],
         }
         cursor.execute(_MADE_SQL, parameters)

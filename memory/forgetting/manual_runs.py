@@ -48,30 +48,38 @@ SELECT * FROM actions
 
 # The event has the state before the action. The state after it is the given one, or is read from the action.
 _JOURNAL_SQL = f"""
+WITH events (at, actor, action, topic_id, scope, reason, before, after) AS MATERIALIZED (
+    SELECT %(now)s::timestamptz, %(actor)s::text, a.action, a.topic_id, s.path, a.why->>'reason',
+           jsonb_build_object(
+               'rung', {rung_label_sql("(a.before->>'rung')::int")}, 'released', a.before->>'released_at' IS NOT NULL,
+               'pinned', a.before->'pinned', 'salience', a.before->'salience',
+               'reinforced_at', a.before->'reinforced_at'),
+           jsonb_build_object('run', a.run_id) || coalesce(d.after, CASE
+               WHEN a.changes ? 'pinned' THEN jsonb_build_object('pinned', a.changes->'pinned')
+               WHEN a.changes ? 'released' THEN jsonb_build_object('released', a.changes->'released')
+               ELSE jsonb_build_object('rung', {rung_label_sql("a.to_rung")}) END)
+    FROM unnest(%(topics)s::uuid[], %(afters)s::jsonb[]) AS d (id, after)
+    JOIN memory_forgetaction a ON a.run_id = %(run)s AND a.topic_id = d.id
+    JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
+    ORDER BY a.place
+)
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, a.action, a.topic_id, s.path, a.why->>'reason',
-       jsonb_build_object(
-           'rung', {rung_label_sql("(a.before->>'rung')::int")}, 'released', a.before->>'released_at' IS NOT NULL,
-           'pinned', a.before->'pinned', 'salience', a.before->'salience', 'reinforced_at', a.before->'reinforced_at'),
-       jsonb_build_object('run', a.run_id) || coalesce(d.after, CASE
-           WHEN a.changes ? 'pinned' THEN jsonb_build_object('pinned', a.changes->'pinned')
-           WHEN a.changes ? 'released' THEN jsonb_build_object('released', a.changes->'released')
-           ELSE jsonb_build_object('rung', {rung_label_sql("a.to_rung")}) END)
-FROM unnest(%(topics)s::uuid[], %(afters)s::jsonb[]) AS d (id, after)
-JOIN memory_forgetaction a ON a.run_id = %(run)s AND a.topic_id = d.id
-JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
-ORDER BY a.place
+SELECT * FROM events
 """
 
 _PLAN_SQL = f"""
+WITH actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note) AS MATERIALIZED (
+    SELECT %(run)s::uuid, d.place, t.id, %(action)s::text, t.rung,
+           CASE WHEN d.note = '' THEN coalesce(%(rung)s, t.rung) ELSE t.rung END, d.changes,
+           jsonb_build_object('by', 'hand', 'reason', %(reason)s::text),
+           CASE WHEN d.note = '' THEN 'planned' ELSE 'skipped' END, {STATE}, d.note
+    FROM unnest(%(topics)s::uuid[], %(changes)s::jsonb[], %(notes)s::text[])
+         WITH ORDINALITY AS d (id, changes, note, place)
+    JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = t.id
+)
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
-SELECT %(run)s, d.place, t.id, %(action)s, t.rung,
-       CASE WHEN d.note = '' THEN coalesce(%(rung)s, t.rung) ELSE t.rung END, d.changes,
-       jsonb_build_object('by', 'hand', 'reason', %(reason)s::text),
-       CASE WHEN d.note = '' THEN 'planned' ELSE 'skipped' END, {STATE}, d.note
-FROM unnest(%(topics)s::uuid[], %(changes)s::jsonb[], %(notes)s::text[]) WITH ORDINALITY AS d (id, changes, note, place)
-JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = t.id
+SELECT * FROM actions
 RETURNING id, topic_id, action, from_rung, to_rung, place, why, changes
 """
 

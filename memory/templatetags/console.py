@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 
 from memory.console.titles import titled
 from memory.core.differences import Piece
-from memory.core.scopes import ROOT
+from memory.core.scopes import scope_words
 from memory.forgetting.run_text import event_words
 from memory.insight.action_words import action_words
 from memory.predicates.search_text import search_narrow
@@ -29,6 +29,7 @@ from memory.transfer.importers import source_title
 register = template.Library()
 register.filter(titled)
 register.filter(source_title)
+register.filter("place", scope_words)
 
 _UNITS = (("year", 31_536_000), ("month", 2_629_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
 # The width of the picture of a bar. Pages stretch the picture, so only the filled share matters.
@@ -60,12 +61,6 @@ def when(context: RequestContext, moment: dt.datetime | str | None, never: str =
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S} UTC", words
     )
-
-
-@register.filter
-def place(scope: str) -> str:
-    """Return a scope as sentences name it: the root is the whole store."""
-    return "the whole store" if scope == ROOT else scope
 
 
 @register.filter

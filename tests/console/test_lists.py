@@ -276,7 +276,7 @@ def test_only_released_topics_of_the_chosen_time_are_restored(op: Client, operat
     topics_release([old], principal=SYSTEM, reason="", now=clock.now)
     clock.forward(hours=2)
     topics_release([new], principal=SYSTEM, reason="", now=clock.now)
-    page = body_of(op.get("/bulk/restore/", {"all": "released", "range": "1h"}))
+    page = body_of(op.post("/bulk/restore/", {"all": "released", "range": "1h"}, follow=True))
     assert (f"/topics/{new}/" in page, f"/topics/{old}/" in page) == (True, False)
 
 

@@ -134,12 +134,12 @@ def test_a_group_of_values_is_open_only_if_one_of_them_is_set_here(looker: Clien
         html = body_of(looker.get(f"/policies/at/?scope={scope}"))
         return re.findall(r'<details class="knob-group" open>\s*<summary><strong>([^<]+)', html)
 
-    # Most policies set something of the ladder, so that is open in any case.
-    assert opened_groups("/user") == ["Strategy and ladder"]
+    # Most policies set something of the stages, so that is open in any case.
+    assert opened_groups("/user") == ["Strategy and stages"]
     saved("/", preset="relevance", shadow_share=0.1)
     saved("/user", bm25_b=0.5)
-    assert opened_groups("/user") == ["Strategy and ladder", "Recall"]
-    assert opened_groups("/user&half_life_days=3&mode=off") == ["Strategy and ladder", "Runs", "Recall"]
+    assert opened_groups("/user") == ["Strategy and stages", "Recall"]
+    assert opened_groups("/user&half_life_days=3&mode=off") == ["Strategy and stages", "Runs", "Recall"]
 
 
 def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looker: Client):

@@ -16,7 +16,6 @@ from memory.insight.released_list import ReleasedFilter, released_count, release
 from memory.models import DuplicatePair, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.console.people import body_of
-from tests.console.test_bulk import confirm
 from tests.console.test_duplicates import PILLS, pair_make
 from tests.forgetting.shop import policy_put, run, topics_make
 
@@ -134,9 +133,9 @@ def test_all_that_match_are_restored(op: Client, looker: Client, operator: Calle
     for number in range(3):
         release(op, operator, f"topic {number}", scope="/team")
     release(op, operator, "elsewhere", scope="/other")
-    page = body_of(op.get("/bulk/restore/", {"all": "released", "scope": "/team"}))
-    assert "Restore 3 memories" in page
-    confirm(op, "restore", page)
+    plan = op.post("/bulk/restore/", {"all": "released", "scope": "/team"}).headers["Location"]
+    assert "It would restore 3." in body_of(op.get(plan))
+    op.post(f"{plan}apply/")
     assert shown(looker) == ["elsewhere"]
 
 

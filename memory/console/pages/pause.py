@@ -12,7 +12,7 @@ from memory.console.fields import ScopeField
 from memory.console.page import OPERATOR, ConsoleRequest, page, show
 from memory.console.undo import back_to, go_back
 from memory.core.errors import MemoryProblem
-from memory.core.scopes import ROOT
+from memory.core.scopes import ROOT, scope_words
 from memory.forgetting.pause import pause_lift, pause_start
 
 _HOURS = [("", "Until it is lifted"), ("1", "1 hour"), ("24", "1 day"), ("168", "7 days"), ("720", "30 days")]
@@ -41,7 +41,7 @@ def pause(request: ConsoleRequest) -> HttpResponse:
     if "lift" in request.POST:
         scope = request.POST["lift"]
         pause_lift(scope, reason=request.POST.get("reason", "")[:500], principal=request.principal, now=now)
-        messages.success(request, f"Forgetting resumed in {_place(scope)}.")
+        messages.success(request, f"Forgetting resumed in {scope_words(scope)}.")
         return go_back(request, _next(request))
     form = PauseForm({} if "at_once" in request.POST else request.POST)
     if form.is_valid():
@@ -60,10 +60,6 @@ def pause(request: ConsoleRequest) -> HttpResponse:
 
 def _next(request: ConsoleRequest) -> str:
     return back_to(request, request.POST.get("here", ""), otherwise="console:runs")
-
-
-def _place(scope: str) -> str:
-    return "the whole store" if scope == ROOT else scope
 
 
 urlpatterns = [path("pause/", pause, name="pause")]

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonForm, RefusalForm
+from memory.console.fields import OptionalReasonForm, ReasonForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
@@ -134,8 +134,8 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "most": max(tally.by_action.values(), default=0),
             "preview": plan_preview(found),
             "behind": _behind(found),
-            "decide": ReasonForm(),
-            "refusal": RefusalForm(),
+            "decide": _APPLY.form() if found.status == ForgetRun.Status.PLANNED else _APPROVE.form(),
+            "refusal": OptionalReasonForm(),
             "new_policies": policies_new(found) if found.status == ForgetRun.Status.HELD else {},
             "reasons": run_reasons(found) if found.status == ForgetRun.Status.REFUSED else [],
             "recall": recalls_behind([found]).get(run_id),
@@ -207,6 +207,7 @@ class _RunConfirmation:
     due: tuple[ForgetRun.Status, ...]
     preview: Callable[[ForgetRun], Preview]
     take: Callable[[ConsoleRequest, uuid.UUID, str], None]
+    form: type[ReasonForm | OptionalReasonForm] = ReasonForm
 
 
 def _apply(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> None:
@@ -240,7 +241,7 @@ def run_refused(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Refuse a held run, and on request roll back the policies that are new since the previous run."""
     if request.method == "POST":
         roll_back = "roll_back" in request.POST
-        form = RefusalForm(request.POST)
+        form = OptionalReasonForm(request.POST)
         if form.is_valid():
             reason = form.cleaned_data["reason"]
             try:
@@ -276,6 +277,7 @@ _APPLY = _RunConfirmation(
     (ForgetRun.Status.PLANNED,),
     apply_preview,
     _apply,
+    OptionalReasonForm,
 )
 _APPROVE = _RunConfirmation(
     "Approve this run",
@@ -302,7 +304,7 @@ def _behind(run: ForgetRun) -> list[dict[str, Any]]:
 
 
 def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation) -> HttpResponse:
-    form = ReasonForm(request.POST if request.method == "POST" else None)
+    form = step.form(request.POST if request.method == "POST" else None)
     refused: MemoryProblem | None = None
     status = 200
     if form.is_valid():
