@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from memory.models import Conversation, ConversationTurn, StudyJob, Topic
+from tests.browser.axe import findings
 from tests.browser.conftest import NARROW, PATIENCE, Enter
-from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
 from tests.llm.server import Model, calling
 

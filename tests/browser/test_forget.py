@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from memory.models import ErasureReceipt, ForgetListing, Topic
+from tests.browser.axe import findings
 from tests.browser.conftest import NARROW, Enter
-from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
 from tests.cast import Caller, in_process, secret_of
 

@@ -1,7 +1,6 @@
 """Every page, with the demo in the store: nothing complains, nothing sticks out, nothing jumps, charts are drawn, and
 axe finds nothing: wide and light, and with ``MEMSTATE_TEST_VIEWS=1`` also narrow and dark."""
 
-import importlib.resources
 import os
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 from django_q.models import Schedule
-from playwright.sync_api import Page
 
 from memory.access.principal import SYSTEM
 from memory.core.ids import uuid7
@@ -23,8 +21,9 @@ from memory.stores.models import Store
 from memory.transfer.importing import import_offer
 from memory.transfer.uploads import uploads_folder
 from memory.transfer.work import import_work
-from tests.browser.conftest import NARROW, WIDE, Enter
-from tests.browser.watch import cut_off, overflow, settled, shifts
+from tests.browser.axe import AXE_BROUGHT, VIEWS, wrong_in
+from tests.browser.conftest import Enter
+from tests.browser.watch import settled, shifts
 from tests.cast import Caller, in_process, secret_of
 from tests.console.table import Address, pages
 
@@ -127,43 +126,6 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
         made = Caller(in_process, secret_of("agent")).remember("A letter nobody should have kept")
         return {"receipt_id": topics_purge([UUID(made)], reason="for the test", principal=SYSTEM, now=now).pk}
     return {}
-
-
-def axe_brought() -> str:
-    """Return a script that a page may have from its beginning: it does nothing but keep axe at hand. Brought anew for
-    each page, those half a million characters cost more than looking for what is wrong."""
-    source = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
-    return "window.axeBegin = () => {" + source + "};"
-
-
-AXE_BROUGHT = axe_brought()
-
-
-def findings(page: Page) -> list[str]:
-    """Return what axe finds, of any impact."""
-    if not page.evaluate("() => 'axe' in window || 'axeBegin' in window"):
-        page.evaluate(AXE_BROUGHT + "; 0")
-    page.evaluate("() => void (window.axe || window.axeBegin())")
-    found: Any = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
-    return [
-        f"{each['impact']}: {each['id']}: {each['help']}: " + " ".join(node["html"][:160] for node in each["nodes"][:4])
-        for each in found
-    ]
-
-
-VIEWS = [(size, scheme) for size in ("wide", "narrow") for scheme in ("light", "dark")]
-
-
-def wrong_in(page: Page, views: list[tuple[str, Any]]) -> dict[tuple[str, str], list[str]]:
-    """Return what is wrong with a page as it is looked at, by size of the window and colour scheme. The page is loaded
-    once."""
-    wrong = {}
-    for size, scheme in views:
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size(WIDE if size == "wide" else NARROW)
-        settled(page)
-        wrong[size, scheme] = overflow(page) + (cut_off(page) if size == "wide" else []) + findings(page)
-    return {view: found for view, found in wrong.items() if found}
 
 
 # What fields suggest are options of a list and no page.

@@ -5,8 +5,8 @@ import re
 from playwright.sync_api import expect
 
 from memory.models import Topic, Vitality
+from tests.browser.axe import findings
 from tests.browser.conftest import NARROW, Enter
-from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
 
 

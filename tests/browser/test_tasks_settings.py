@@ -15,9 +15,9 @@ from memory.forgetting.runs import run_start
 from memory.insight.action_words import action_words
 from memory.models import ApiKey, AuditEvent
 from memory.policy.save import policy_save
+from tests.browser.axe import AXE_BROUGHT, VIEWS, wrong_in
 from tests.browser.clicks import Clicks
 from tests.browser.conftest import Enter
-from tests.browser.test_pages import AXE_BROUGHT, VIEWS, wrong_in
 from tests.browser.watch import settled
 from tests.cast import Caller, in_process, secret_of
 

@@ -1,11 +1,12 @@
 """The tour: from the sign-in to why a topic was archived, back with it, a threshold looser, the forecast, a run, and
-the run undone."""
+the run undone. The pages on the way are sound, as ``test_pages.py`` asks of every page."""
 
 import re
 
 from playwright.sync_api import Page, expect
 
 from memory.models import ForgetRun, PolicyVersion, Topic
+from tests.browser.axe import VIEWS, wrong_in
 from tests.browser.conftest import Enter
 from tests.browser.store import PASSWORD
 from tests.browser.watch import settled
@@ -28,9 +29,18 @@ def line_of(page: Page, at: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def sound(page: Page) -> None:
+    assert not wrong_in(page, VIEWS[:1])
+
+
 def test_from_sign_in_to_undo(enter: Enter) -> None:
     page = enter(None)
-    sign_in(page, "operator", "/lookup/")
+    sign_in(page, "operator")
+    sound(page)
+    page.goto("/duplicates/")
+    sound(page)
+
+    page.goto("/lookup/")
 
     # Why was this archived?
     page.get_by_role("combobox", name="Search").fill("rung:archived")
@@ -45,6 +55,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     topic_id = page.url.rstrip("/").rpartition("/")[2]
     settled(page)
     expect(page.locator("#salience svg.main-svg").first).to_be_visible()
+    sound(page)
 
     # Bring it back, and see that this can be taken back as well.
     page.get_by_role("button", name="Restore").click()
@@ -85,6 +96,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     newly = page.locator("#salience-effect tr:has(.rung-archived)").first.locator("td")
     now, draft = (int(newly.nth(place).inner_text().replace(",", "")) for place in (0, 1))
     assert draft > now
+    sound(page)
 
     # Save with a reason, dry run, apply, undo.
     page.locator("#save").get_by_label("Reason").fill("less room for what nobody needs")
@@ -108,6 +120,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     run.refresh_from_db()
     assert run.status == "done"
     assert run.applied == run.planned
+    sound(page)
     page.get_by_role("link", name="Undo", exact=True).click()
     page.get_by_label("Reason").fill("only a tour")
     page.locator("section[aria-label=Confirm] button.primary").click()

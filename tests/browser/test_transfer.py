@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 
 from memory.jobs import tasks
 from memory.models import ImportJob, Topic
+from tests.browser.axe import findings
 from tests.browser.conftest import NARROW, Enter
-from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
 
 IMPORT = re.compile(r"/transfer/[0-9a-f-]{36}/$")

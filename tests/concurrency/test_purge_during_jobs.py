@@ -35,8 +35,8 @@ from tests.waits import SECONDS, eventually
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
 SECRET = "ms_the-secret-of-an-agent-in-the-store-other"
-# Of jobs with many statements, only every so many are tried.
-STRIDE = {"study": 4, "erasure_check": 60}
+# How many moments of a job are tried. A job that has more statements is tried at as many of them, evenly spread.
+MOMENTS = 16
 TEXT = "The boiler number {n} is serviced in May. The kitchen number {n} has a blue door."
 
 # Each job with the number of its attempt, which is the scope of what it works on.
@@ -100,16 +100,16 @@ class Meanwhile:
 
     def __init__(self, after: int, action: Callable[[], None]) -> None:
         self.acted = False
+        self.count = 0
         self._after = after
-        self._count = 0
         self._action = action
         self._thread: threading.Thread | None = None
         self._problem: BaseException | None = None
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        self._count += 1
-        if self._count == self._after:
+        self.count += 1
+        if self.count == self._after:
             self.acted = True
             self._thread = threading.Thread(target=self._act)
             self._thread.start()
@@ -164,21 +164,31 @@ def _model_answers(model: Model) -> None:
 
 
 def attempts(cast: Cast, job: str, act: Callable[[uuid.UUID], None], folder: Path) -> Iterator[tuple[uuid.UUID, bool]]:
-    """Run a job once for each of its statements, and ``act`` on a topic after that statement. Yield the topic, and
-    whether it was acted on."""
-    moment, acted = 0, True
-    while acted:
-        moment += STRIDE.get(job, 1)
-        topic_id = written(cast.agent, moment)
-        work = JOBS[job](cast.agent, moment, folder)
+    """Run a job several times, and ``act`` on a topic after another one of its statements each time. Yield the topic,
+    and whether it was acted on."""
+    for number, moment in enumerate(moments_of(job, cast.agent, folder), start=1):
+        topic_id = written(cast.agent, number)
+        work = JOBS[job](cast.agent, number, folder)
         meanwhile = Meanwhile(moment, partial(act, topic_id))
         with connection.execute_wrapper(meanwhile):
             work()
         meanwhile.end()
-        acted = meanwhile.acted
+        assert meanwhile.acted or moment > 1
         for model in (ExtractionJob, ErasureCheck, ImportJob, StudyJob):
             assert list(model._default_manager.filter(status="failed").values_list("failure", flat=True)) == []
-        yield topic_id, acted
+        yield topic_id, meanwhile.acted
+
+
+def moments_of(job: str, agent: Caller, folder: Path, most: int = MOMENTS) -> list[int]:
+    """Run a job undisturbed, and return the numbers of its statements, at most ``most`` of them, evenly spread."""
+    written(agent, 0)
+    undisturbed = Meanwhile(0, lambda: None)
+    work = JOBS[job](agent, 0, folder)
+    with connection.execute_wrapper(undisturbed):
+        work()
+    count = undisturbed.count
+    assert count
+    return sorted({1 + n * (count - 1) // max(1, min(most, count) - 1) for n in range(min(most, count))})
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -202,10 +212,8 @@ def test_a_release_at_any_moment_of_a_job_does_not_make_it_fail(cast: Cast, job:
 @pytest.mark.usefixtures("_dropped")
 @pytest.mark.parametrize("job", JOBS)
 def test_a_drop_of_the_store_at_any_moment_of_a_job_does_not_make_it_fail(cast: Cast, job: str, tmp_path: Path) -> None:
-    moment, acted = 0, True
-    while acted:
-        # It takes seconds to make a store.
-        moment += 4 * STRIDE.get(job, 1)
+    # It takes seconds to make a store.
+    for moment in moments_of(job, cast.agent, tmp_path, most=5):
         store_create("other")
         with store_use("other"):
             key_create(name="agent", role="agent", secret=SECRET)
@@ -216,4 +224,6 @@ def test_a_drop_of_the_store_at_any_moment_of_a_job_does_not_make_it_fail(cast: 
         with connection.execute_wrapper(meanwhile), store_use("other"):
             work()
         meanwhile.end()
-        acted = meanwhile.acted
+        assert meanwhile.acted or moment > 1
+        if not meanwhile.acted:
+            store_drop("other", actor="test")

@@ -6,7 +6,6 @@ processes cache (keys, stores, policies) they have read before each test.
 
 import contextlib
 import http.client
-import os
 import queue
 import random
 import threading
@@ -35,9 +34,8 @@ from tests.seed import SEED
 from tests.waits import eventually, turns_until_done
 from tests.web_server import PATIENCE, WebServer, database_address
 
-# The full variant is MEMSTATE_TEST_KILLS=20; more kills than these find nothing new, and each costs the start of a
-# process.
-KILLS = min(int(os.environ.get("MEMSTATE_TEST_KILLS", "2")), 3)
+# More kills find nothing new, and each costs the start of a process.
+KILLS = 2
 # Requests to one process at the same time.
 TOGETHER = 4
 REQUESTS_PER_MINUTE, SIGN_IN_ATTEMPTS = 12, 3

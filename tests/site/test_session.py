@@ -58,7 +58,7 @@ def started(folder: Path, source: str, *options: str) -> subprocess.Popen[str]:
 
 
 def output_of(run: subprocess.Popen[str]) -> str:
-    return run.communicate(timeout=120)[0]
+    return run.communicate(timeout=280)[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,15 @@ def test_a_run_that_exceeds_its_time_names_the_tests_at_work_and_ends(tmp_path: 
     # A shell starts what runs in the background with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        run = started(tmp_path, f"def test_that_fails():\n    assert False\n\n{SLEEPS}", "--minutes", "0.7", *workers)
+        run = started(
+            tmp_path,
+            f"def test_that_fails():\n    assert False\n\n{SLEEPS}",
+            "--minutes",
+            "1.5",
+            "-o",
+            "timeout=200",
+            *workers,
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     output = output_of(run)

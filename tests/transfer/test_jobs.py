@@ -3,6 +3,7 @@
 import datetime as dt
 import io
 import json
+import math
 import os
 import uuid
 from pathlib import Path
@@ -16,9 +17,9 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.manual_actions import topics_release
-from memory.forgetting.runs import run_undo
+from memory.forgetting.runs import run_begin, run_undo
 from memory.jobs.resumable import jobs_stalled
-from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
+from memory.models import AuditEvent, ForgetRun, ImportJob, PolicyVersion, Topic
 from memory.transfer import importing as importing_room
 from memory.transfer import work as work_room
 from memory.transfer.importing import import_confirm, import_offer, import_start
@@ -238,7 +239,9 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     assert import_work(job.pk, clock=timezone.now, seconds=60).status == "waiting"
 
 
-def test_the_undo_of_an_import_is_a_plan_that_leaves_out_what_was_changed_since(cast: Cast, tmp_path: Path) -> None:
+def test_the_undo_of_an_import_is_a_plan_that_leaves_out_what_was_changed_since(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [cast.agent.remember(f"Topic {number}") for number in range(5)]
     content = exported()
     emptied()
@@ -254,13 +257,20 @@ def test_the_undo_of_an_import_is_a_plan_that_leaves_out_what_was_changed_since(
         import_undo_plan(job.pk, principal=ALICE, now=timezone.now())
     with pytest.raises(NotAllowed):
         import_undo_plan(job.pk, principal=principal_like("agent"), now=timezone.now())
+    with monkeypatch.context() as patch:
+        # Topics that were changed since come last, so they do not take the place of others.
+        patch.setattr("memory.transfer.revert.MAX_PLANNED", 3)
+        plan, left = import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now())
+        assert plan is not None
+        assert (plan.planned, left) == (3, [])
     plan, left = import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now())
     assert plan is not None
     assert (plan.planned, left) == (3, [(uuid.UUID(made[0]), "It was changed since.")])
     assert ImportJob.objects.get(pk=job.pk).run_id == plan.pk
-    out = io.StringIO()
+    out, runs = io.StringIO(), ForgetRun.objects.count()
     call_command("import", "--take-back", str(job.pk), "--dry-run", stdout=out)
     assert "Would be released: 3. Not released, because changed since: 1." in out.getvalue()
+    assert ForgetRun.objects.count() == runs
     assert {str(topic.pk) for topic in Topic.objects.exclude(released_at=None)} == {made[1]}
     call_command("import", "--take-back", str(job.pk), "--reason", "a mistake", stdout=out)
     assert "Released: 3." in out.getvalue()
@@ -274,3 +284,19 @@ def test_the_undo_of_an_import_is_a_plan_that_leaves_out_what_was_changed_since(
     assert job.run is not None
     run_undo(job.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
     assert import_left(job)
+
+
+def test_an_import_names_the_undo_that_was_applied_and_no_later_plan(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        cast.agent.remember(f"Topic {number}")
+    content = exported()
+    emptied()
+    job = done(import_start(kept(tmp_path, "file", content), principal=SYSTEM, now=timezone.now()))
+    monkeypatch.setattr("memory.transfer.revert.MAX_PLANNED", 2)
+    first = import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now()).run
+    assert first is not None
+    run_begin(first.pk, "planned", principal=SYSTEM, reason="a mistake", now=timezone.now(), seconds=math.inf)
+    assert import_undo_plan(job.pk, principal=SYSTEM, now=timezone.now()).run is not None
+    assert ImportJob.objects.get(pk=job.pk).run_id == first.pk

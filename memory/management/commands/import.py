@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -103,7 +103,9 @@ class Command(StoreCommand):
     def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
         released = 0
         while True:
-            run, left = import_undo_plan(job_id, principal=principal, now=timezone.now())
+            with transaction.atomic():
+                run, left = import_undo_plan(job_id, principal=principal, now=timezone.now())
+                transaction.set_rollback(dry)
             if run is None or dry:
                 break
             planned = ForgetRun.Status.PLANNED
