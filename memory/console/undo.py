@@ -5,6 +5,7 @@ has the CSRF token of the page and works without JavaScript.
 """
 
 import uuid
+from collections import Counter
 
 from django import forms
 from django.contrib import messages
@@ -17,6 +18,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.forgetting.manual_actions import Skipped
 from memory.forgetting.manual_runs import BY_HAND
 from memory.forgetting.run_text import undo_sentence
 from memory.forgetting.runs import run_get, run_undo
@@ -47,6 +49,18 @@ def run_named(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
 def pair_undo_offer(request: ConsoleRequest, sentence: str, pair_id: uuid.UUID) -> None:
     """Show a notice about a decision on a pair, with a button that undoes it."""
     messages.success(request, sentence, extra_tags=f"{PAIR_TAG}{pair_id}")
+
+
+def skipped_say(request: ConsoleRequest, left: Skipped) -> None:
+    """Say how many topics a change skipped, and why."""
+    if left:
+        why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for _topic, why in left).items())
+        messages.warning(request, f"{topics_words(len(left))} skipped. {why}")
+
+
+def topics_words(count: int) -> str:
+    """Return `1 memory is` or `37 memories are`."""
+    return "1 memory is" if count == 1 else f"{count:,} memories are"
 
 
 def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:archived") -> str:

@@ -158,8 +158,8 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
         # Only pauses that began after the run are checked, because the plan respects earlier pauses. Applied actions
         # stay and can be undone; the remaining actions are dropped.
         started = run.started_at or now
-        pauses = [pause for pause in pauses_active(now, run.scope) if pause.created_at >= started]
-        if pauses and run.event != BY_HAND:
+        paused = pauses_active(now, run.scope) if run.event != BY_HAND else []
+        if pauses := [pause for pause in paused if pause.created_at >= started]:
             run.status, run.finished_at = ForgetRun.Status.FAILED, now
             run.failure = f"Stopped, because forgetting was paused in {pauses[0].scope}."
             run.save(update_fields=["status", "finished_at", "failure"])
@@ -346,12 +346,10 @@ def _revive(cursor: CursorWrapper, actions: list[Action], *, now: dt.datetime) -
 
 
 def _pins_set(cursor: CursorWrapper, actions: list[Action], *, run: ForgetRun) -> None:
-    by_hand = run.event == BY_HAND
-    pins = {}
-    for action in actions:
-        pinned = bool(action.changes["pinned"])
-        reason = json.loads(action.why)["reason"] if by_hand else f"a rule, in run {run.id}"
-        pins[action.topic_id] = (pinned, reason if pinned else "")
+    # All actions of a manual change have the same reason.
+    by_hand = run.event == BY_HAND and actions
+    reason = json.loads(actions[0].why)["reason"] if by_hand else f"a rule, in run {run.id}"
+    pins = {each.topic_id: (True, reason) if each.changes["pinned"] else (False, "") for each in actions}
     by_agent = any(action.changes.get("by_agent") for action in actions)
     state_changes.pins_set(cursor, pins, by_agent=by_agent)
 

@@ -15,7 +15,7 @@ from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.apply import Action, actions_apply
-from memory.forgetting.manual_runs import HandPlan, hand_plan_write, hand_run, hand_run_end
+from memory.forgetting.manual_runs import HandPlan, hand_plan_write, hand_run_create
 from memory.models import ForgetRun, Rung
 from memory.models.labels import label_sql
 from memory.models.statements import rows_read
@@ -116,8 +116,7 @@ def topics_plan(
         rows, left = _split(verb, ids, cursor.fetchall(), seen_at=seen_at)
         if not rows:
             return MoveResult(None, left)
-        run = _run_new(verb, rows, principal=principal, now=now)
-        run.save(force_insert=True)
+        run = _run_create(verb, rows, at_once=False, principal=principal, now=now)
         plans = _plans(verb, rows, principal=principal) + [HandPlan(topic_id, {}, why) for topic_id, why in left]
         _plans_write(cursor, run, verb, plans, reason="")
         return MoveResult(run, left)
@@ -211,18 +210,17 @@ def _move(
     cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
     """Plan a change of locked topics and apply it at once."""
-    run = _run_new(verb, rows, principal=principal, now=now)
-    hand_run_end(run)
-    run.save(force_insert=True)
+    run = _run_create(verb, rows, at_once=True, principal=principal, now=now)
     actions = _plans_write(cursor, run, verb, _plans(verb, rows, principal=principal), reason=reason)
     actions_apply(cursor, actions, {}, run=run, now=now)
     return run
 
 
-def _run_new(verb: str, rows: Sequence[TopicState], *, principal: Principal, now: dt.datetime) -> ForgetRun:
-    run = hand_run({row.scope for row in rows}, actor=principal.actor, now=now)
-    run.counts, run.planned = {VERBS[verb].action: len(rows)}, len(rows)
-    return run
+def _run_create(
+    verb: str, rows: Sequence[TopicState], *, at_once: bool, principal: Principal, now: dt.datetime
+) -> ForgetRun:
+    scopes, counts = {row.scope for row in rows}, {VERBS[verb].action: len(rows)}
+    return hand_run_create(scopes, counts, planned=len(rows), at_once=at_once, actor=principal.actor, now=now)
 
 
 def _plans(verb: str, rows: Sequence[TopicState], *, principal: Principal) -> list[HandPlan]:

@@ -150,10 +150,9 @@ def hand_run_write(
     """Write the run and the audit events of a manual change, in the transaction of the change. Return the run. Three
     SQL statements. ``event`` is ``REVISE`` for changes by the search for duplicates."""
     named = [each.action or action for each in actions]
-    run = hand_run([each.scope for each in actions], actor=actor, now=now, event=event)
-    run.counts, run.planned = {action: named.count(action)}, len(actions)
-    hand_run_end(run)
-    run.save(force_insert=True)
+    scopes = [each.scope for each in actions]
+    counts = {action: named.count(action)}
+    run = hand_run_create(scopes, counts, planned=len(actions), at_once=True, actor=actor, now=now, event=event)
     parameters: dict[str, Any] = {
         "run": run.id,
         "actions": named,
@@ -169,25 +168,33 @@ def hand_run_write(
     return run
 
 
-def hand_run(scopes: Collection[str], *, actor: str, now: dt.datetime, event: str = BY_HAND) -> ForgetRun:
-    """Return a planned run without actions over the lowest scope that contains all of ``scopes``, not yet saved."""
-    return ForgetRun(
+def hand_run_create(
+    scopes: Collection[str],
+    counts: Mapping[str, int],
+    *,
+    planned: int,
+    at_once: bool,
+    actor: str,
+    now: dt.datetime,
+    event: str = BY_HAND,
+) -> ForgetRun:
+    """Create a run without actions over the lowest scope that contains all of ``scopes``: a planned one, or a finished
+    one if its change is made ``at_once``. One SQL statement."""
+    done: dict[str, Any] = {"applied": planned, "started_at": now, "finished_at": now}
+    return ForgetRun.objects.create(
         id=uuid7_at(now),
         scope=_scope_around(scopes),
         event=event,
         actor=actor,
-        dry_run=True,
-        status=ForgetRun.Status.PLANNED,
+        dry_run=not at_once,
+        status=ForgetRun.Status.DONE if at_once else ForgetRun.Status.PLANNED,
         policy_version=0,
         judged_at=now,
         created_at=now,
+        counts=counts,
+        planned=planned,
+        **(done if at_once else {}),
     )
-
-
-def hand_run_end(run: ForgetRun) -> None:
-    """Set the members of a run whose change is made at once. Does not save it."""
-    run.dry_run, run.status, run.applied = False, ForgetRun.Status.DONE, run.planned
-    run.started_at = run.finished_at = run.created_at
 
 
 @dataclass(slots=True)

@@ -122,7 +122,7 @@ def run_begin(
     reason: str,
     now: dt.datetime,
     enqueue: Enqueue | None = None,
-    seconds: float = REQUEST_SECONDS,
+    seconds: float | None = None,
 ) -> ForgetRun:
     """Apply the plan of a dry run (``status`` PLANNED) exactly, or approve and apply a held run (HELD).
 
@@ -152,7 +152,7 @@ def run_begin(
             reason=reason,
             after={"run": str(run.id), "counts": run.counts},
         )
-    return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
+    return run_work(run.id, now=now, seconds=REQUEST_SECONDS if seconds is None else seconds, enqueue=enqueue)
 
 
 def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:

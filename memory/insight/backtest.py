@@ -6,6 +6,7 @@ Read-only. docs/regret.md defines all figures and the limits of a replay.
 import datetime as dt
 from collections import Counter
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -15,13 +16,28 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.soft_limit import limit_scope
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
-from memory.insight.replies import BacktestDay, BacktestReply
+from memory.insight.replies import BacktestDay, BacktestNeeded, BacktestReply
+from memory.models.labels import label_sql
+from memory.models.statements import rows_read
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
 MAX_RUNS = 1_000
 # The random baseline is the mean of this many draws.
 DRAWS = 5
+
+# How many of the topics that were used after they had been archived are named.
+NAMED = 10
+
+_NEEDED_SQL = f"""
+SELECT t.id::text, {label_sql()}, s.path, n.uses, a.at, coalesce(a.query, '')
+FROM unnest(%(keys)s::bigint[], %(uses)s::int[], %(accesses)s::bigint[]) AS n (key, uses, access)
+JOIN memory_topic t ON uuid_hash_extended(t.id, 0) = n.key
+JOIN memory_scope s ON s.id = t.scope_id
+LEFT JOIN memory_accesslog a ON a.id = n.access
+  AND (%(scope)s = '/' OR a.scope = %(scope)s OR starts_with(a.scope, %(scope)s || '/'))
+ORDER BY n.uses DESC, t.id
+"""
 
 NOTES = (
     "The log holds what was recalled under the policies of that time: archived memories were recalled less often.",
@@ -43,7 +59,7 @@ def backtest(
     seed: int = 1,
 ) -> BacktestReply:
     """Replay ``policies`` over the access log of ``scope`` from ``start`` to ``end`` or ``now``, whichever is earlier.
-    Runs take place at ``start`` and after each ``step``. Two queries; about 150 bytes of memory per topic. Raises
+    Runs take place at ``start`` and after each ``step``. Three queries; about 200 bytes of memory per topic. Raises
     ``ValueRefused`` for a bad period and for more than ``MAX_RUNS`` runs."""
     if start >= now:
         raise ValueRefused("`start` must be in the past.", code=ProblemCode.INVALID_PERIOD)
@@ -150,6 +166,7 @@ def _replay(
         "detached": totals["detached"],
         "restored": totals["restored"],
         "archived_share": archived / topics if topics else 0.0,
+        "needed": _needed(draft, events.keys, scope),
         "days": days,
         "notes": list(NOTES),
         "sentence": "",
@@ -179,20 +196,43 @@ class _Misses:
 
     def __init__(self, forgotten: Bools) -> None:
         self.forgotten = forgotten
-        self.needed = np.zeros(len(forgotten), dtype=np.bool_)
+        self.uses = np.zeros(len(forgotten), dtype=np.int32)
+        # The first access to each topic; 0 for none.
+        self.first = np.zeros(len(forgotten), dtype=np.int64)
         self.missed = 0
 
     @property
     def used(self) -> int:
         """How many topics were retrieved, looked up or restored after they had been archived."""
-        return int(self.needed.sum())
+        return int(np.count_nonzero(self.uses))
 
     def count(self, topics: Ints, what: Ints, access: Ints) -> None:
         """Count the events of a period. The arrays contain the topic, the type and the access id of each event."""
         forgotten = self.forgotten[topics] & (what != SALIENCE_SET)
-        self.needed[topics[forgotten]] = True
+        np.add.at(self.uses, topics[forgotten], 1)
+        logged = forgotten & (access > 0) & (self.first[topics] == 0)
+        # Of several values for one topic, numpy keeps the last.
+        self.first[topics[logged][::-1]] = access[logged][::-1]
         # A lookup by id finds archived topics, so it misses nothing.
         self.missed += len(np.unique(access[forgotten & (what <= SHOWN)]))
+
+
+def _needed(draft: _Misses, keys: Ints, scope: str) -> list[BacktestNeeded]:
+    """Return the topics that were used most often after the draft had archived them. One query, or none."""
+    most = np.argsort(-draft.uses, kind="stable")[:NAMED]
+    chosen = most[draft.uses[most] > 0]
+    if not len(chosen):
+        return []
+    wanted: dict[str, Any] = {
+        "keys": keys[chosen].tolist(),
+        "uses": draft.uses[chosen].tolist(),
+        "accesses": draft.first[chosen].tolist(),
+        "scope": scope,
+    }
+    return [
+        {"topic_id": topic_id, "title": title, "scope": path, "uses": uses, "at": at, "query": query}
+        for topic_id, title, path, uses, at, query in rows_read(_NEEDED_SQL, wanted)
+    ]
 
 
 class _RandomDraw:

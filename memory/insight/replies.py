@@ -31,6 +31,17 @@ class BacktestDay(TypedDict):
     missed_by_lot: float
 
 
+class BacktestNeeded(TypedDict):
+    """A topic that the draft would have archived and that was used afterwards."""
+
+    topic_id: str
+    title: str
+    scope: str
+    uses: Annotated[int, doc("How often it was retrieved, looked up or restored while archived.")]
+    at: Annotated[dt.datetime | None, doc("The first of its retrievals and lookups; null if it was only restored.")]
+    query: Annotated[str, doc("The query of that retrieval; empty for a lookup, and for a query of a wider scope.")]
+
+
 class BacktestReply(TypedDict):
     """The draft, compared with no forgetting and with archiving as many random topics on the same days."""
 
@@ -48,6 +59,7 @@ class BacktestReply(TypedDict):
     detached: int
     restored: int
     archived_share: Annotated[float, doc("Share of the topics that are archived at the end.")]
+    needed: Annotated[list[BacktestNeeded], doc("Of the topics that the draft archived, those used most afterwards.")]
     days: list[BacktestDay]
     sentence: str
     notes: Annotated[list[str], doc("Limits of the replay.")]

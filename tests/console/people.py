@@ -4,6 +4,7 @@ Not to be confused with the callers of the API in ``tests/cast.py``, who have ke
 """
 
 import contextlib
+import html
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.http.response import HttpResponseBase
 from django.test import Client
+from django.utils import timezone
 
 from memory.stores.current import MAIN
 from memory.stores.models import StoreRole
@@ -133,3 +135,16 @@ def statements_of(ask: Callable[[], HttpResponseBase]) -> int:
     # A test that fails shows them.
     print(*told.sql, "", sep="\n")
     return len(told)
+
+
+def hidden(page: str, name: str) -> str:
+    """Return the value of a hidden field."""
+    found = re.search(rf'name="{name}"[^>]*value="([^"]*)"|value="([^"]*)"[^>]*name="{name}"', page)
+    assert found, name
+    return html.unescape(found[1] if found[1] is not None else found[2])
+
+
+def posted(client: Client, verb: str, topics: list[str], **more: Any) -> Any:
+    """Post what a list posts: the selected topics and when the list was shown, or ``all`` and the filter."""
+    said = {"topic": topics, "seen_at": timezone.now().isoformat(), "next": "/archived/", **more}
+    return client.post(f"/bulk/{verb}/", said, follow=True)

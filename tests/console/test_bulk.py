@@ -2,7 +2,6 @@
 
 import re
 import uuid
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -10,15 +9,9 @@ from django.utils import timezone
 
 from memory.models import AuditEvent, ForgetRun, Topic, Vitality
 from tests.cast import Caller, worker_turn
-from tests.console.people import statements_of
+from tests.console.people import posted, statements_of
 from tests.forgetting.shop import JOURNALS, dump, topics_make
 from tests.waits import turns_until_done
-
-
-def posted(client: Client, verb: str, topics: list[str], **more: Any) -> Any:
-    """Post what a list posts: the selected topics and when the list was shown, or ``all`` and the filter."""
-    said = {"topic": topics, "seen_at": timezone.now().isoformat(), "next": "/archived/", **more}
-    return client.post(f"/bulk/{verb}/", said, follow=True)
 
 
 def archive(operator: Caller, ids: list[str]) -> None:

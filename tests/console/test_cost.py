@@ -1,4 +1,4 @@
-"""What a page costs: as many statements over 200 rows as over 10, whatever it shows, generated from the table."""
+"""What a page costs: as many statements over 60 rows as over 10, whatever it shows, generated from the table."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,8 @@ from tests.console.crowd import Crowd, crowd_make
 from tests.console.people import Statements, account_make, body_of, client_of, statements_told
 from tests.console.table import Address, addresses
 
-FEW, MANY = 10, 200
+# More than a page of a list.
+FEW, MANY = 10, 60
 LISTS = (AGENTS, ARCHIVED, KEYS, PEOPLE, RECALLS, RECEIPTS, RELEASED, RUNS, SCOPES)
 SORTS: dict[str, Mapping[str, SortColumn]] = {"lookup": LOOKUP_SORTS, **{page.name: page.sorts or {} for page in LISTS}}
 # Where a sorted list has many rows: all live memories, and the scopes below one.

@@ -15,7 +15,7 @@ from django_q.models import OrmQ
 from memory.duplicates.detect import duplicates_find
 from memory.models import DuplicatePair, ForgetRun, Topic
 from tests.cast import Caller, worker_turn
-from tests.console.people import codes_of, statements_of
+from tests.console.people import codes_of, hidden, statements_of
 from tests.forgetting.shop import JOURNALS, dump, policy_put
 from tests.waits import turns_until_done
 
@@ -28,13 +28,6 @@ PILLS = ("Migraine tablets", "Sumatriptan 50 mg at the first flicker, not more t
 MORE = ("Migraine tablets", "Sumatriptan 100 mg at the first flicker, not more than two days a week.")
 # What an undo leaves: the pair itself keeps who decided what, and that it was taken back.
 APART = (*JOURNALS, "django_session", "memory_duplicatepair", "memory_duplicatelook", "memory_wakeup")
-
-
-def hidden(page: str, name: str) -> str:
-    """Return the value of a hidden field."""
-    found = re.search(rf'name="{name}"[^>]*value="([^"]*)"|value="([^"]*)"[^>]*name="{name}"', page)
-    assert found, name
-    return html.unescape(found[1] if found[1] is not None else found[2])
 
 
 def pair_make(caller: Caller, *texts: tuple[str, str], scope: str = KITCHEN, **members: Any) -> DuplicatePair:

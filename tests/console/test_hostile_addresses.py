@@ -36,7 +36,7 @@ WHOLE = {
     **{name: (*MEMBERS, *(f"b-{member}" for member in MEMBERS)) for name in DRAFTED},
 }
 # How many addresses are tried of one page in `make test-all`.
-MOST = 100
+MOST = 50
 # As they stand in an address.
 HOSTILE = (
     "",

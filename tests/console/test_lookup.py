@@ -27,8 +27,7 @@ from memory.predicates.search_text import search_narrow, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 from memory.recall import exactness, search
 from tests.cast import Caller, Clock, principal_like, worker_turn
-from tests.console.people import body_of, codes_of, statements_of, statements_told
-from tests.console.test_bulk import posted
+from tests.console.people import body_of, codes_of, posted, statements_of, statements_told
 from tests.generated import examples
 from tests.predicates.typed import typed
 

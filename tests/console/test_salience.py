@@ -1,9 +1,11 @@
 """The Salience page: a draft in the address, what it would forget, and the way to a new version."""
 
 import csv
+import datetime as dt
 import io
 import json
 import re
+import uuid
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
@@ -12,9 +14,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from memory.models import ForgetRun, PolicyVersion
+from memory.models import ForgetRun, PolicyVersion, Topic
 from tests.cast import Caller, Clock
-from tests.console.people import body_of, codes_of, statements_of, statements_told
+from tests.console.people import body_of, codes_of, hidden, statements_of, statements_told
 from tests.forgetting.shop import NOON, dump, policy_put, run, topics_make
 
 # Salience as stored decides, so that the numbers below are easy to follow.
@@ -374,6 +376,31 @@ def test_a_backtest_tells_draft_and_present_beside_each_other(looker: Client, op
     assert codes_of(wrong) == ["invalid-period"]
     backwards = looker.get("/salience/backtest/", {**query, "until": "2026-01-01"})
     assert codes_of(backwards) == ["invalid-period"]
+
+
+def test_what_a_draft_would_have_archived_and_was_needed_is_named_and_can_be_pinned(
+    op: Client, operator: Caller, clock: Clock
+) -> None:
+    policy_put(operator, **PLAIN)
+    clock.set(NOON - dt.timedelta(days=20))
+    needed = operator.remember("The boiler is serviced in May", salience=0.1)
+    operator.remember("Nobody asks for this", salience=0.1)
+    clock.set(NOON - dt.timedelta(days=2))
+    assert operator.found("boiler May", topic_ids=[needed], stages=["structural"]) == [needed]
+    clock.set(NOON)
+    query = {"scope": "/", "draft": urlencode(DRAFT), "since": "2026-02-10", "until": "2026-02-28", "step": 1}
+    address = f"/salience/backtest/?{urlencode(query)}"
+    page = op.get(address).content.decode()
+    assert "“boiler May”" in page
+    listed = page[page.index("Archived, but used afterwards") :]
+    assert needed in listed
+    assert "Nobody asks for this" not in listed
+
+    form = {name: hidden(listed, name) for name in ("topic", "seen_at", "next")}
+    op.post("/bulk/pin/", form)
+    assert set(Topic.objects.filter(vitality__pinned=True).values_list("pk", flat=True)) == {uuid.UUID(needed)}
+    # A pinned memory is not archived, so a further backtest does not name it.
+    assert "Archived, but used afterwards" not in op.get(form["next"]).content.decode()
 
 
 def test_an_empty_store_says_what_the_page_will_show(looker: Client, db: None) -> None:

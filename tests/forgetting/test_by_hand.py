@@ -25,8 +25,8 @@ ACTS: dict[str, Any] = {
     "archive": topics_archive,
     "restore": topics_restore,
     "release": topics_release,
-    "pin": lambda ids, **told: topics_pin(ids, pinned=True, **told),
-    "unpin": lambda ids, **told: topics_pin(ids, pinned=False, **told),
+    "pin": lambda ids, **given: topics_pin(ids, pinned=True, **given),
+    "unpin": lambda ids, **given: topics_pin(ids, pinned=False, **given),
 }
 
 
@@ -36,7 +36,7 @@ def _noon(clock: Clock, operator: Caller) -> None:
     policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0)
 
 
-def told(clock: Clock, **more: Any) -> dict[str, Any]:
+def given(clock: Clock, **more: Any) -> dict[str, Any]:
     return {"principal": principal_like("operator"), "reason": "by the test", "now": clock.now, **more}
 
 
@@ -58,17 +58,17 @@ def ladder(agent: Caller, operator: Caller, clock: Clock) -> dict[str, uuid.UUID
     Field.objects.filter(name="price").update(salience=0.01)
     assert run(operator, dry_run=False)["applied"] == 3
     made["sunken"] = made.pop("detached")
-    topics_archive([made["sunken"]], **told(clock))
+    topics_archive([made["sunken"]], **given(clock))
     made["detached"] = harbor(agent, 0.1)
     Field.objects.filter(name="price", topic_id=made["detached"]).update(salience=0.01)
     run(operator, dry_run=False)
     made["active"] = harbor(agent)
     made["pinned"] = harbor(agent, pinned=True)
     made["released"] = harbor(agent)
-    topics_release([made["released"]], **told(clock))
+    topics_release([made["released"]], **given(clock))
     made["gone"] = harbor(agent, 0.01)
-    topics_archive([made["gone"]], **told(clock))
-    topics_release([made["gone"]], **told(clock))
+    topics_archive([made["gone"]], **given(clock))
+    topics_release([made["gone"]], **given(clock))
     counted()
     return made
 
@@ -96,15 +96,15 @@ def test_a_change_by_hand_and_its_undo_are_identity_on_every_table_but_journals(
     names = {topic_id: name for name, topic_id in made.items()}
     assert {names[topic_id] for topic_id, _why in left} == made.keys() - POSSIBLE[verb]
     if planned:
-        changed = run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+        changed = run_begin(plan.id, ForgetRun.Status.PLANNED, **given(clock))
     else:
-        changed = ACTS[verb]([made[name] for name in POSSIBLE[verb]], **told(clock))
+        changed = ACTS[verb]([made[name] for name in POSSIBLE[verb]], **given(clock))
     assert dump(*JOURNALS) != before
     events = AuditEvent.objects.filter(after__run=str(changed.id), reason="by the test").exclude(topic_id=None)
     assert {names[topic_id] for topic_id in events.values_list("topic_id", flat=True)} == POSSIBLE[verb]
     assert (changed.event, changed.status, changed.applied) == (BY_HAND, "done", len(POSSIBLE[verb]))
     clock.forward(minutes=1)
-    undone = run_undo(changed.id, **told(clock))
+    undone = run_undo(changed.id, **given(clock))
     assert (undone.restored, undone.conflicts) == (len(POSSIBLE[verb]), [])
     counted()
     assert dump(*JOURNALS) == before
@@ -114,28 +114,28 @@ def test_a_restore_withdraws_summaries_and_its_undo_puts_them_in_force(agent: Ca
     made = ladder(agent, operator, clock)
     in_force = FieldSummary.objects.filter(field__topic=made["sunken"], withdrawn_at=None)
     assert in_force.count()
-    restored = topics_restore([made["sunken"]], **told(clock))
+    restored = topics_restore([made["sunken"]], **given(clock))
     assert not in_force.exists()
-    run_undo(restored.id, **told(clock))
+    run_undo(restored.id, **given(clock))
     assert in_force.count()
 
 
 def test_what_was_changed_since_is_left_alone_with_the_reason(agent: Caller, operator: Caller, clock: Clock):
     one, other = (uuid.UUID(agent.remember(title, salience=0.3)) for title in ("one", "other"))
-    archived = topics_archive([one, other], **told(clock))
+    archived = topics_archive([one, other], **given(clock))
     clock.forward(minutes=1)
-    topics_restore([other], **told(clock))
-    undone = run_undo(archived.id, **told(clock))
+    topics_restore([other], **given(clock))
+    undone = run_undo(archived.id, **given(clock))
     assert (undone.restored, undone.conflicts) == (1, [(other, "It has since been moved: it is active now.")])
 
 
 def test_the_text_written_after_a_change_by_hand_stays(agent: Caller, operator: Caller, clock: Clock):
     topic = uuid.UUID(agent.remember("one"))
-    pinned = topics_pin([topic], pinned=True, **told(clock))
+    pinned = topics_pin([topic], pinned=True, **given(clock))
     clock.forward(minutes=1)
     operator.patch(f"/v1/topics/{topic}", {"title": "two"}).ok()
     written = operator.topic(str(topic))["updated_at"]
-    assert run_undo(pinned.id, **told(clock)).restored == 1
+    assert run_undo(pinned.id, **given(clock)).restored == 1
     after = operator.topic(str(topic))
     assert (after["pinned"], after["title"], after["updated_at"]) == (False, "two", written)
 
@@ -144,9 +144,9 @@ def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Ca
     topic = uuid.UUID(agent.remember("Tea", salience=0.01))
     run(operator, dry_run=False)
     clock.forward(days=1)
-    restored = topics_restore([topic], **told(clock))
+    restored = topics_restore([topic], **given(clock))
     clock.forward(minutes=1)
-    run_undo(restored.id, **told(clock, reason="the wrong one"))
+    run_undo(restored.id, **given(clock, reason="the wrong one"))
     event = AuditEvent.objects.get(action="undone")
     assert (event.topic_id, event.scope, event.reason) == (topic, "/", "the wrong one")
     assert (event.before["action"], event.after) == ("restored", {"run": str(restored.id), "rung": "archived"})
@@ -164,16 +164,16 @@ def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Ca
 
 def test_an_archiving_by_hand_counts_once_and_not_after_its_undo(agent: Caller, operator: Caller, clock: Clock):
     topic = uuid.UUID(agent.remember("Tea"))
-    archived = topics_archive([topic], **told(clock))
+    archived = topics_archive([topic], **given(clock))
     assert operator.get("/v1/regret").ok()["archived"] == 1
-    run_undo(archived.id, **told(clock))
+    run_undo(archived.id, **given(clock))
     assert operator.get("/v1/regret").ok()["archived"] == 0
 
 
 def test_runs_by_hand_are_listed_on_request_and_read_by_their_id(agent: Caller, operator: Caller, clock: Clock):
     topic = uuid.UUID(agent.remember("Tea", scope="/user/alice"))
     other = uuid.UUID(agent.remember("Milk", scope="/user/alice/kitchen"))
-    pinned = topics_pin([topic, other], pinned=True, **told(clock))
+    pinned = topics_pin([topic, other], pinned=True, **given(clock))
     assert operator.get("/v1/runs").ok()["items"] == []
     assert [run["run_id"] for run in operator.get("/v1/runs?event=by_hand").ok()["items"]] == [str(pinned.id)]
     assert operator.get("/v1/runs?event=revise").ok()["items"] == []
@@ -187,21 +187,21 @@ def test_a_refused_change_writes_nothing(agent: Caller, clock: Clock):
     topic = uuid.UUID(agent.remember("Tea"))
     before = dump()
     with pytest.raises(Conflict):
-        topics_restore([topic], **told(clock))
+        topics_restore([topic], **given(clock))
     with pytest.raises(NotVisible):
-        topics_archive([topic, uuid.UUID(int=1)], **told(clock))
+        topics_archive([topic, uuid.UUID(int=1)], **given(clock))
     assert dump() == before
 
 
 def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Caller, clock: Clock):
     active, archived, late = (uuid.UUID(agent.remember(title)) for title in ("active", "archived", "late"))
-    topics_archive([archived], **told(clock))
+    topics_archive([archived], **given(clock))
     seen_at = clock.now
     clock.forward(minutes=1)
-    topics_pin([late], pinned=True, **told(clock))
+    topics_pin([late], pinned=True, **given(clock))
     agent.ingest("extend_topic", topic_id=str(late), fields=[{"name": "berth", "value": "4"}])
     wanted = [active, archived, late, uuid.UUID(int=9)]
-    moved = topics_move("archive", wanted, seen_at=seen_at, **told(clock))
+    moved = topics_move("archive", wanted, seen_at=seen_at, **given(clock))
     assert moved.run is not None
     assert [action.topic_id for action in ForgetAction.objects.filter(run=moved.run)] == [active]
     assert dict(moved.left) == {
@@ -209,7 +209,7 @@ def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Cal
         late: "It was changed since.",
         uuid.UUID(int=9): "This memory does not exist.",
     }
-    again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
+    again = topics_move("archive", wanted, seen_at=clock.now, **given(clock))
     assert again.run is not None
     assert ForgetRun.objects.filter(event=BY_HAND).count() == 4
 
@@ -223,13 +223,13 @@ def test_a_planned_change_skips_what_was_changed_since_and_not_what_was_used(
     clock.forward(minutes=1)
     agent.post("/v1/query", {"q": "a lighthouse", "top_k": 1}).ok()
     counted()
-    topics_pin([pinned], pinned=True, **told(clock))
+    topics_pin([pinned], pinned=True, **given(clock))
     operator.patch(f"/v1/topics/{edited}", {"title": "another"}).ok()
-    done = run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+    done = run_begin(plan.id, ForgetRun.Status.PLANNED, **given(clock))
     assert (done.status, done.applied, done.skipped, done.counts) == ("done", 1, 2, {"archived": 1})
     assert set(Topic.objects.filter(rung=3).values_list("id", flat=True)) == {used}
     with pytest.raises(Conflict):
-        run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock))
+        run_begin(plan.id, ForgetRun.Status.PLANNED, **given(clock))
 
 
 def test_a_pause_does_not_stop_a_planned_change(agent: Caller, operator: Caller, clock: Clock):
@@ -237,4 +237,4 @@ def test_a_pause_does_not_stop_a_planned_change(agent: Caller, operator: Caller,
     plan, _left = topics_plan("archive", [topic], principal=principal_like("operator"), now=clock.now)
     assert plan is not None
     operator.post("/v1/pause", {"scope": "/", "reason": "a holiday"}).ok()
-    assert run_begin(plan.id, ForgetRun.Status.PLANNED, **told(clock)).applied == 1
+    assert run_begin(plan.id, ForgetRun.Status.PLANNED, **given(clock)).applied == 1

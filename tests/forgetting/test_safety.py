@@ -16,12 +16,12 @@ def tended() -> None:
 
 
 @pytest.fixture
-def five_thousand(without_vector_index: None, operator: Caller, clock: Clock, settings: Any) -> list[str]:
+def two_thousand(without_vector_index: None, operator: Caller, clock: Clock, settings: Any) -> list[str]:
     """Topics of forty days with a value each, one in five of them reinforced since, some linked."""
     # Nobody looks for duplicates here, which without the index takes the longer the more there are.
     settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "duplicates_mode": "off"}
     clock.set(NOON)
-    made = topics_make(operator, 5000, days=40, fields=[{"name": "kind", "value": "green"}])
+    made = topics_make(operator, 2000, days=40, fields=[{"name": "kind", "value": "green"}])
     for topic_id, other in zip(made[:20], made[100:120], strict=True):
         edges = [{"to_topic_id": other, "kind": "near"}]
         at = (NOON - dt.timedelta(days=39)).isoformat()
@@ -32,13 +32,13 @@ def five_thousand(without_vector_index: None, operator: Caller, clock: Clock, se
 
 
 def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
-    operator: Caller, five_thousand: list[str]
+    operator: Caller, two_thousand: list[str]
 ):
     policy_put(operator, half_life_days=1 / 24)
     told = run(operator, event="cron", dry_run=False)
-    assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 5000)
+    assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 2000)
     assert told["held_because"] == (
-        "It would archive 5,000 of 5,000 live memories (100%), more than the 20% that max_archive_share allows."
+        "It would archive 2,000 of 2,000 live memories (100%), more than the 20% that max_archive_share allows."
     )
     assert not Topic.objects.exclude(rung=0).exists()
     # The worker gives all rows the new half-life and meets the same plan; it does not make it either.
@@ -53,11 +53,11 @@ def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
     # What a request has no time for is the worker's.
     tended()
     approved = operator.get(f"/v1/runs/{told['run_id']}").ok()
-    assert (approved["status"], approved["applied"], len(approved["results"])) == ("done", 5000, 5000)
+    assert (approved["status"], approved["applied"], len(approved["results"])) == ("done", 2000, 2000)
     tended()
-    assert Topic.objects.filter(rung=3).count() == 5000
+    assert Topic.objects.filter(rung=3).count() == 2000
     undone = operator.post(f"/v1/runs/{told['run_id']}/undo").ok()
-    assert (undone["restored"], undone["conflicts"]) == (5000, [])
+    assert (undone["restored"], undone["conflicts"]) == (2000, [])
     tended()
     after = dump(*JOURNALS)
     assert after.keys() == before.keys()

@@ -60,6 +60,13 @@ def test_the_figures_are_those_counted_by_hand(cast: Cast, past: dict[str, str])
     # All are archived on one day, so the lot can only take the same.
     assert found["by_lot"] == found["draft"]
     assert found["archived_share"] == 1
+    needed = {each["topic_id"]: (each["title"], each["uses"], each["query"], each["at"]) for each in found["needed"]}
+    asked, looked_up = ((BEGIN + dt.timedelta(days=day)).isoformat() for day in (50, 60))
+    assert needed == {
+        past["a"]: ("a", 1, "", asked),
+        past["b"]: ("b", 1, "", asked),
+        past["c"]: ("c", 1, "", looked_up),
+    }
     assert [day["archived"] for day in found["days"]] == [0] * 11 + [10] * 89
     assert [at for at, day in enumerate(found["days"]) if day["missed"]] == [50]
     assert found["sentence"].startswith(

@@ -69,14 +69,14 @@ class Store:
     def change(self, how: str, what: str, place: int) -> list[str]:
         """Make a change and let the worker answer it. Return the paths of the undos, the last change first."""
         known = list(ForgetRun.objects.values_list("pk", flat=True))
-        told: dict[str, Any] = {"principal": principal_like("operator"), "now": timezone.now()}
+        given: dict[str, Any] = {"principal": principal_like("operator"), "now": timezone.now()}
         ids = [uuid.UUID(self.topics[place])]
         undos: list[str] = []
         match how:
             case "at once":
-                topics_move(what, ids, seen_at=timezone.now(), reason="", **told)
+                topics_move(what, ids, seen_at=timezone.now(), reason="", **given)
             case "planned":
-                plan, _left = topics_plan(what, ids, **told)
+                plan, _left = topics_plan(what, ids, **given)
                 if plan is not None:
                     self.operator.post(f"/v1/runs/{plan.pk}/apply", {}).ok()
             case "run":

@@ -7,11 +7,9 @@ was made. So topics that begin to match the filter later are not changed.
 """
 
 import uuid
-from collections import Counter
 from collections.abc import Callable
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.urls import path
 from django.utils import timezone
@@ -21,12 +19,12 @@ from memory.console.forget_forms import PURGE, RELEASE
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.console.pages.archived import archived_chosen
 from memory.console.pages.released import released_chosen
-from memory.console.undo import back_to, go_back, undo_offer
+from memory.console.undo import back_to, go_back, skipped_say, topics_words, undo_offer
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
-from memory.forgetting.manual_actions import MAX_AT_ONCE, VERBS, Skipped, topics_move, topics_plan
+from memory.forgetting.manual_actions import MAX_AT_ONCE, VERBS, topics_move, topics_plan
 
 # The verbs that are changes of topics. A release or purge is a list to forget.
 CHANGES = ("restore", "archive", "pin", "unpin")
@@ -83,13 +81,6 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     return go_back(request, back)
 
 
-def skipped_say(request: ConsoleRequest, left: Skipped) -> None:
-    """Say how many topics a change skipped, and why."""
-    if left:
-        why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for _topic, why in left).items())
-        messages.warning(request, f"{topics_words(len(left))} skipped. {why}")
-
-
 def _ids_named(request: ConsoleRequest) -> list[uuid.UUID]:
     ids = ids_chosen(request.POST, principal=request.principal)
     if not ids:
@@ -104,11 +95,6 @@ def bulk_forget(request: ConsoleRequest, verb: str) -> HttpResponse:
     wanted = ForgetFilter(ids=_ids_named(request))
     listing = forget_list(verb, wanted=wanted, principal=request.principal, now=timezone.now())
     return go(request, "console:forget_list", listing.id)
-
-
-def topics_words(count: int) -> str:
-    """Return `1 memory is` or `37 memories are`."""
-    return "1 memory is" if count == 1 else f"{count:,} memories are"
 
 
 urlpatterns = [path(f"bulk/{verb}/", bulk, {"verb": verb}, name=f"bulk_{verb}") for verb in CHANGES]

@@ -97,11 +97,12 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
         draft = draft_sent(said.get("scope", ""), said["draft"], policies=policies)
     else:
         draft = SalienceDraft(said, policies=policies)
-    if sent and not request.htmx:
-        members = {"scope": draft.scope, "draft": draft.own, **{name: said.get(name, "") for name in _STRETCH}}
-        address = f"{reverse('console:salience_backtest')}?{urlencode(members)}"
-        if len(address) <= MAX_ADDRESS:
-            return HttpResponseRedirect(address)
+    members = {"scope": draft.scope, "draft": draft.own, **{name: said.get(name, "") for name in _STRETCH}}
+    address = f"{reverse('console:salience_backtest')}?{urlencode(members)}"
+    if len(address) > MAX_ADDRESS:
+        address = ""
+    if sent and not request.htmx and address:
+        return HttpResponseRedirect(address)
     context: dict[str, Any] = {
         "form": form,
         "draft": draft,
@@ -114,7 +115,8 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
         except ValueRefused as problem:
             form.add_error(None, form_error(problem))
         else:
-            context |= {"found": found[0], "present": found[-1], "figure": backtest_figure(*found)}
+            figure = backtest_figure(*found)
+            context |= {"found": found[0], "present": found[-1], "figure": figure, "address": address}
     template = "parts/salience_backtest.html" if request.htmx else "salience_backtest.html"
     return show(request, template, context, status=422 if form.errors or draft.refused else 200)
 

@@ -21,8 +21,8 @@ from memory.console.download import download
 from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
-from memory.console.pages.bulk import skipped_say
 from memory.console.people import may, store_enter
+from memory.console.undo import skipped_say
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
