@@ -22,9 +22,10 @@ from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from memory.console.pages import extract, runs
+from memory.console.pages import extract
+from memory.console.pages import runs as runs_page
 from memory.embedding import choice, embedder_reset
-from memory.forgetting import runs as run_work
+from memory.forgetting import runs
 from memory.jobs import tasks
 from memory.stores import versions
 from tests import generated  # noqa: F401 - its profile is for all tests
@@ -41,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Requests are counted by their statements, to which the next look at the list of stores does not belong.
     versions._known, versions.KNOWN_SECONDS = (0.0, versions.Stores(False, frozenset())), float("inf")
     # A request does its work to the end, on a slow machine too, instead of leaving the rest to the worker.
-    runs.WORK_SECONDS = extract.WORK_SECONDS = run_work.REQUEST_SECONDS = float("inf")
+    runs_page.WORK_SECONDS = extract.WORK_SECONDS = runs.REQUEST_SECONDS = float("inf")
     config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 

@@ -346,9 +346,10 @@ def _revive(cursor: CursorWrapper, actions: list[Action], *, now: dt.datetime) -
 
 
 def _pins_set(cursor: CursorWrapper, actions: list[Action], *, run: ForgetRun) -> None:
+    if not actions:
+        return
     # All actions of a manual change have the same reason.
-    by_hand = run.event == BY_HAND and actions
-    reason = json.loads(actions[0].why)["reason"] if by_hand else f"a rule, in run {run.id}"
+    reason = json.loads(actions[0].why)["reason"] if run.event == BY_HAND else f"a rule, in run {run.id}"
     pins = {each.topic_id: (True, reason) if each.changes["pinned"] else (False, "") for each in actions}
     by_agent = any(action.changes.get("by_agent") for action in actions)
     state_changes.pins_set(cursor, pins, by_agent=by_agent)

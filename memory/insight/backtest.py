@@ -6,7 +6,6 @@ Read-only. docs/regret.md defines all figures and the limits of a replay.
 import datetime as dt
 from collections import Counter
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -21,6 +20,7 @@ from memory.models.labels import label_sql
 from memory.models.statements import rows_read
 from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound, path_sql, scope_sql
 
 MAX_RUNS = 1_000
 # The random baseline is the mean of this many draws.
@@ -29,13 +29,12 @@ DRAWS = 5
 # How many of the topics that were used after they had been archived are named.
 NAMED = 10
 
-_NEEDED_SQL = f"""
-SELECT t.id::text, {label_sql()}, s.path, n.uses, a.at, coalesce(a.query, '')
-FROM unnest(%(keys)s::bigint[], %(uses)s::int[], %(accesses)s::bigint[]) AS n (key, uses, access)
-JOIN memory_topic t ON uuid_hash_extended(t.id, 0) = n.key
+_NEEDED_SQL = """
+SELECT t.id::text, {label}, s.path, n.uses, a.at, coalesce(a.query, '')
+FROM unnest({keys}::bigint[], {uses}::int[], {accesses}::bigint[]) AS n (key, uses, access)
+JOIN memory_topic t ON uuid_hash_extended(t.id, 0) = n.key AND {within}
 JOIN memory_scope s ON s.id = t.scope_id
-LEFT JOIN memory_accesslog a ON a.id = n.access
-  AND (%(scope)s = '/' OR a.scope = %(scope)s OR starts_with(a.scope, %(scope)s || '/'))
+LEFT JOIN memory_accesslog a ON a.id = n.access AND {asked_within}
 ORDER BY n.uses DESC, t.id
 """
 
@@ -223,15 +222,18 @@ def _needed(draft: _Misses, keys: Ints, scope: str) -> list[BacktestNeeded]:
     chosen = most[draft.uses[most] > 0]
     if not len(chosen):
         return []
-    wanted: dict[str, Any] = {
-        "keys": keys[chosen].tolist(),
-        "uses": draft.uses[chosen].tolist(),
-        "accesses": draft.first[chosen].tolist(),
-        "scope": scope,
-    }
+    bound = Bound()
+    sql = _NEEDED_SQL.format(
+        label=label_sql(),
+        keys=bound.bind(keys[chosen].tolist()),
+        uses=bound.bind(draft.uses[chosen].tolist()),
+        accesses=bound.bind(draft.first[chosen].tolist()),
+        within=scope_sql("t.scope_id", scope, bound.bind),
+        asked_within=path_sql("a.scope", scope, bound.bind),
+    )
     return [
         {"topic_id": topic_id, "title": title, "scope": path, "uses": uses, "at": at, "query": query}
-        for topic_id, title, path, uses, at, query in rows_read(_NEEDED_SQL, wanted)
+        for topic_id, title, path, uses, at, query in rows_read(sql, bound.values)
     ]
 
 

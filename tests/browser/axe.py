@@ -9,20 +9,20 @@ from tests.browser.conftest import NARROW, WIDE
 from tests.browser.watch import cut_off, overflow, settled
 
 
-def axe_brought() -> str:
-    """Return a script that a page may have from its beginning: it does nothing but keep axe at hand. Brought anew for
-    each page, those half a million characters cost more than looking for what is wrong."""
+def axe_script() -> str:
+    """Return a script to load with a page, which only defines a function that starts axe. Sending half a million
+    characters to each page later would take longer than the check."""
     source = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
     return "window.axeBegin = () => {" + source + "};"
 
 
-AXE_BROUGHT = axe_brought()
+AXE_SCRIPT = axe_script()
 
 
 def findings(page: Page) -> list[str]:
     """Return what axe finds, of any impact."""
     if not page.evaluate("() => 'axe' in window || 'axeBegin' in window"):
-        page.evaluate(AXE_BROUGHT + "; 0")
+        page.evaluate(AXE_SCRIPT + "; 0")
     page.evaluate("() => void (window.axe || window.axeBegin())")
     found: Any = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
     return [

@@ -21,7 +21,7 @@ from memory.stores.models import Store
 from memory.transfer.importing import import_offer
 from memory.transfer.uploads import uploads_folder
 from memory.transfer.work import import_work
-from tests.browser.axe import AXE_BROUGHT, VIEWS, wrong_in
+from tests.browser.axe import AXE_SCRIPT, VIEWS, wrong_in
 from tests.browser.conftest import Enter
 from tests.browser.watch import settled, shifts
 from tests.cast import Caller, in_process, secret_of
@@ -131,7 +131,7 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
 # What fields suggest are options of a list and no page.
 @pytest.mark.parametrize("address", [each for each in pages() if each.name != "suggest"], ids=str)
 def test_a_page_is_sound(enter: Enter, address: Address) -> None:
-    page = enter.again("administrator", script=AXE_BROUGHT)
+    page = enter.again("administrator", script=AXE_SCRIPT)
     with enter.expects(*ANSWERS):
         reply = page.goto(url_of(address))
         assert reply is not None
@@ -159,7 +159,7 @@ def test_a_page_is_sound(enter: Enter, address: Address) -> None:
 @pytest.mark.parametrize("name", ["sign_in", "locked", "missing"])
 def test_pages_of_nobody_are_sound(enter: Enter, name: str) -> None:
     page = enter(None)
-    page.add_init_script(AXE_BROUGHT)
+    page.add_init_script(AXE_SCRIPT)
     with enter.expects(404, 429):
         if name == "missing":
             page.goto("/not/here/")

@@ -15,7 +15,7 @@ from memory.forgetting.runs import run_start
 from memory.insight.action_words import action_words
 from memory.models import ApiKey, AuditEvent
 from memory.policy.save import policy_save
-from tests.browser.axe import AXE_BROUGHT, VIEWS, wrong_in
+from tests.browser.axe import AXE_SCRIPT, VIEWS, wrong_in
 from tests.browser.clicks import Clicks
 from tests.browser.conftest import Enter
 from tests.browser.watch import settled
@@ -88,7 +88,7 @@ def test_what_is_typed_is_completed_and_found(enter: Enter) -> None:
 
 def test_a_person_is_invited_chooses_a_password_and_is_disabled(enter: Enter) -> None:
     page = enter("administrator")
-    page.add_init_script(AXE_BROUGHT)
+    page.add_init_script(AXE_SCRIPT)
     page.goto("/")
     settled(page)
     clicks = Clicks(page)
@@ -104,7 +104,7 @@ def test_a_person_is_invited_chooses_a_password_and_is_disabled(enter: Enter) ->
     assert not wrong_in(page, VIEWS)
 
     invited = enter(None)
-    invited.add_init_script(AXE_BROUGHT)
+    invited.add_init_script(AXE_SCRIPT)
     invited.goto(link)
     expect(invited.locator("h1")).to_have_text("Choose a password")
     assert link.split("/")[-2] not in invited.url

@@ -75,18 +75,12 @@ def test_a_test_that_hangs_fails_by_name_with_its_stack(tmp_path: Path, source: 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_run_that_exceeds_its_time_names_the_tests_at_work_and_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    # A test has longer than the run.
+    limits = ("--minutes", "1.5", "-o", "timeout=200")
     # A shell starts what runs in the background with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        run = started(
-            tmp_path,
-            f"def test_that_fails():\n    assert False\n\n{SLEEPS}",
-            "--minutes",
-            "1.5",
-            "-o",
-            "timeout=200",
-            *workers,
-        )
+        run = started(tmp_path, f"def test_that_fails():\n    assert False\n\n{SLEEPS}", *limits, *workers)
     finally:
         signal.signal(signal.SIGINT, before)
     output = output_of(run)

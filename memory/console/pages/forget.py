@@ -13,7 +13,7 @@ from memory.console.fields import form_error
 from memory.console.forget_forms import PURGE, ForgetConfirmForm, ForgetForm, PickForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
-from memory.console.undo import undo_offer
+from memory.console.undo import topics_words, undo_offer
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.check import erasure_check_start
 from memory.erasure.filters import ForgetFilter
@@ -137,7 +137,7 @@ def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
 
 def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool, reason: str | None) -> HttpResponse:
     done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now(), reason=reason)
-    topics = "1 memory is" if done.count == 1 else f"{done.count:,} memories are"
+    topics = topics_words(done.count)
     if done.receipt is not None:
         messages.success(request, f"{topics} purged. This is the receipt; a purge cannot be undone.")
         if verify:
