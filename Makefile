@@ -44,7 +44,7 @@ test-all: lint ## Run everything: also kills, races at full number, generated re
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
 		export MEMSTATE_TEST_WRITES=20 MEMSTATE_TEST_KILLS=10 MEMSTATE_TEST_VIEWS=1 MEMSTATE_TEST_CITUS_RULES=1 && \
 		$(PYTEST) --minutes 10 -m alone && \
-		exec $(PYTEST) --minutes 60 -n 4 --dist loadfile -m "not bench and not alone"
+		exec $(PYTEST) --minutes 60 -n 5 --dist loadfile -m "not bench and not alone"
 
 # The first sentence of the docstring of each file.
 files: ## List the files with what each contains.

@@ -132,6 +132,8 @@ class TimeLimit:
         self.timer = threading.Timer(minutes * 60, self.strike)
         self.timer.daemon = True
         self.timer.start()
+        # Without the wait: a test of the limit sends this signal.
+        signal.signal(signal.SIGUSR2, lambda *_: threading.Thread(target=self.strike, daemon=True).start())
         # A shell starts processes in the background with SIGINT ignored. Then no interrupt would end the run, and
         # nothing would say which tests had failed before.
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,7 @@
 """The API object: routers, authentication, parser, errors, and the OpenAPI document."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -10,7 +10,7 @@ from django.urls import re_path
 from django.urls.resolvers import URLPattern, URLResolver
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
-from ninja.openapi.schema import OpenAPISchema
+from ninja.openapi.schema import OpenAPISchema, get_schema
 from ninja.operation import Operation
 
 from memory.api import (
@@ -108,17 +108,25 @@ class MemoryAPI(NinjaAPI):
                 pattern.callback = _problems_only(pattern.callback)
         return [*patterns, re_path("", csrf_exempt(_nothing_here))], app_name, namespace
 
-    def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
         """Return the OpenAPI document. Its errors have the content type of RFC 9457."""
-        schema = super().get_openapi_schema(*args, **kwargs)
-        for path in schema["paths"].values():
-            for operation in path.values():
-                for status, response in operation.get("responses", {}).items():
-                    content = response.get("content", {})
-                    if int(status) >= 400 and "application/json" in content:
-                        content["application/problem+json"] = content.pop("application/json")
-                        response["description"] = REFUSALS[int(status)]
-        return schema
+        return _document(self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+
+
+@cache
+def _document(path_prefix: str) -> OpenAPISchema:
+    # It takes a second to make, and routes do not change while the process runs.
+    schema = get_schema(api=api, path_prefix=path_prefix)
+    for path in schema["paths"].values():
+        for operation in path.values():
+            for status, response in operation.get("responses", {}).items():
+                content = response.get("content", {})
+                if int(status) >= 400 and "application/json" in content:
+                    content["application/problem+json"] = content.pop("application/json")
+                    response["description"] = REFUSALS[int(status)]
+    return schema
 
 
 api = MemoryAPI(

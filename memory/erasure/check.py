@@ -60,14 +60,17 @@ def erasure_check_work(
     """Read tables until all are read or ``seconds`` have passed, and return the verification (see ``job_work``). A
     table is always read to its end."""
     search: ErasureSearch | None = None
+    tables: list[SearchedTable] = []
+    unreadable: list[str] = []
 
     def step() -> bool:
-        nonlocal search
+        nonlocal search, tables, unreadable
         job = job_at_work(ErasureCheck, job_id)
         if search is None or search.tables != len(job.read):
             search = ErasureSearch(erased_hashes(through=job.receipts), job.found)
+            tables, unreadable = tables_read()
         try:
-            return _step(job, search, clock=clock)
+            return _step(job, search, tables, unreadable, clock=clock)
         except Exception:
             # The step was not stored, so the next attempt continues from the stored state.
             search = None
@@ -83,8 +86,9 @@ def erasure_checks_last(*, principal: Principal) -> tuple[ErasureCheck | None, E
     return found.first(), found.filter(status=Status.DONE).first()
 
 
-def _step(job: ErasureCheck, search: ErasureSearch, *, clock: Clock) -> bool:
-    tables, unreadable = tables_read()
+def _step(
+    job: ErasureCheck, search: ErasureSearch, tables: list[SearchedTable], unreadable: list[str], *, clock: Clock
+) -> bool:
     table = next((each for each in tables if each.label not in job.read), None)
     if table is None:
         report = _report_as_json(search.report(unreadable))

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 SECRET = "ms_the-secret-of-an-agent-in-the-store-other"
 # How many moments of a job are tried. A job that has more statements is tried at as many of them, evenly spread.
-MOMENTS = 16
+MOMENTS = 8
 TEXT = "The boiler number {n} is serviced in May. The kitchen number {n} has a blue door."
 
 # Each job with the number of its attempt, which is the scope of what it works on.

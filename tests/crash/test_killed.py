@@ -26,7 +26,7 @@ from tests.seed import SEED
 from tests.site.conftest import Installation, working_folder  # noqa: F401 - a fixture
 from tests.waits import eventually
 
-# The full variant is MEMSTATE_TEST_KILLS=20.
+# The full variant is MEMSTATE_TEST_KILLS=10.
 KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
 WRITERS = 3
 ITEMS = 30

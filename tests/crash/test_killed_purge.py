@@ -21,7 +21,7 @@ from tests.waits import line_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The full variant is MEMSTATE_TEST_KILLS=20.
+# The full variant is MEMSTATE_TEST_KILLS=10.
 STEP = max(1, 20 // int(os.environ.get("MEMSTATE_TEST_KILLS", "2")))
 TOPICS = 300
 

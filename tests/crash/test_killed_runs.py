@@ -31,7 +31,7 @@ from tests.waits import eventually, line_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The full variant is MEMSTATE_TEST_KILLS=20.
+# The full variant is MEMSTATE_TEST_KILLS=10.
 KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
 DUE = 20_000
 STAYING = 500

@@ -24,7 +24,7 @@ from tests.seed import SEED
 from tests.site.conftest import Installation, working_folder  # noqa: F401 - a fixture
 from tests.waits import eventually
 
-# The full variant is MEMSTATE_TEST_KILLS=20. Each time everything has to start again.
+# The full variant is MEMSTATE_TEST_KILLS=10. Each time everything has to start again.
 WHOLE = max(2, KILLS // 4)
 TEXT = text_about(20, chars=14_000)
 PEOPLE = range(0, 20, 5)

@@ -1,4 +1,4 @@
-"""Two and three web processes behind one database hold together what one holds alone, and one of them may be killed.
+"""Three web processes behind one database hold together what one holds alone, and one of them may be killed.
 
 Each process is asked over connections that it has accepted, so that every request reaches the one that is meant. What
 processes cache (keys, stores, policies) they have read before each test.
@@ -92,14 +92,12 @@ def fleet_of(server: WebServer) -> Iterator[Fleet]:
         yield fleet
 
 
-@pytest.fixture(scope="module", params=[2, 3], ids="{} processes".format)
-def server(
-    request: pytest.FixtureRequest, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+@pytest.fixture(scope="module")
+def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     log = tmp_path_factory.mktemp("web") / "log"
     # What was returned is compared with what was counted.
-    with WebServer(log, processes=request.param, MEMSTATE_REINFORCE_MIN_RELEVANCE="0") as running:
-        eventually(lambda: len(running.workers()) == request.param, PATIENCE)
+    with WebServer(log, processes=3, MEMSTATE_REINFORCE_MIN_RELEVANCE="0") as running:
+        eventually(lambda: len(running.workers()) == 3, PATIENCE)
         yield running
         assert "Traceback" not in log.read_text()
 

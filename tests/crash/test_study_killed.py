@@ -25,7 +25,7 @@ from tests.waits import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TEXT = text_about(60, chars=200_000)
+TEXT = text_about(30, chars=100_000)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ WHERE s.path = %s AND t.kind <> 'source' ORDER BY t.title, t.kind LIKE 'study:%%
 
 def known(scope: str) -> None:
     """What the store knew before: cities, and some of the people, who may be merged with."""
-    people = [("person", f"Person {number}") for number in range(0, 60, 7)]
+    people = [("person", f"Person {number}") for number in range(0, 30, 7)]
     items = [
         IngestItem(placement="new_topic", title=title, topic_kind=kind, scope=scope)
         for kind, title in [*(("city", city) for city in CITIES), *people]

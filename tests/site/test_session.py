@@ -14,9 +14,10 @@ from memstate_site.folder import CHECKOUT
 from tests.waits import eventually
 
 SLEEPS = """
-import time
+import pathlib, time
 
 def test_that_sleeps():
+    pathlib.Path(__file__).with_name("sleeps").touch()
     time.sleep(999)
 """
 WAITS = """
@@ -76,19 +77,29 @@ def test_a_test_that_hangs_fails_by_name_with_its_stack(tmp_path: Path, source: 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_run_that_exceeds_its_time_names_the_tests_at_work_and_ends(tmp_path: Path, workers: tuple[str, ...]) -> None:
     # A test has longer than the run.
-    limits = ("--minutes", "1.5", "-o", "timeout=200")
+    limits = ("--minutes", "10", "-o", "timeout=900")
     # A shell starts what runs in the background with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         run = started(tmp_path, f"def test_that_fails():\n    assert False\n\n{SLEEPS}", *limits, *workers)
     finally:
         signal.signal(signal.SIGINT, before)
+    # The signal does what the end of the minutes does, without the wait.
+    eventually((tmp_path / "sleeps").exists, 120)
+    run.send_signal(signal.SIGUSR2)
     output = output_of(run)
     assert run.returncode not in (0, 1), output
     assert re.search(r"FAILED .*::test_that_fails", output), output
     assert "::test_that_sleeps (for " in output
     # The stack.
     assert re.search(r"test_it\.py\", line \d+ in test_that_sleeps", output)
+
+
+def test_a_run_ends_when_its_minutes_have_passed(tmp_path: Path) -> None:
+    run = started(tmp_path, SLEEPS, "--minutes", "0.001", "-o", "timeout=900")
+    output = output_of(run)
+    assert run.returncode not in (0, 1), output
+    assert "The run has taken 0.001 minutes and ends here." in output
 
 
 @pytest.mark.parametrize("then", ["pass", "assert False"], ids=["passed", "failed"])

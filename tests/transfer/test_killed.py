@@ -25,7 +25,7 @@ from tests.waits import line_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# The full variant is MEMSTATE_TEST_KILLS=20.
+# The full variant is MEMSTATE_TEST_KILLS=10.
 KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
 TOPICS = 400
 # A worker is killed before it has done this many statements: some batches of lines.
