@@ -6,6 +6,8 @@ prepare the statement, so nothing runs twice. ``text_faults`` finds what is not 
 """
 
 import ast
+import hashlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +23,8 @@ from memory.stores.database.base import PreparedCursor, StoreCursor, path_set
 
 UPDATE, INSERT, DELETE, MERGE = "2", "3", "4", "5"
 _TOKEN = re.compile(rb'"(?:\\.|[^"\\])*"|[(){}\[\]]|(?:\\.|[^\s(){}\[\]])+', re.DOTALL)
+# Equal parts of a list, such as the values of a row, or its rows.
+_LIST = re.compile(r"(%s|\((?:[^()]|\([^()]*\))*\))(?:, \1)+")
 _CHANGES = re.compile(r"\b(insert|update|delete|merge)\b", re.IGNORECASE)
 _PRODUCT = str(Path(__file__).parents[2] / "memory") + "/"
 _DOORS = (_PRODUCT + "stores/database/", _PRODUCT + "models/prepared.py")
@@ -271,7 +275,7 @@ def _catalog(ask: Any) -> Catalog:
 
 
 class Watch:
-    """Checks each statement of the product that is new to this process, right after it has run."""
+    """Checks each statement of the product that is new to this run of the tests, right after it has run."""
 
     def __init__(self) -> None:
         self._seen: set[Any] = set()
@@ -293,11 +297,10 @@ class Watch:
     def _watched(self, execute: Any) -> Any:
         def watched(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
             answer = execute(cursor, query, params, **more)
-            key = query if isinstance(query, str | bytes) else repr(query)
-            if key not in self._seen:
-                self._seen.add(key)
-                text = key if isinstance(key, str) else key.decode()
-                if _CHANGES.search(text) and (caller := _caller()):
+            text = query if isinstance(query, str) else query.decode() if isinstance(query, bytes) else repr(query)
+            if text not in self._seen:
+                self._seen.add(text)
+                if _CHANGES.search(text) and (caller := _caller()) and _new_to_the_run(text):
                     self._look(cursor, query, params, caller)
             return answer
 
@@ -313,6 +316,18 @@ class Watch:
             sql = psycopg.ClientCursor(cursor.connection).mogrify(query, params).encode()
         for fault in statement_faults(cursor.connection, sql, types):
             self.found.append(f"{caller}: {fault}")
+
+
+def _new_to_the_run(text: str) -> bool:
+    """Return whether no process of this run has looked at the statement, with lists of values of any length."""
+    alike = _LIST.sub(r"\1", _LIST.sub(r"\1", text))
+    folder = Path(os.environ["MEMSTATE_TEST_FOLDER"]) / "citus_rules"
+    folder.mkdir(exist_ok=True)
+    try:
+        (folder / hashlib.sha256(alike.encode()).hexdigest()).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _caller() -> str:
