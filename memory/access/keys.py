@@ -208,6 +208,16 @@ def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
     return _keys(valid_at)[: at_most + 1].count()
 
 
+def keys_unused(*, created_before: dt.datetime, now: dt.datetime) -> int:
+    """Return the number of valid keys that were created before a time and never used. One query."""
+    return _keys(now).filter(last_used_at=None, created_at__lt=created_before).count()
+
+
+def keys_expiring(*, before: dt.datetime, now: dt.datetime, most: int) -> list[ApiKey]:
+    """Return the valid keys that expire before a time, the next one first. One query."""
+    return list(_keys(now).filter(expires_at__lt=before).order_by("expires_at")[:most])
+
+
 def keys_reaching(scope: str, *, now: dt.datetime, most: int) -> tuple[list[ApiKey], int]:
     """Return (keys, number below). The keys are at most ``most`` valid keys that cover ``scope``, those bound to the
     nearest scope first. The number counts the valid keys that are bound to a scope below ``scope``. Two queries."""

@@ -109,17 +109,18 @@ ASSISTANT = Place("Assistant", "a", (Tab("assistant", "Assistant", ("conversatio
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action of the command palette. It opens the page ``name``."""
+    """An action of the command palette. It opens the page ``name``, at the element with the id ``at``."""
 
     name: str
     label: str
     least: str
+    at: str = ""
 
 
 ACTIONS = (
     Action("pause", "Pause forgetting", OPERATOR),
-    Action("runs_start", "New run", OPERATOR),
-    Action("extract", "Add a memory", OPERATOR),
+    Action("runs", "New run", OPERATOR, at="new"),
+    Action("add", "Add a memory", OPERATOR),
     Action("transfer", "Import a file", OPERATOR),
     Action("keys_create", "New key", ADMINISTRATOR),
     Action("people_invite", "Invite a person", ADMINISTRATOR),
@@ -191,7 +192,7 @@ def places_found(role: str, text: str) -> list[Link]:
 def actions_found(role: str, text: str) -> list[Link]:
     """Return the actions that are allowed for the role and whose labels contain every word of ``text``."""
     return [
-        Link(action.label, reverse(f"console:{action.name}"), current=False)
+        Link(action.label, reverse(f"console:{action.name}") + (action.at and f"#{action.at}"), current=False)
         for action in ACTIONS
         if may(role, action.least) and _fits(text, action.label)
     ]

@@ -3,25 +3,13 @@
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
-
-from django.urls import reverse
 
 from memory.forgetting.soft_limit import SoftLimit
-from memory.insight.activity import ActivityDay
 
 # Pages stretch the pictures, so only proportions matter.
 WIDTH = 1000
 HEIGHT = 40
 _GAP = 4
-
-# For each number of a day: the URL name of the list to which it links, and the filters of the list other than the day.
-_LISTS: dict[str, tuple[str, dict[str, str]]] = {
-    "ingested": ("console:audit", {"action": "ingest"}),
-    "queries": ("console:recalls", {}),
-    "archived": ("console:archived", {}),
-    "restored": ("console:audit", {"action": "restored"}),
-}
 
 
 def rung_bar(rungs: Mapping[str, int], *, share: float = 1) -> list[dict[str, Any]]:
@@ -46,11 +34,6 @@ def limit_gauge(limit: SoftLimit) -> dict[str, Any]:
     """Return a gauge of the live topics with a mark at the soft limit. The whole gauge is ``WIDTH`` wide."""
     scale = max(limit.live, limit.soft_limit, 1) * 1.15
     return {"limit": limit, "part": round(WIDTH * limit.live / scale), "mark": round(WIDTH * limit.soft_limit / scale)}
-
-
-def day_links(day: ActivityDay) -> list[dict[str, Any]]:
-    """Return the four numbers of a day, each with the URL of its list."""
-    return [{"count": getattr(day, name), "url": _url(name, day.day)} for name in _LISTS]
 
 
 def spark_line(values: Sequence[float]) -> dict[str, Any]:
@@ -84,8 +67,3 @@ def spark_bars(days: Sequence[dt.date], counts: Sequence[int], noun: str) -> lis
             }
         )
     return bars
-
-
-def _url(name: str, day: dt.date) -> str:
-    view, filters = _LISTS[name]
-    return f"{reverse(view)}?{urlencode({**filters, 'since': day.isoformat(), 'until': day.isoformat()})}"

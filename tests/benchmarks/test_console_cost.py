@@ -28,12 +28,7 @@ TIMES = 11
 BARE = "SELECT count(*) FROM memory_vitality WHERE rung > 0"
 
 # Questions about words that the synthetic store has.
-QUERIES = {
-    "lookup": {"q": "word7 word40"},
-    "lookup_exact": {"q": "word7 word40"},
-    "lookup_agent": {"q": "word7 word40"},
-    "topic_field": {"name": "value"},
-}
+QUERIES = {"lookup": {"q": "word7 word40"}, "lookup_agent": {"q": "word7 word40"}, "topic_field": {"name": "value"}}
 # The same address as a page, with one threshold moved: what is asked while a line is dragged.
 MOVED = {"forget_salience_threshold": "0.08"}
 

@@ -86,7 +86,7 @@ def test_a_run_is_planned_applied_and_undone(page: Page) -> None:
         reason="so that something is due",
         now=timezone.now(),
     )
-    page.goto("/runs/start/")
+    page.goto("/runs/")
     page.get_by_role("button", name="Dry run").click()
     expect(page).to_have_url(RUN)
     run = ForgetRun.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])

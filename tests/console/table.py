@@ -45,7 +45,6 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "lookup": {"q": "topic"},
     "lookup_count": {"q": "kind:observation"},
     "lookup_facets": {"q": "topic"},
-    "lookup_exact": {"q": "topic"},
     "lookup_agent": {"q": "topic"},
     "lookup_export": {"q": "scope:/"},
     "topic_field": {"name": "city"},

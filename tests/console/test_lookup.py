@@ -22,10 +22,10 @@ from memory.access.keys import key_create
 from memory.console.pages.lookup import CHEATS, COLUMNS
 from memory.core.scopes import scope_within
 from memory.forgetting.manual_actions import topics_release
-from memory.models import AccessLog, AuditEvent, Rung, Topic, TopicVector, Vitality
+from memory.models import AccessLog, AuditEvent, Rung, Topic, Vitality
 from memory.predicates.search_text import search_narrow, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
-from memory.recall import exactness, search
+from memory.recall import search
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.console.people import body_of, codes_of, posted, statements_of, statements_told
 from tests.generated import examples
@@ -188,7 +188,7 @@ def test_a_search_leaves_no_trace_and_reinforces_nothing(looker: Client, agent: 
     before = Vitality.objects.values().get(pk=topic)
     journal = AuditEvent.objects.count()
     with statements_told() as told:
-        for path in ("/lookup/", "/lookup/count/", "/lookup/exact/", "/lookup/agent/", "/lookup/export.csv"):
+        for path in ("/lookup/", "/lookup/count/", "/lookup/agent/", "/lookup/export.csv"):
             body_of(looker.get(path, {"q": "kettle"}))
     assert told.written == set()
     worker_turn()
@@ -290,7 +290,7 @@ def test_a_mistake_is_shown_in_its_place(looker: Client, q: str, wrong: str | No
         assert f"<mark>{html.escape(wrong)}</mark>" in page
         assert codes_of(reply) == [code]
         assert f'value="{html.escape(q)}"' in page
-        for path, status in (("/lookup/count/", 400), ("/lookup/exact/", 400), ("/lookup/export.csv", 422)):
+        for path, status in (("/lookup/count/", 400), ("/lookup/export.csv", 422)):
             assert looker.get(path, {"q": q}).status_code == status
 
 
@@ -750,7 +750,6 @@ def test_an_export_goes_on_over_pages_and_standings(agent: Caller, operator: Cal
         ("/lookup/", {"q": "tea", "sort": "salience"}, 8),
         ("/lookup/", {"q": "-kind:x"}, 7),
         ("/lookup/count/", {"q": "tea"}, 7),
-        ("/lookup/exact/", {"q": "tea"}, 11),
         # One more when topics are similar, however many.
         ("/lookup/agent/", {"q": "tea"}, 10),
     ],
@@ -771,45 +770,6 @@ def test_the_number_of_statements_does_not_grow_with_topics(
     more(190)
     assert statements_of(lambda: looker.get(path, members)) == few
     assert few <= most, few
-
-
-# --- Exact search compared with the index
-
-
-@pytest.mark.meaning
-def test_exact_search_and_the_index_are_compared(looker: Client, agent: Caller):
-    items = [{"placement": "new_topic", "title": f"Tea of sort {n}", "scope": "/tea"} for n in range(40)]
-    agent.post("/v1/ingest/batch", items).ok()
-    agent.remember("Tea elsewhere", scope="/coffee")
-    page = body_of(looker.get("/lookup/exact/", {"q": "tea sort 7 scope:/tea"}))
-    assert re.search(r"\d+ of 10 match", page)
-    compared = exactness.exactness_check(
-        search.search_read("tea sort 7 scope:/tea", principal=OPERATOR), now=dt.datetime.now(dt.UTC)
-    )
-    assert len(compared.exact) == 10
-    assert compared.same >= 9
-    assert [near.rank for near in compared.index] == list(range(1, len(compared.index) + 1))
-    assert "elsewhere" not in page
-    part = looker.get("/lookup/exact/", {"q": "tea"}, headers={"HX-Request": "true"})
-    assert "<html" not in body_of(part)
-    assert "nothing to compare" in body_of(looker.get("/lookup/exact/", {"q": "kind:x"})).lower()
-
-
-def test_the_walk_along_the_index_is_one(agent: Caller):
-    agent.post("/v1/ingest/batch", [{"placement": "new_topic", "title": f"Tea {n}"} for n in range(50)]).ok()
-    vector = TopicVector.objects.values_list("embedding", flat=True)[0]
-    wanted = exactness.question_filter(search.search_read("tea", principal=OPERATOR), "live", now=NOW)
-    model = TopicVector.objects.values_list("model", flat=True)[0]
-    parameters = {**wanted.parameters(), "q": str(list(map(float, vector))), "model": model, "center": 1.0}
-    plans = []
-    with connection.cursor() as cursor:
-        for other_plans, order in (("on", exactness._EXACT), ("off", exactness._INDEX)):
-            exactness.settings_set(dict.fromkeys(exactness._OTHER_PLANS, other_plans))
-            cursor.execute("EXPLAIN " + exactness.nearest_sql(wanted, order), parameters)
-            plans.append("\n".join(line for (line,) in cursor.fetchall()))
-        exactness.settings_set(dict.fromkeys(exactness._OTHER_PLANS, "on"))
-    assert "topicvector_hnsw" not in plans[0]
-    assert "topicvector_hnsw" in plans[1]
 
 
 # --- What an agent would see

@@ -37,7 +37,7 @@ def words(page: str) -> str:
 
 def planned(op: Client, scope: str = "") -> ForgetRun:
     """Make a dry run through the page."""
-    reply = op.post("/runs/start/", {"scope": scope, "then": "show"})
+    reply = op.post("/runs/", {"scope": scope, "then": "show"})
     assert reply.status_code == 302, reply.content
     run = ForgetRun.objects.order_by("-created_at", "-id").first()
     assert run is not None
@@ -110,7 +110,7 @@ def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operat
     topics = topics_make(operator, 2, salience=0.01, scope="/shop")
     operator.remember("Elsewhere", salience=0.01)
 
-    page = body_of(op.post("/runs/start/", {"scope": "/shop", "then": "approve"}, follow=True))
+    page = body_of(op.post("/runs/", {"scope": "/shop", "then": "approve"}, follow=True))
 
     run = ForgetRun.objects.get()
     assert (run.status, run.dry_run, run.planned) == ("held", False, 2)
@@ -120,7 +120,7 @@ def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operat
     assert "operator asked for approval." in text_of(op, "/")
     step(op, run, "approve")
     assert rungs(operator, *topics) == ["archived"] * 2
-    assert op.post("/runs/start/", {"then": "at once"}).status_code == 422
+    assert op.post("/runs/", {"then": "at once"}).status_code == 422
     assert ForgetRun.objects.count() == 1
 
 
@@ -386,9 +386,10 @@ def test_a_reader_sees_runs_and_is_refused_every_change(looker: Client, op: Clie
     page = body_of(looker.get(f"/runs/{run.pk}/"))
     assert "It would archive 1" in page
     assert f"/runs/{run.pk}/apply/" not in page
-    for path in ("/runs/start/", *(f"/runs/{run.pk}/{verb}/" for verb in ("apply", "approve", "undo"))):
-        assert looker.get(path).status_code == 403
-        assert looker.post(path, {"reason": "x"}).status_code == 403
+    assert looker.post("/runs/", {"then": "show"}).status_code == 403
+    for verb in ("apply", "approve", "undo"):
+        assert looker.get(f"/runs/{run.pk}/{verb}/").status_code == 403
+        assert looker.post(f"/runs/{run.pk}/{verb}/", {"reason": "x"}).status_code == 403
     assert ForgetRun.objects.get().status == "planned"
 
 

@@ -21,7 +21,7 @@ from memory.health import cluster_check
 from memory.jobs.stores import store_create
 from memory.management.store_command import CommandRefused
 from memory.models import AuditEvent, ErasureCheck
-from memory.recall import exactness, probe, search
+from memory.recall import probe
 from memory.stores import citus
 from memory.stores.current import MAIN, store_use
 from memory.stores.migrate import StoresNotMigrated, stores_migrate, stores_unfinished
@@ -271,16 +271,6 @@ def test_a_purge_whose_node_is_away_is_committed_and_reported(
 
 
 # Settings, which ``set_config`` does not send to a node.
-
-
-def test_the_comparison_of_exact_search_and_index_sends_its_settings(agent: Caller, monkeypatch: pytest.MonkeyPatch):
-    agent.remember("Tea")
-    sent: list[dict[str, str]] = []
-    monkeypatch.setattr(citus, "VERSION_SQL", "'14.0'::text")
-    monkeypatch.setattr(citus, "settings_send", lambda values: sent.append(dict(values)))
-    exactness.exactness_check(search.search_read("tea", principal=SYSTEM), now=timezone.now())
-    assert [each["enable_seqscan"] for each in sent] == ["off", "on"]
-    assert sent[0]["hnsw.iterative_scan"] == "strict_order"
 
 
 def test_a_query_sends_its_settings_to_the_node(agent: Caller, monkeypatch: pytest.MonkeyPatch):

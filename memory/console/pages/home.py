@@ -1,5 +1,6 @@
-"""Home: four numbers over the last days, what needs a decision, health, and the next runs. Slow parts load later."""
+"""Home: what needs a decision, four numbers over the last days, health, and the next runs. Slow parts load later."""
 
+import datetime as dt
 from typing import Any
 
 from django.contrib import messages
@@ -7,16 +8,19 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
+from memory.access.keys import keys_expiring, keys_unused
 from memory.console.fields import ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
-from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.sparklines import day_links, limit_gauge, rung_bar, spark_bars, spark_line
+from memory.console.page import ADMINISTRATOR, OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.people import may
+from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.console.time_ranges import MinuteField, RangeForm
 from memory.core.scopes import ROOT, scope_within
+from memory.duplicates.pair_actions import MAX_AT_ONCE
+from memory.duplicates.pairs import PairFilter, pairs_count
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.soft_limit import limit_scopes, soft_limits
-from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_check, worker_check
 from memory.insight.activity import activity_days, live_days
 from memory.insight.first_steps import first_steps
@@ -31,6 +35,14 @@ DAYS = 30
 LAST_RUNS = 5
 NEXT_RUNS = 4
 SCOPES = 5
+# What was archived within these days and needed again is listed as missed, until it is restored.
+MISSED_DAYS = 7
+MISSED_SHOWN = 3
+# The most archivings that are read, and the most keys that are listed.
+MAX_READ = 500
+KEYS_SHOWN = 3
+# A key that was not used for these days needs a look, and one that expires within them.
+KEY_DAYS = 7
 
 # For each health check: the URL name of the page to open, and its label.
 FINDING_PAGES = {
@@ -43,15 +55,6 @@ FINDING_PAGES = {
     "policies": ("policies", "Policies"),
     "runs": ("runs", "Runs"),
     "model": ("model", "Model"),
-}
-
-# For each token gauge: the search that finds the topics that it counts.
-TIER_LOOKUPS = {
-    "identity": "kind:identity",
-    "critical": "pinned:yes",
-    "active": "rung:active pinned:no",
-    "historical": "rung:summarized OR rung:detached",
-    "archive": "rung:archived",
 }
 
 
@@ -85,7 +88,6 @@ def home(request: ConsoleRequest) -> HttpResponse:
     now = timezone.now()
     standing, steps = topic_counts(), first_steps()
     policies = policies_current()
-    held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
     days = activity_days(ROOT, days=DAYS, principal=request.principal, now=now)
     topics = live_days(standing.live, days=DAYS, now=now)
@@ -109,8 +111,7 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "since": dates[0],
             "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
             "outside": outside_check(),
-            "held": [run_as_json(run) for run in held],
-            "held_more": waiting - len(held),
+            **_decisions(request, now),
             "runs": [run_as_json(run) for run in runs],
             "pauses": pauses,
             "coming": [
@@ -126,6 +127,43 @@ def home(request: ConsoleRequest) -> HttpResponse:
             "search": search_progress(standing.total, now=now),
         },
     )
+
+
+@page(get=READER)
+def home_inbox(request: ConsoleRequest) -> HttpResponse:
+    """Show what needs a decision. The query for missed memories reads all archivings of ``MISSED_DAYS`` days, so the
+    page itself is shown without them. Seven queries at most."""
+    now = timezone.now()
+    found, _following = regretted_list(
+        scope=ROOT,
+        principal=request.principal,
+        now=now,
+        cursor=None,
+        limit=MAX_READ,
+        since=now - dt.timedelta(days=MISSED_DAYS),
+        by="run",
+    )
+    missed = {row["topic_id"]: row for row in found if row["rung"] == "archived"}
+    shown = list(missed.values())[:MISSED_SHOWN]
+    context = {**_decisions(request, now), "missed": shown, "missed_more": len(missed) - len(shown)}
+    return _part(request, "inbox", "Needs a decision", context)
+
+
+def _decisions(request: ConsoleRequest, now: dt.datetime) -> dict[str, Any]:
+    """Return what needs a decision, without missed memories. Five queries at most."""
+    held, waiting = runs_held()
+    alike = pairs_count(PairFilter(verdict="duplicate", held=False), principal=request.principal, at_most=MAX_AT_ONCE)
+    context: dict[str, Any] = {
+        "held": [run_as_json(run) for run in held],
+        "held_more": waiting - len(held),
+        # More cannot be merged at once.
+        "alike": alike if alike <= MAX_AT_ONCE else 0,
+    }
+    if may(request.role, ADMINISTRATOR):
+        soon, long_ago = now + dt.timedelta(days=KEY_DAYS), now - dt.timedelta(days=KEY_DAYS)
+        context["expiring"] = keys_expiring(before=soon, now=now, most=KEYS_SHOWN)
+        context["unused"] = keys_unused(created_before=long_ago, now=now)
+    return context
 
 
 @page(post=OPERATOR)
@@ -168,30 +206,10 @@ def home_health(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def home_limits(request: ConsoleRequest) -> HttpResponse:
-    """Show the token budgets, and the soft limits of the scopes that set one. Three queries."""
+    """Show the soft limits of the scopes that set one. Two queries."""
     policies = policies_current()
-    gauges = token_gauges(policies, ROOT)
-    most = max((gauge.tokens for gauge in gauges), default=0)
-    tiers = [{"gauge": gauge, "lookup": TIER_LOOKUPS[gauge.tier], "most": gauge.budget or most} for gauge in gauges]
     limits = soft_limits(policies, limit_scopes(policies)[1 : SCOPES + 1])
-    return _part(
-        request,
-        "limits",
-        "Tokens and limits",
-        {
-            "tiers": tiers,
-            "budgets": any(gauge.budget is not None for gauge in gauges),
-            "limits": [limit_gauge(limit) for limit in limits],
-        },
-    )
-
-
-@page(get=READER)
-def home_activity(request: ConsoleRequest) -> HttpResponse:
-    """Show what happened per day. One query."""
-    days = activity_days(ROOT, days=DAYS, principal=request.principal, now=timezone.now())
-    rows = [{"day": day.day, "numbers": day_links(day)} for day in reversed(days)]
-    return _part(request, "activity", f"The last {DAYS} days", {"rows": rows})
+    return _part(request, "limits", "Limits", {"limits": [limit_gauge(limit) for limit in limits]})
 
 
 @page(get=READER)
@@ -239,10 +257,10 @@ urlpatterns = [
     path("", home, name="home"),
     path("demo/", demo_start, name="demo"),
     path("demo/progress/", demo_progress, name="demo_progress"),
+    path("overview/inbox/", home_inbox, name="home_inbox"),
     path("overview/health/", home_health, name="home_health"),
     path("overview/search/", home_search, name="home_search"),
     path("overview/gauges/", home_limits, name="home_limits"),
-    path("overview/activity/", home_activity, name="home_activity"),
     path("overview/regret/", home_regret, name="home_regret"),
     *REGRETTED.urlpatterns,
 ]

@@ -22,7 +22,6 @@ from memory.ingest.items import EARLIEST, LATEST
 from memory.predicates.search_parts import LIVE, parts_of
 from memory.predicates.search_text import MAX_LENGTH, SearchFlaw, search_narrow
 from memory.predicates.tree import Comparison
-from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
 from memory.recall.search import (
@@ -237,16 +236,6 @@ def _narrowed(typed: str, name: str, value: str) -> str:
 
 
 @page(get=READER)
-def lookup_exact(request: ConsoleRequest) -> HttpResponse:
-    """For the question of a lookup, compare the results of an exact search with those of the index."""
-    typed = request.GET.get("q", "")
-    search = search_read(typed, principal=request.principal)
-    exactness = exactness_check(search, now=timezone.now())
-    template = "parts/lookup_exactness.html" if request.htmx else "lookup_exact.html"
-    return show(request, template, {"q": typed, "question": search.question, "exactness": exactness})
-
-
-@page(get=READER)
 def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     """Show what ``POST /v1/query`` would answer. Nothing is recorded."""
     now = timezone.now()
@@ -296,6 +285,5 @@ TOPICS = ListPage(
 urlpatterns = [
     *TOPICS.urlpatterns,
     path("lookup/facets/", lookup_facets, name="lookup_facets"),
-    path("lookup/exact/", lookup_exact, name="lookup_exact"),
     path("lookup/agent/", lookup_agent, name="lookup_agent"),
 ]

@@ -24,6 +24,7 @@ from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.policy_values import KNOB_LABELS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
+from memory.forgetting.token_usage import token_gauges
 from memory.insight.activity import day_begin
 from memory.insight.policy_effect import Effect, rollback_effect
 from memory.insight.policy_effect import policy_effect as policy_effect_of
@@ -48,6 +49,14 @@ from memory.policy.tree import policies_emptied, policies_tree
 VERSIONS = 20
 REGRET_DAYS = 90
 EMPTIED = 20
+# For each tier of tokens: the search that finds its topics.
+TIER_LOOKUPS = {
+    "identity": "kind:identity",
+    "critical": "pinned:yes",
+    "active": "rung:active pinned:no",
+    "historical": "rung:summarized OR rung:detached",
+    "archive": "rung:archived",
+}
 # The URL names of the tabs that edit a draft. The URL names for their steps append `_effect`.
 VALUES, RULES = "policy", "policy_rules"
 
@@ -222,6 +231,26 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
 
 
 @page(get=READER)
+def policy_tokens(request: ConsoleRequest) -> HttpResponse:
+    """Show how many tokens the memories of a scope would take, by tier, and the budgets. Two queries; one reads the
+    whole scope."""
+    scope = scope_of(request)
+    within = "" if scope == ROOT else f' scope:"{scope}"'
+    gauges = token_gauges(policies_current(), scope)
+    most = max((gauge.tokens for gauge in gauges), default=0)
+    context = {
+        "tiers": [
+            {"gauge": gauge, "lookup": f"({TIER_LOOKUPS[gauge.tier]}){within}", "most": gauge.budget or most}
+            for gauge in gauges
+        ],
+        "budgets": any(gauge.budget is not None for gauge in gauges),
+    }
+    if request.htmx:
+        return show(request, "parts/policy_tokens.html", context)
+    return show(request, "home_part.html", {"part": "console/parts/policy_tokens.html", "title": "Tokens", **context})
+
+
+@page(get=READER)
 def policy_edit(request: ConsoleRequest) -> HttpResponse:
     """Redirect from the former URL of the editor."""
     tab = RULES if request.GET.keys() & {"add", "switch"} else VALUES
@@ -318,5 +347,6 @@ urlpatterns = [
     path("policies/version/", policy_version, name="policy_version"),
     path("policies/presets/", policy_presets, name="policy_presets"),
     path("policies/edit/", policy_edit, name="policy_edit"),
+    path("policies/tokens/", policy_tokens, name="policy_tokens"),
     path("policies/rollback/", policy_rolled_back, name="policy_rollback"),
 ]

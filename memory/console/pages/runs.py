@@ -94,15 +94,15 @@ NEXT_SHOWN = 5
 WORK_SECONDS = 1.0
 
 
-@page(get=OPERATOR, post=OPERATOR)
-def runs_start(request: ConsoleRequest) -> HttpResponse:
-    """Ask for a scope, plan a run there, and redirect to the plan: a dry run, or a run that is held until it is
-    approved. Nothing is forgotten yet."""
+@page(get=READER, post=OPERATOR)
+def runs(request: ConsoleRequest) -> HttpResponse:
+    """Show the runs, or plan one over a posted scope and redirect to the plan: a dry run, or a run that is held until
+    it is approved. Nothing is forgotten yet."""
     if request.method != "POST":
-        return show(request, "runs_start.html", _start(StartForm(initial={"scope": request.GET.get("scope", "")})))
+        return show(request, "runs.html", RUNS.context(request))
     form = StartForm(request.POST)
     if not form.is_valid():
-        return show(request, "runs_start.html", _start(form), status=422)
+        return show(request, "runs.html", RUNS.context(request) | _start(form), status=422)
     held = form.cleaned_data["then"] == FOR_APPROVAL
     run = run_start(
         form.cleaned_data["scope"] or ROOT,
@@ -392,6 +392,7 @@ RUNS = ListPage(
     columns=COLUMNS,
     more=_beside_list,
     sorts=SORTS,
+    view=runs,
 )
 # The next scheduled run of each policy, ordered by scope. Five queries.
 NEXT = ListPage(
@@ -420,7 +421,6 @@ ACTIONS = ListPage(
 urlpatterns = [
     *RUNS.urlpatterns,
     *NEXT.urlpatterns,
-    path("runs/start/", runs_start, name="runs_start"),
     *ACTIONS.urlpatterns,
     path("runs/<uuid:run_id>/peek/", run_peek, name="run_peek"),
     path("runs/<uuid:run_id>/keep/<uuid:topic_id>/", run_kept, name="run_keep"),
