@@ -60,17 +60,16 @@ def erasure_check_work(
     """Read tables until all are read or ``seconds`` have passed, and return the verification (see ``job_work``). A
     table is always read to its end."""
     search: ErasureSearch | None = None
-    tables: list[SearchedTable] = []
-    unreadable: list[str] = []
+    left: list[SearchedTable] = []
 
     def step() -> bool:
-        nonlocal search, tables, unreadable
+        nonlocal search
         job = job_at_work(ErasureCheck, job_id)
         if search is None or search.tables != len(job.read):
             search = ErasureSearch(erased_hashes(through=job.receipts), job.found)
-            tables, unreadable = tables_read()
+            left.clear()
         try:
-            return _step(job, search, tables, unreadable, clock=clock)
+            return _step(job, search, left, clock=clock)
         except Exception:
             # The step was not stored, so the next attempt continues from the stored state.
             search = None
@@ -86,17 +85,21 @@ def erasure_checks_last(*, principal: Principal) -> tuple[ErasureCheck | None, E
     return found.first(), found.filter(status=Status.DONE).first()
 
 
-def _step(
-    job: ErasureCheck, search: ErasureSearch, tables: list[SearchedTable], unreadable: list[str], *, clock: Clock
-) -> bool:
-    table = next((each for each in tables if each.label not in job.read), None)
-    if table is None:
+def _step(job: ErasureCheck, search: ErasureSearch, left: list[SearchedTable], *, clock: Clock) -> bool:
+    """Read the first of the tables that are ``left``, which are listed if there are none: at the beginning, and again
+    at the end, for tables that were created meanwhile."""
+    unreadable: list[str] = []
+    if not left:
+        tables, unreadable = tables_read()
+        left += [each for each in tables if each.label not in job.read]
+    if not left:
         report = _report_as_json(search.report(unreadable))
         with transaction.atomic():
             job = job_hold(job)
             job.report = report
             job_finish(job, Status.DONE, now=clock())
         return False
+    table = left.pop(0)
     job = _begin(job, table, now=clock())
     search.read(table)
     with transaction.atomic():

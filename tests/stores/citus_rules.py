@@ -299,8 +299,8 @@ class Watch:
         def watched(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
             answer = execute(cursor, query, params, **more)
             text = query if isinstance(query, str) else query.decode() if isinstance(query, bytes) else repr(query)
-            # A browser waits for the other threads, and not for long. What they send is sent by other tests too.
-            if text not in self._seen and threading.current_thread() is threading.main_thread():
+            # A browser waits for the thread of its request, and not for long. Other tests send the same statements.
+            if text not in self._seen and "process_request_thread" not in threading.current_thread().name:
                 self._seen.add(text)
                 if _CHANGES.search(text) and (caller := _caller()) and _new_to_the_run(text):
                     self._look(cursor, query, params, caller)

@@ -41,7 +41,7 @@ MISSED_SHOWN = 3
 # The most archivings that are read, and the most keys that are listed.
 MAX_READ = 500
 KEYS_SHOWN = 3
-# A key that was not used for these days needs a look, and one that expires within them.
+# Listed are keys that expire within these days, and those that were created before them and never used.
 KEY_DAYS = 7
 
 # For each health check: the URL name of the page to open, and its label.
@@ -84,7 +84,7 @@ class RegrettedForm(RangeForm[dict[str, Any]]):
 
 @page(get=READER)
 def home(request: ConsoleRequest) -> HttpResponse:
-    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most seventeen queries."""
+    """Show the numbers, what needs a decision, and placeholders for the slow parts. At most twenty queries."""
     now = timezone.now()
     standing, steps = topic_counts(), first_steps()
     policies = policies_current()

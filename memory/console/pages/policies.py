@@ -45,6 +45,7 @@ from memory.policy.save import policy_rollback
 from memory.policy.shipped_rule_sets import RULE_SET_LABELS
 from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
+from memory.predicates.search_text import search_narrow
 
 VERSIONS = 20
 REGRET_DAYS = 90
@@ -235,19 +236,22 @@ def policy_tokens(request: ConsoleRequest) -> HttpResponse:
     """Show how many tokens the memories of a scope would take, by tier, and the budgets. Two queries; one reads the
     whole scope."""
     scope = scope_of(request)
-    within = "" if scope == ROOT else f' scope:"{scope}"'
+    within = "" if scope == ROOT else scope
     gauges = token_gauges(policies_current(), scope)
     most = max((gauge.tokens for gauge in gauges), default=0)
     context = {
         "tiers": [
-            {"gauge": gauge, "lookup": f"({TIER_LOOKUPS[gauge.tier]}){within}", "most": gauge.budget or most}
+            {
+                "gauge": gauge,
+                "lookup": search_narrow(TIER_LOOKUPS[gauge.tier], "scope", within),
+                "most": gauge.budget or most,
+            }
             for gauge in gauges
         ],
         "budgets": any(gauge.budget is not None for gauge in gauges),
     }
-    if request.htmx:
-        return show(request, "parts/policy_tokens.html", context)
-    return show(request, "home_part.html", {"part": "console/parts/policy_tokens.html", "title": "Tokens", **context})
+    template = "parts/policy_tokens.html" if request.htmx else "policy_tokens.html"
+    return show(request, template, {"scope": scope, **context})
 
 
 @page(get=READER)
