@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
@@ -131,11 +131,13 @@ class ForgetConfirmForm(forms.Form):
 
 
 class PickForm(forms.Form):
-    """The topics that the user has selected in a list."""
+    """The topics of a list that stay ticked. ``listed`` are the ids of the whole list: a page with boxes for ``shown``
+    says nothing about the others, so they stay."""
 
-    def __init__(self, data: QueryDict) -> None:
+    def __init__(self, data: QueryDict, *, listed: Sequence[str] = ()) -> None:
         super().__init__(data)
-        self.picked = data.getlist("topic")
+        shown = set(data.getlist("shown"))
+        self.picked = data.getlist("topic") + [each for each in listed if shown and each not in shown]
         self.ids: list[uuid.UUID] = []
 
     def clean(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class PickForm(forms.Form):
             raise forms.ValidationError("One of the memory ids is not valid.", code=ProblemCode.INVALID_ID) from problem
         if not self.ids:
             raise forms.ValidationError(
-                "No memory was selected. Go back and select memories in the list.", code=ProblemCode.NOTHING_NAMED
+                "No memory is ticked. Go back and tick at least one memory of the list.", code=ProblemCode.NOTHING_NAMED
             )
         return super().clean() or {}
 

@@ -243,6 +243,15 @@ def test_some_of_a_list_become_a_list_of_their_own(op: Client, operator: Caller)
     assert [released(each) for each in (one, two, three)] == [True, False, True]
 
 
+def test_what_is_unticked_is_left_out_and_other_pages_stay(op: Client, operator: Caller) -> None:
+    ids = [operator.remember(f"draft {n}", topic_kind="draft") for n in range(4)]
+    page = listed(op, kinds="draft")
+    assert body_of(op.get(page)).count(" checked data-pick") == 4
+    # A page that shows two of the four, of which one is unticked.
+    picked = listing_of(op.post(f"{page}pick/", {"shown": ids[:2], "topic": ids[:1]}).headers["Location"])
+    assert {entry["id"] for entry in picked.entries} == {ids[0], *ids[2:]}
+
+
 @pytest.mark.parametrize("topics", [[], ["7"], ["x", "y"]])
 def test_picks_that_are_none_make_no_list(op: Client, operator: Caller, topics: list[str]) -> None:
     operator.remember("one", topic_kind="draft")

@@ -117,9 +117,9 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
 
 @page(post=OPERATOR)
 def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
-    """Create a list of the topics that are selected in another list."""
+    """Create a list without the topics that are unticked in another list."""
     listing = listing_get(listing_id, principal=request.principal)
-    form = PickForm(request.POST)
+    form = PickForm(request.POST, listed=[entry["id"] for entry in listing.entries])
     if not form.is_valid():
         (wrong, *_more) = form.non_field_errors().as_data()
         return refusal(request, 422, "No list created", " ".join(wrong.messages), str(wrong.code))
