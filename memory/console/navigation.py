@@ -52,10 +52,10 @@ class Place:
 
 
 PLACES = (
-    Place("Home", "o", (Tab("home", "Home"),)),
+    Place("Home", "h", (Tab("home", "Home"),)),
     Place(
         "Memories",
-        "l",
+        "m",
         (
             Tab("lookup", "Live", ("topic",)),
             Tab("archived", "Archived"),
@@ -67,10 +67,10 @@ PLACES = (
     ),
     Place(
         "Recalls",
-        "q",
+        "r",
         (Tab("recalls", "Log", ("recall",)), Tab("lookup_agent", "Ask as an agent"), Tab("home_regretted", "Missed")),
     ),
-    Place("Scopes", "c", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
+    Place("Scopes", "s", (Tab("scopes", "Tree", ("scope",)), Tab("agents", "Agents", ("caller",)))),
     Place(
         "Tuning",
         "t",
@@ -85,12 +85,12 @@ PLACES = (
         ),
         kept=("scope",),
     ),
-    Place("Runs", "r", (Tab("runs", "Runs", ("run",)), Tab("pause", "Pause", least=OPERATOR)), counter="runs"),
-    Place("Erasure", "f", (Tab("forget", "Forget"), Tab("forget_receipts", "Receipts", ("forget_receipt",)))),
-    Place("Activity", "u", (Tab("audit", "Activity"),)),
+    Place("Runs", "u", (Tab("runs", "Runs", ("run",)), Tab("pause", "Pause", least=OPERATOR)), counter="runs"),
+    Place("Erasure", "e", (Tab("forget", "Erasure"), Tab("forget_receipts", "Receipts", ("forget_receipt",)))),
+    Place("Activity", "a", (Tab("audit", "Activity"),)),
     Place(
         "Settings",
-        "k",
+        ",",
         (
             Tab("keys", "Keys", ("key",)),
             Tab("people", "People", ("person",), least=ADMINISTRATOR),
@@ -104,7 +104,7 @@ PLACES = (
         counter="failures",
     ),
 )
-ASSISTANT = Place("Assistant", "a", (Tab("assistant", "Assistant", ("conversation", "study")),))
+ASSISTANT = Place("Assistant", "i", (Tab("assistant", "Assistant", ("conversation", "study")),))
 
 
 @dataclass(frozen=True, slots=True)

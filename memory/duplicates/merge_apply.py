@@ -98,10 +98,11 @@ def topics_join(
     principal: Principal,
     reason: str,
     now: dt.datetime,
+    run: ForgetRun | None = None,
 ) -> ForgetRun:
     """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
 
-    ``states`` are the states of both topics, read under the lock. ``vectors`` maps the hashes of texts to vectors; a
+    The merge is added to ``run``, if one is given. ``states`` are the states of both topics, read under the lock. ``vectors`` maps the hashes of texts to vectors; a
     missing vector is computed here.
     """
     survivor, loser = plan.survivor, plan.loser
@@ -154,6 +155,7 @@ def topics_join(
         reason=reason,
         now=now,
         event=REVISE if automatic else BY_HAND,
+        run=run,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Q
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
@@ -19,7 +20,7 @@ from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, hand_run_write
 from memory.forgetting.runs import run_undo
-from memory.forgetting.undo import Conflicts
+from memory.forgetting.undo import UNDONE_MERGES, Conflicts
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
 
@@ -34,7 +35,8 @@ _DECIDED_WORDS = {State.MERGED: "merged", State.SUPERSEDED: "superseded", State.
 
 @dataclass(frozen=True, slots=True)
 class PairsMerged:
-    """The result of merging many pairs: (pair, run) for each merge, and (pair, reason) for each skipped pair."""
+    """The result of merging many pairs: (pair, run) for each merge, and (pair, reason) for each skipped pair. All
+    merges have one run, unless two of them share a topic."""
 
     merged: list[tuple[uuid.UUID, ForgetRun]]
     skipped: list[tuple[uuid.UUID, str]]
@@ -60,7 +62,7 @@ def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt
 def pairs_merge(
     pair_ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime
 ) -> PairsMerged:
-    """Merge at most ``MAX_AT_ONCE`` pairs, each in a transaction of its own. Pairs with a difference that matters, or
+    """Merge at most ``MAX_AT_ONCE`` pairs as one run, each in a transaction of its own. Pairs with a difference that matters, or
     with a topic that changed after ``seen_at``, are skipped. Raises ``NotAllowed`` and ``ValueRefused``."""
     principal.require("operator")
     if len(pair_ids) > MAX_AT_ONCE:
@@ -69,9 +71,10 @@ def pairs_merge(
             code=ProblemCode.TOO_MANY_PAIRS,
         )
     done = PairsMerged([], [])
+    run: ForgetRun | None = None
     for pair_id in dict.fromkeys(pair_ids):
         try:
-            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at)
+            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at, earlier=run)
         except MemoryProblem as problem:
             done.skipped.append((pair_id, problem.sentence))
         else:
@@ -158,26 +161,44 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
         return []
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
         raise Conflict("This pair has no decision that can be undone.", code=ProblemCode.WRONG_STATUS)
-    return run_undo(pair.run_id, principal=principal, reason=reason, now=now).conflicts
+    topics = (pair.one_id, pair.other_id)
+    return run_undo(pair.run_id, principal=principal, reason=reason, now=now, only=topics).conflicts
 
 
 def _merge(
-    pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime | None = None
+    pair_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    seen_at: dt.datetime | None = None,
+    earlier: ForgetRun | None = None,
 ) -> ForgetRun:
     """Merge a pair. If ``seen_at`` is given, merge only if the topics have not changed since then and no difference
-    that matters was found."""
+    that matters was found. The merge becomes part of the run ``earlier``, if this run still stands and has none of the
+    two topics."""
     vectors = _vectors_ahead(pair_id, principal=principal, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
+        run = _run_of_others(earlier, pair_id) if earlier else None
         found = _lock(cursor, pair_id, principal=principal, now=now)
         if seen_at is not None:
             _check_unchanged(found, seen_at)
         plan = merge_plan(found.newer, found.older)
         run = topics_join(
-            cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now
+            cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now, run=run
         )
         _decide(found.pair, State.MERGED, principal=principal, reason=reason, now=now, run=run, survivor=found.newer.id)
         pairs_lapse(found.older.id, but=pair_id)
         return run
+
+
+def _run_of_others(earlier: ForgetRun, pair_id: uuid.UUID) -> ForgetRun | None:
+    """Lock a run, and return it if it is not undone and has no action on the topics of the pair. Two statements."""
+    sides = DuplicatePair.objects.filter(pk=pair_id)
+    shared = Q(topic__in=sides.values("one_id")) | Q(topic__in=sides.values("other_id"))
+    run = ForgetRun.objects.select_for_update(no_key=True).get(pk=earlier.pk)
+    standing = run.status == ForgetRun.Status.DONE and UNDONE_MERGES not in run.counts
+    return run if standing and not run.actions.filter(shared).exists() else None
 
 
 def _check_unchanged(found: _Locked, seen_at: dt.datetime) -> None:

@@ -125,7 +125,7 @@ def search_image(cursor: CursorWrapper, topic_id: uuid.UUID) -> dict[str, Any]:
 
 
 def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, dict[str, str]]:
-    """Return hashes of the contents of two topics, by topic. One query, which reads all their revisions."""
+    """Return hashes of the contents of topics, by topic. One query, which reads all their revisions."""
     cursor.execute(_FINGERPRINT_SQL, {"ids": list(ids)})
     return {topic_id: json.loads(hashes) for topic_id, hashes in cursor.fetchall()}
 
@@ -141,24 +141,28 @@ def revisions_move(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str
         cursor.execute(statement, {**wanted, "apart": APART})
 
 
-def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
-    """Restore the fields, revisions, links and search rows of two merged topics. If a topic has changed since the
-    merge, change nothing and return the conflicts. The caller locks the topics and restores their states. About fifteen
-    statements.
-    """
+def merge_conflicts(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
+    """Return the merged topics that have changed since their merges. The caller locks the topics; this locks their
+    fields. Two statements for any number of merges."""
     topics = [each.topic_id for each in actions]
-    # Vectors and documents are locked only when they are changed.
     cursor.execute(FIELDS_LOCK_SQL, {"topics": topics})
     present = merge_fingerprint(cursor, topics)
-    changes = {each.topic_id: json.loads(each.changes) for each in actions}
-    merged: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})
-    conflicts = [
+    merged: dict[str, Any] = {}
+    for each in actions:
+        merged |= json.loads(each.changes).get("left", {})
+    return [
         (each.topic_id, why)
         for each in actions
         if (why := _change_since(each, merged.get(str(each.topic_id), {}), present[str(each.topic_id)]))
     ]
-    if conflicts:
-        return conflicts
+
+
+def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> None:
+    """Restore the fields, revisions, links and search rows of two merged topics without conflicts. The caller locks the
+    topics and restores their states. About thirteen statements."""
+    topics = [each.topic_id for each in actions]
+    # Vectors and documents are locked only when they are changed.
+    changes = {each.topic_id: json.loads(each.changes) for each in actions}
     for each in actions:
         after, state = json.loads(each.after), json.loads(each.present)
         used = any(after[name] != state[name] for name in USE)
@@ -175,7 +179,6 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
                 cursor.execute(statement, {name: json.dumps(found[name]), "id": each.topic_id})
     revisions_move(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
     cursor.execute(_LOOK_SQL, {"topics": topics})
-    return []
 
 
 def _change_since(action: LockedAction, merged: Mapping[str, str], now: Mapping[str, str]) -> str:

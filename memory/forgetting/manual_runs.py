@@ -34,7 +34,7 @@ WITH now_states AS (
     WHERE t.id = ANY(%(topics)s)
 ), actions (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state,
       before, after, note, at) AS MATERIALIZED (
-    SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int,
+    SELECT %(run)s, %(after)s + d.place, d.id, d.action, (d.before->>'rung')::int,
            (s.state->>'rung')::int, d.changes,
            jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied', d.before, s.state, '', %(now)s
     FROM unnest(%(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(changes)s::jsonb[])
@@ -146,15 +146,25 @@ def hand_run_write(
     reason: str,
     now: dt.datetime,
     event: str = BY_HAND,
+    run: ForgetRun | None = None,
 ) -> ForgetRun:
     """Write the run and the audit events of a manual change, in the transaction of the change. Return the run. Three
-    SQL statements. ``event`` is ``REVISE`` for changes by the search for duplicates."""
+    SQL statements. ``event`` is ``REVISE`` for changes by the search for duplicates. With ``run``, a locked run of
+    other topics with the same action, the change becomes part of it."""
     named = [each.action or action for each in actions]
     scopes = [each.scope for each in actions]
-    counts = {action: named.count(action)}
-    run = hand_run_create(scopes, counts, planned=len(actions), at_once=True, actor=actor, now=now, event=event)
+    after = run.planned if run else 0
+    if run is None:
+        counts = {action: named.count(action)}
+        run = hand_run_create(scopes, counts, planned=len(actions), at_once=True, actor=actor, now=now, event=event)
+    else:
+        run.scope = _scope_around([run.scope, *scopes])
+        run.counts[action] += named.count(action)
+        run.planned = run.applied = after + len(actions)
+        run.save(update_fields=["scope", "counts", "planned", "applied"])
     parameters: dict[str, Any] = {
         "run": run.id,
+        "after": after,
         "actions": named,
         "reason": reason,
         "now": now,

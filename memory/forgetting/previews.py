@@ -16,7 +16,7 @@ from memory.forgetting.manual_runs import BY_HAND, MERGED
 from memory.forgetting.pause import pause_refuse
 from memory.forgetting.plan import overlap_refuse
 from memory.forgetting.topic_state import COMPACTED, STATE, drift_words, planned_state_sql, undone_state_sql
-from memory.forgetting.undo import merge_conflicts
+from memory.forgetting.undo import PAIR, merges_blocked
 from memory.models import ForgetAction, ForgetRun
 from memory.models.labels import label_sql, labels_read
 from memory.models.statements import rows_read
@@ -113,7 +113,7 @@ def approve_preview(run: ForgetRun) -> Preview:
 
 
 def undo_preview(run: ForgetRun) -> Preview:
-    """Return what undoing a run would do to each topic. At most two queries, about thirty for a merge."""
+    """Return what undoing a run would do to each topic. At most two queries, six for merges."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
         return Preview(0, {}, hindrance=f"This run is {run.status}. Only a run that is done or failed can be undone.")
     if not run.applied:
@@ -164,19 +164,21 @@ def plan_compare(run: ForgetRun) -> Preview:
 
 
 def _merge_undo_preview(run: ForgetRun) -> Preview:
-    conflicts = merge_conflicts(run)
-    actions = list(run.actions.filter(state=ForgetAction.State.APPLIED).values_list("action", flat=True))
-    if not conflicts:
-        return Preview(len(actions), dict(Counter(actions)))
-    labels = labels_read(topic_id for topic_id, _why in conflicts)
-    named = [{"topic_id": topic_id, "title": labels[topic_id], "why": why} for topic_id, why in conflicts]
+    conflicts = merges_blocked(run)
+    applied = run.actions.filter(state=ForgetAction.State.APPLIED).order_by("place")
+    actions = list(applied.values_list("action", "topic_id"))
+    changed = {topic_id for topic_id, _why in conflicts}
+    # A merge is undone as a whole.
+    merges = [actions[at : at + PAIR] for at in range(0, len(actions), PAIR)]
+    undone = [each for merge in merges if not changed & {topic_id for _action, topic_id in merge} for each in merge]
+    labels = labels_read(changed) if changed else {}
     return Preview(
-        0,
-        {},
+        len(undone),
+        dict(Counter(action for action, _topic_id in undone)),
         len(conflicts),
         Counter(why for _topic, why in conflicts).most_common(),
-        named,
-        "A merge is undone as a whole, and one of its memories has changed since.",
+        [{"topic_id": topic_id, "title": labels[topic_id], "why": why} for topic_id, why in conflicts],
+        "" if undone else "A merge is undone as a whole, and one of its memories has changed since.",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory.core.scopes import scope_within
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.undo import Undone
+from memory.forgetting.undo import UNDONE_MERGES, Undone
 from memory.models import ForgetRun
 
 # The most reasons for which an undo skipped topics that its sentence names. The page of the run lists all.
@@ -40,6 +40,7 @@ _VERBS = {
     "took_in": ("take in another", "took in another"),
     "superseded": ("supersede", "superseded"),
     "superseding": ("supersede another", "supersedes another"),
+    UNDONE_MERGES: ("undo", "undone since"),
 }
 
 _THRESHOLDS = {

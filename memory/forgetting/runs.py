@@ -3,6 +3,7 @@
 import datetime as dt
 import time
 import uuid
+from collections.abc import Collection
 
 from django.db import connection, transaction
 
@@ -155,11 +156,18 @@ def run_begin(
     return run_work(run.id, now=now, seconds=REQUEST_SECONDS if seconds is None else seconds, enqueue=enqueue)
 
 
-def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
+def run_undo(
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    only: Collection[uuid.UUID] | None = None,
+) -> Undone:
     """Undo a run: see ``run_revert``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
     run_get(run_id, principal=principal)
     principal.require("operator")
-    return run_revert(run_id, actor=principal.actor, reason=reason, now=now)
+    return run_revert(run_id, actor=principal.actor, reason=reason, now=now, only=only)
 
 
 def run_keep(run_id: uuid.UUID, topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ForgetRun:

@@ -6,12 +6,13 @@ Undo works in batches like the run, so a killed undo continues where it stopped.
 import datetime as dt
 import json
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from memory.core.errors import Conflict
@@ -25,8 +26,12 @@ from memory.models.formulas_sql import counted_sql, fade_key_sql, rung_label_sql
 
 _TAKE_SQL = """
 SELECT id, topic_id, place FROM memory_forgetaction
-WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY place LIMIT %(limit)s
+WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s
+  AND (%(only)s::uuid[] IS NULL OR topic_id = ANY(%(only)s::uuid[]))
+ORDER BY place LIMIT %(limit)s
 """
+# A merge has two actions, one after the other.
+PAIR = 2
 
 _LOCK_SQL = f"""
 WITH {HELD}
@@ -166,15 +171,12 @@ class LockedAction(NamedTuple):
     changes: str
 
 
-# The function that undoes a merge, except for the states of its topics. If conflicts prevent this, it returns them, and
-# the undo changes nothing. It is imported by name, because merges belong to a higher layer.
+# The functions that return what prevents the undo of merges, and that undo one, except for the states of its topics.
+# They are imported by name, because merges belong to a higher layer.
+MERGE_CONFLICTS = "memory.duplicates.unmerge.merge_conflicts"
 MERGE_UNDO = "memory.duplicates.unmerge.merge_undo"
-
-
-class _MergeConflicts(Exception):
-    def __init__(self, conflicts: Conflicts) -> None:
-        super().__init__()
-        self.conflicts = conflicts
+# The key in the counts of a run for the merges that were undone while others of the run stay.
+UNDONE_MERGES = "undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +197,14 @@ class Undone:
         return sum(self.effects.values())
 
 
-def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
-    """Undo a run and return the outcome. At most 18 SQL statements per ``BATCH`` topics, each batch in its own
-    transaction. A merge is undone as a whole or not at all, in about thirty SQL statements.
+def run_revert(
+    run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime, only: Collection[uuid.UUID] | None = None
+) -> Undone:
+    """Undo a run and return the outcome. At most 19 SQL statements per ``BATCH`` topics, each batch in its own
+    transaction.
+
+    Each merge of a run is undone as a whole or not at all, in about thirty SQL statements. The run is undone when none
+    of its merges is left. ``only`` limits the undo of such a run to the merges of these topics.
 
     Raises ``Conflict`` for a run that is not finished or has changed nothing. A second undo returns the first outcome.
     """
@@ -208,31 +215,26 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
         )
     if not run.applied:
         raise Conflict(f"Run {run_id} changed nothing, so it cannot be undone.", code=ProblemCode.RUN_NOT_UNDOABLE)
-    after = 0
-    try:
-        while run.status != ForgetRun.Status.UNDONE and (
-            last := _batch_undo(run_id, after, actor=actor, reason=reason, now=now)
-        ):
-            after = last
-    except _MergeConflicts as found:
-        return Undone({}, 0, found.conflicts, len(found.conflicts))
+    after, restored = 0, 0
+    conflicts: Conflicts = []
+    while run.status != ForgetRun.Status.UNDONE and (
+        step := _batch_undo(run_id, after, only=only, actor=actor, reason=reason, now=now)
+    ):
+        after, restored = step.last, restored + step.restored
+        conflicts += step.conflicts
+    if conflicts and not restored:
+        return Undone({}, 0, conflicts, len(conflicts))
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
-            run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
-            run.save(update_fields=["status", "undone_at", "undone_by"])
             undone = undo_outcome(run_id)
-            if undone.restored:
-                # The pair waits for a decision again. Because it has been decided before, it is not merged
-                # automatically.
-                DuplicatePair.objects.filter(run=run).update(
-                    state=DuplicatePair.State.OPEN,
-                    decided_at=now,
-                    decided_by=actor,
-                    reason=reason,
-                    run=None,
-                    survivor=None,
-                )
+            if run.counts.get(MERGED):
+                undone = replace(undone, conflicts=conflicts[:MAX_CONFLICTS], conflict_count=len(conflicts))
+                run.counts[UNDONE_MERGES] = run.actions.filter(action=MERGED, state="undone").count()
+            if not run.counts.get(MERGED) or not run.actions.filter(state="applied").exists():
+                run.counts.pop(UNDONE_MERGES, None)
+                run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
+            run.save(update_fields=["status", "undone_at", "undone_by", "counts"])
             AuditEvent.objects.create(
                 at=now,
                 actor=actor,
@@ -245,15 +247,11 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
     return undo_outcome(run_id)
 
 
-def merge_conflicts(run: ForgetRun) -> Conflicts:
-    """Return what prevents the undo of a merge. Tries the undo and rolls it back; about thirty SQL statements."""
-    with transaction.atomic():
-        try:
-            _batch_undo(run.pk, 0, actor=run.actor, reason="", now=run.created_at)
-        except _MergeConflicts as found:
-            return found.conflicts
-        transaction.set_rollback(True)
-    return []
+def merges_blocked(run: ForgetRun) -> Conflicts:
+    """Return what prevents the undo of the merges of a run. Four SQL statements."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_TAKE_SQL, {"run": run.pk, "after": 0, "only": None, "limit": None})
+        return _merge_conflicts(cursor, _actions_lock(cursor, cursor.fetchall()))
 
 
 def undo_outcome(run_id: uuid.UUID) -> Undone:
@@ -272,24 +270,55 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
     return Undone(effects, made, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
 
 
-def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:
-    """Undo the next actions with a place above ``after``. Return the last place, or 0 if no action is left."""
+class _Step(NamedTuple):
+    """One batch of an undo: the last place, the number of restored topics, and what prevents the undo of a merge."""
+
+    last: int
+    restored: int
+    conflicts: Conflicts
+
+
+def _actions_lock(cursor: CursorWrapper, taken: Sequence[tuple[int, uuid.UUID, int]]) -> list[LockedAction]:
+    cursor.execute(_LOCK_SQL, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
+    return [LockedAction(*row) for row in cursor.fetchall()]
+
+
+def _merge_conflicts(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
+    check: Callable[[CursorWrapper, Sequence[LockedAction]], Conflicts] = import_string(MERGE_CONFLICTS)
+    return check(cursor, actions)
+
+
+def _batch_undo(
+    run_id: uuid.UUID,
+    after: int,
+    *,
+    only: Collection[uuid.UUID] | None,
+    actor: str,
+    reason: str,
+    now: dt.datetime,
+) -> _Step | None:
+    """Undo the next actions with a place above ``after``: at most ``BATCH``, or one merge. None if no action is
+    left."""
     with transaction.atomic(), connection.cursor() as cursor:
         # Because of this lock, only one undo of the run works at a time.
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        cursor.execute(_TAKE_SQL, {"run": run_id, "after": after, "limit": BATCH})
+        merged = bool(run.counts.get(MERGED))
+        topics = None if only is None or not merged else list(only)
+        cursor.execute(
+            _TAKE_SQL, {"run": run_id, "after": after, "only": topics, "limit": PAIR if merged else BATCH}
+        )
         taken = cursor.fetchall()
         if not taken:
-            return 0
-        cursor.execute(_LOCK_SQL, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
-        actions = [LockedAction(*row) for row in cursor.fetchall()]
-        merged = bool(run.counts.get(MERGED))
+            return None
+        last = int(taken[-1][2])
+        actions = _actions_lock(cursor, taken)
         if merged:
-            merge_undo: Callable[[CursorWrapper, Sequence[LockedAction]], Conflicts] = import_string(MERGE_UNDO)
-            if conflicts := merge_undo(cursor, actions):
-                raise _MergeConflicts(conflicts)
+            if conflicts := _merge_conflicts(cursor, actions):
+                return _Step(last, 0, conflicts)
+            merge_undo: Callable[[CursorWrapper, Sequence[LockedAction]], None] = import_string(MERGE_UNDO)
+            merge_undo(cursor, actions)
         states: dict[int, tuple[str, str]] = {}
-        restorable: list[int] = []
+        restorable: list[LockedAction] = []
         revived: list[uuid.UUID] = []
         hidden: list[uuid.UUID] = []
         for each in actions:
@@ -298,7 +327,7 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
                 states[each.id] = ("conflict", drift_words(json.loads(each.after), present))
                 continue
             states[each.id] = ("undone", "")
-            restorable.append(each.id)
+            restorable.append(each)
             if before["live"] != present["live"]:
                 (revived if before["live"] else hidden).append(each.topic_id)
         # The stored states do not contain the copies of ``live`` in the search tables.
@@ -306,9 +335,12 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
         state_changes.live_set(cursor, hidden, live=False)
         if restorable:
             for statement in _RESTORE_SQL:
-                cursor.execute(statement, {"actions": restorable, "now": now, "actor": actor})
+                cursor.execute(
+                    statement, {"actions": [each.id for each in restorable], "now": now, "actor": actor}
+                )
         if run.event in (BY_HAND, REVISE):
-            undone_journal(cursor, restorable, actor=actor, reason=reason, now=now)
+            undone_journal(cursor, [each.id for each in restorable], actor=actor, reason=reason, now=now)
+            _pairs_reopen(run, [each.topic_id for each in restorable], actor=actor, reason=reason, now=now)
         cursor.execute(
             _MARK_SQL,
             {
@@ -317,4 +349,14 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
                 "notes": [note for _state, note in states.values()],
             },
         )
-        return int(taken[-1][2])
+        return _Step(last, len(restorable), [])
+
+
+def _pairs_reopen(
+    run: ForgetRun, topics: Sequence[uuid.UUID], *, actor: str, reason: str, now: dt.datetime
+) -> None:
+    """Let the pairs of restored topics wait for a decision again. Because they were decided before, they are not merged
+    automatically. One SQL statement."""
+    DuplicatePair.objects.filter(Q(one_id__in=topics) | Q(other_id__in=topics), run=run).update(
+        state=DuplicatePair.State.OPEN, decided_at=now, decided_by=actor, reason=reason, run=None, survivor=None
+    )

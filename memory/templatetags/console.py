@@ -219,6 +219,16 @@ def undo_pair(message: Any) -> str:
     return tags.removeprefix("pair:") if tags.startswith("pair:") else ""
 
 
+@register.filter
+def named(text: str, names: Sequence[str]) -> SafeString:
+    """Return a text with ``names`` marked, in capitals or not. A longer name comes before one that it begins with."""
+    if not names:
+        return escape(text)
+    parts = re.split(f"({'|'.join(map(re.escape, names))})", text, flags=re.IGNORECASE)
+    marked = (format_html("<mark>{}</mark>", part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return SafeString("".join(marked))
+
+
 # For each kind of difference: its HTML tag, and its text for screen readers.
 _ONLY = {"removed": ("del", "only in the older: "), "added": ("ins", "only in the newer: ")}
 

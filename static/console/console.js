@@ -31,7 +31,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     const search = document.querySelector("[data-search]");
     if (search) search.focus();
-    else document.querySelector("[data-go='l']")?.click();
+    else document.querySelector("[data-go='m']")?.click();
   } else if (event.key === "?") {
     document.getElementById("shortcuts")?.showModal();
   } else if (event.key === "g" || soon) {
@@ -41,6 +41,8 @@ document.addEventListener("keydown", (event) => {
     else going = Date.now();
   }
 });
+
+document.addEventListener("click", (event) => { if (event.target.closest("[data-print]")) window.print(); });
 
 // A form that somebody has begun to fill in is theirs until it is sent.
 const dirty = (form) => form && form.dataset.dirty === "yes";

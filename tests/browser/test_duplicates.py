@@ -71,7 +71,7 @@ def test_a_merge_is_taken_back_from_the_list_of_what_was_merged(enter: Enter) ->
     assert merged(pair) == 0
 
 
-def test_picked_pairs_are_merged_after_a_page_that_counts_them(enter: Enter) -> None:
+def test_picked_pairs_are_merged_after_a_page_that_counts_them_and_undone_together(enter: Enter) -> None:
     page = enter("operator")
     page.goto("/duplicates/?held=no&scope=/home/again")
     boxes = page.locator(".pair input[data-pick]")
@@ -82,8 +82,12 @@ def test_picked_pairs_are_merged_after_a_page_that_counts_them(enter: Enter) -> 
     page.get_by_role("button", name="Merge…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Merge 2 pairs")
     page.get_by_role("button", name="Merge 2 pairs").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("2 pairs were merged")
-    assert DuplicatePair.objects.filter(state="merged").count() >= 2
+    notice = page.locator("#notices .notice.success")
+    expect(notice).to_contain_text("2 pairs were merged")
+    merged = DuplicatePair.objects.filter(state="merged").count()
+    notice.get_by_role("button", name="Undo").click()
+    expect(notice).to_contain_text("4 memories became separate again")
+    assert DuplicatePair.objects.filter(state="merged").count() == merged - 2
 
 
 def test_a_pair_that_differs_says_so_and_fits_a_narrow_screen(enter: Enter) -> None:

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from memory.models import ErasureReceipt, ForgetListing, Topic
 from tests.browser.axe import findings
+from tests.browser.clicks import Clicks
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
 from tests.cast import Caller, in_process, secret_of
@@ -56,6 +57,40 @@ def test_what_fits_two_things_is_chosen_released_and_taken_back(page: Page, agen
     notice.get_by_role("button", name="Undo").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("Undone")
     assert (released(office), released(cabin)) == (False, False)
+
+
+@pytest.mark.meaning
+def test_everything_about_a_person_is_released_but_for_what_is_unticked_and_one_undo_restores_it(enter: Enter) -> None:
+    """Four clicks to the undo, and two to leave one out."""
+    before = _live()
+    page = enter("operator")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Erasure"))
+    page.get_by_label("Text", exact=True).fill("everything about Viktor")
+    clicks.click(page.get_by_role("button", name="List matching memories"))
+    expect(page.locator(".forget-matches mark").first).to_have_text("Viktor")
+    listed = page.locator(".forget-matches tbody tr").count()
+    assert listed > 3
+    spared = page.locator("[data-pick]").first
+    clicks.click(spared)
+    # The list as it is now cannot be confirmed.
+    expect(page.get_by_role("button", name=re.compile("^Release"))).to_be_hidden()
+    spared_id = spared.get_attribute("value")
+    clicks.click(page.get_by_role("button", name="Leave out the unticked"))
+    clicks.click(page.get_by_role("button", name=f"Release {listed - 1} memories"))
+    assert Topic.objects.filter(released_at__isnull=False).count() >= listed - 1
+    assert not released(str(spared_id))
+    clicks.click(page.locator("[data-toast]").get_by_role("button", name="Undo"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("was undone")
+    assert _live() == before
+    assert clicks.count == 6
+
+
+def _live() -> list[tuple[object, ...]]:
+    """Return what recalls can return, and how it ranks."""
+    members = ("pk", "title", "summary", "rung", "vitality__pinned", "vitality__salience", "vitality__fade")
+    return sorted(Topic.objects.filter(released_at=None, merged_into=None).values_list(*members))
 
 
 def test_a_purge_is_typed_leaves_a_receipt_and_nothing_to_be_found(page: Page, enter: Enter, agent: Caller) -> None:
@@ -128,6 +163,6 @@ def test_keys_lead_to_the_page(enter: Enter) -> None:
     page = enter("reader")
     page.goto("/")
     page.keyboard.press("g")
-    page.keyboard.press("f")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Forget")
+    page.keyboard.press("e")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Erasure")
     expect(page.get_by_role("button", name="List matching memories")).to_have_count(0)

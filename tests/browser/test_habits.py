@@ -60,15 +60,15 @@ def test_a_question_mark_lists_the_keys_and_escape_closes_the_list(enter: Enter)
 @pytest.mark.parametrize(
     ("key", "path"),
     [
-        ("o", "/"),
-        ("l", "/lookup/"),
-        ("q", "/recalls/"),
-        ("c", "/scopes/"),
+        ("h", "/"),
+        ("m", "/lookup/"),
+        ("r", "/recalls/"),
+        ("s", "/scopes/"),
         ("t", "/salience/"),
-        ("r", "/runs/"),
-        ("f", "/forget/"),
-        ("u", "/audit/"),
-        ("k", "/keys/"),
+        ("u", "/runs/"),
+        ("e", "/forget/"),
+        ("a", "/audit/"),
+        (",", "/keys/"),
     ],
 )
 def test_g_and_a_letter_go_to_a_page(enter: Enter, key: str, path: str) -> None:

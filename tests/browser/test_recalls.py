@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from memory.models import Topic
+from tests.browser.clicks import Clicks
 from tests.browser.conftest import Enter
+from tests.browser.watch import settled
 from tests.cast import Caller, in_process, secret_of
 
 
@@ -32,3 +34,25 @@ def test_the_archive_is_searched_when_a_recall_is_opened(enter: Enter, script: b
     if not script:
         page.get_by_role("link", name="Search the archive for this recall").click()
     expect(page.locator(f"main a[href='/topics/{topic.pk}/']")).to_be_visible()
+
+
+def test_what_was_returned_for_a_question_is_found_and_asked_again_in_three_clicks(enter: Enter) -> None:
+    agent = Caller(in_process, secret_of("agent"))
+    then = agent.found("penicillin", kinds=["identity"], top_k=2)
+    page = enter("operator")
+    page.goto("/")
+    clicks = Clicks(page)
+    clicks.click(page.get_by_role("link", name="Recalls"))
+    page.get_by_label("Question contains").fill("penicillin")
+    page.get_by_label("Question contains").press("Enter")
+    settled(page)
+    clicks.click(page.locator("[data-row] a").first)
+    rows = page.get_by_role("region", name="Memories returned then, best first").locator("tbody tr")
+    expect(rows).to_have_count(len(then))
+    clicks.click(page.get_by_role("link", name="Ask again now"))
+    # The request is asked as it was, with its filter and its limit.
+    now = page.get_by_role("region", name="Memories returned now, best first").locator("tbody tr")
+    assert [row.get_by_role("link").first.get_attribute("href") for row in now.all()] == [
+        f"/topics/{topic_id}/" for topic_id in then
+    ]
+    assert clicks.count == 3

@@ -7,8 +7,9 @@ import pytest
 
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
-from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo
+from memory.duplicates.pair_actions import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
 from memory.duplicates.pairs import pair_detail
+from memory.forgetting.previews import undo_preview
 from memory.forgetting.runs import run_results, run_undo
 from memory.models import AuditEvent, DuplicatePair, Field, ForgetRun, Link, Revision, Topic
 from memory.recall.lookup import also_from
@@ -25,6 +26,15 @@ def _noon(clock: Clock) -> None:
 def merge(pair_id: Any, clock: Clock) -> ForgetRun:
     later(clock, minutes=1)
     return pair_merge(pair_id, principal=PERSON, reason="the same", now=clock.now)
+
+
+def merge_all(pair_ids: list[Any], clock: Clock) -> ForgetRun:
+    """Merge pairs together, and return the one run of all."""
+    later(clock, minutes=1)
+    done = pairs_merge(pair_ids, principal=PERSON, reason="the same", now=clock.now, seen_at=clock.now)
+    assert not done.skipped
+    (run_id,) = {run.pk for _pair, run in done.merged}
+    return ForgetRun.objects.get(pk=run_id)
 
 
 def undo(pair_id: Any, clock: Clock) -> Any:
@@ -140,6 +150,46 @@ def test_what_changed_since_is_told_and_neither_is_touched(agent: Caller, operat
     assert store() == before
     pair.refresh_from_db()
     assert pair.state == "merged"
+
+
+def test_many_merges_are_one_run_and_its_undo_restores_all(agent: Caller, operator: Caller, clock: Clock):
+    made = [pair_make(*twins(agent, f"Harbor {number}", scope=f"/home/{number}")).pk for number in range(3)]
+    settle()
+    before = store()
+    run = merge_all(made, clock)
+    assert (run.scope, run.planned, run.applied, run.counts) == ("/home", 6, 6, {"merged": 3})
+    assert len(run_results(run)) == 3
+    told = operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()
+    assert (told["restored"], told["conflicts"]) == (6, [])
+    settle()
+    assert store() == before
+    assert set(DuplicatePair.objects.values_list("state", "run")) == {("open", None)}
+    assert operator.get(f"/v1/runs/{run.pk}").ok()["status"] == "undone"
+
+
+def test_each_merge_of_a_run_is_undone_alone_or_left_alone(agent: Caller, operator: Caller, clock: Clock):
+    one, two, three = [pair_make(*twins(agent, f"Harbor {number}")) for number in range(3)]
+    run = merge_all([one.pk, two.pk, three.pk], clock)
+    assert not undo(one.pk, clock)
+    assert operator.get(f"/v1/runs/{run.pk}").ok()["counts"] == {"merged": 3, "undone": 1}
+    two.refresh_from_db()
+    agent.ingest("version_field", topic_id=str(two.survivor_id), fields=[{"name": "depth", "value": "3 m"}])
+    preview = undo_preview(ForgetRun.objects.get(pk=run.pk))
+    assert (preview.by_action, preview.left) == ({"merged": 1, "took_in": 1}, 1)
+    undone = run_undo(run.pk, principal=PERSON, reason="", now=clock.now)
+    assert [topic for topic, _why in undone.conflicts] == [two.survivor_id]
+    states = [DuplicatePair.objects.get(pk=pair.pk).state for pair in (one, two, three)]
+    assert states == ["open", "merged", "open"]
+    assert ForgetRun.objects.get(pk=run.pk).status == "done"
+
+
+def test_merges_that_share_a_memory_are_not_one_run(agent: Caller, clock: Clock):
+    first, second = twins(agent)
+    third = agent.remember("The harbor")
+    made = [pair_make(first, second).pk, pair_make(second, third).pk]
+    later(clock, minutes=1)
+    done = pairs_merge(made, principal=SYSTEM, reason="", now=clock.now, seen_at=clock.now)
+    assert len({run.pk for _pair, run in done.merged}) == 2
 
 
 def test_a_retrieval_is_no_reason_to_leave_two_in_one(agent: Caller, operator: Caller, clock: Clock):

@@ -113,14 +113,10 @@ def _merge(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
     done = pairs_merge(
         said["pairs"], principal=request.principal, reason=said["reason"], now=timezone.now(), seen_at=said["seen_at"]
     )
-    if len(done.merged) == 1:
-        pair_id, run = done.merged[0]
-        undo_offer(request, _merge_words(request, pair_id), run)
-    elif done.merged:
-        messages.success(
-            request,
-            f"{len(done.merged):,} pairs were merged. To undo a merge, show the pairs of status “Merged” and open one.",
-        )
+    for run in {run.pk: run for _pair, run in done.merged}.values():
+        pairs = [pair for pair, of_run in done.merged if of_run.pk == run.pk]
+        one = _merge_words(request, pairs[0]) if len(pairs) == 1 else ""
+        undo_offer(request, one or f"{len(pairs):,} pairs were merged.", run)
     if done.skipped:
         why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.skipped).items())
         left = "1 pair was" if len(done.skipped) == 1 else f"{len(done.skipped):,} pairs were"

@@ -32,6 +32,7 @@ from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
 from memory.models import ForgetListing
+from memory.text.identifiers import identifiers_find
 
 # The most words of names that are offered as lookups.
 MAX_PARTS = 6
@@ -109,6 +110,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "is_mine": listing.actor == request.principal.actor,
             "run": run,
             "parts": _name_parts(listing),
+            "sought": _sought(listing),
             "can_pick": operates and listing.state != "executed" and listing.count > 1,
         },
         status=status,
@@ -182,6 +184,12 @@ def _name_parts(listing: ForgetListing) -> list[str]:
         return []
     names = [name.split() for name in names_find(listing.query, [])]
     return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MAX_PARTS]
+
+
+def _sought(listing: ForgetListing) -> list[str]:
+    """Return the names and identifiers of the request, which the page marks, longest first."""
+    names = [*names_find(listing.query, []), *(each.text for each in identifiers_find(listing.query))]
+    return sorted(set(names), key=len, reverse=True)
 
 
 def _filter_words(listing: ForgetListing) -> str:
