@@ -102,8 +102,8 @@ def topics_join(
 ) -> ForgetRun:
     """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
 
-    The merge is added to ``run``, if one is given. ``states`` are the states of both topics, read under the lock. ``vectors`` maps the hashes of texts to vectors; a
-    missing vector is computed here.
+    The merge is added to ``run``, if one is given. ``states`` are the states of both topics, read under the lock.
+    ``vectors`` maps the hashes of texts to vectors; a missing vector is computed here.
     """
     survivor, loser = plan.survivor, plan.loser
     joined = [each.id for pair in plan.joined for each in (pair.of_survivor, pair.of_loser)]

@@ -62,8 +62,8 @@ def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt
 def pairs_merge(
     pair_ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime
 ) -> PairsMerged:
-    """Merge at most ``MAX_AT_ONCE`` pairs as one run, each in a transaction of its own. Pairs with a difference that matters, or
-    with a topic that changed after ``seen_at``, are skipped. Raises ``NotAllowed`` and ``ValueRefused``."""
+    """Merge at most ``MAX_AT_ONCE`` pairs as one run, each in a transaction of its own. Pairs with a difference that
+    matters, or with a topic that changed after ``seen_at``, are skipped. Raises ``NotAllowed`` and ``ValueRefused``."""
     principal.require("operator")
     if len(pair_ids) > MAX_AT_ONCE:
         raise ValueRefused(

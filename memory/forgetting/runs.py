@@ -157,12 +157,7 @@ def run_begin(
 
 
 def run_undo(
-    run_id: uuid.UUID,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-    only: Collection[uuid.UUID] | None = None,
+    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, only: Collection[uuid.UUID] | None = None
 ) -> Undone:
     """Undo a run: see ``run_revert``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
     run_get(run_id, principal=principal)

@@ -289,13 +289,7 @@ def _merge_conflicts(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> 
 
 
 def _batch_undo(
-    run_id: uuid.UUID,
-    after: int,
-    *,
-    only: Collection[uuid.UUID] | None,
-    actor: str,
-    reason: str,
-    now: dt.datetime,
+    run_id: uuid.UUID, after: int, *, only: Collection[uuid.UUID] | None, actor: str, reason: str, now: dt.datetime
 ) -> _Step | None:
     """Undo the next actions with a place above ``after``: at most ``BATCH``, or one merge. None if no action is
     left."""
@@ -304,9 +298,7 @@ def _batch_undo(
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         merged = bool(run.counts.get(MERGED))
         topics = None if only is None or not merged else list(only)
-        cursor.execute(
-            _TAKE_SQL, {"run": run_id, "after": after, "only": topics, "limit": PAIR if merged else BATCH}
-        )
+        cursor.execute(_TAKE_SQL, {"run": run_id, "after": after, "only": topics, "limit": PAIR if merged else BATCH})
         taken = cursor.fetchall()
         if not taken:
             return None
@@ -335,9 +327,7 @@ def _batch_undo(
         state_changes.live_set(cursor, hidden, live=False)
         if restorable:
             for statement in _RESTORE_SQL:
-                cursor.execute(
-                    statement, {"actions": [each.id for each in restorable], "now": now, "actor": actor}
-                )
+                cursor.execute(statement, {"actions": [each.id for each in restorable], "now": now, "actor": actor})
         if run.event in (BY_HAND, REVISE):
             undone_journal(cursor, [each.id for each in restorable], actor=actor, reason=reason, now=now)
             _pairs_reopen(run, [each.topic_id for each in restorable], actor=actor, reason=reason, now=now)
@@ -352,9 +342,7 @@ def _batch_undo(
         return _Step(last, len(restorable), [])
 
 
-def _pairs_reopen(
-    run: ForgetRun, topics: Sequence[uuid.UUID], *, actor: str, reason: str, now: dt.datetime
-) -> None:
+def _pairs_reopen(run: ForgetRun, topics: Sequence[uuid.UUID], *, actor: str, reason: str, now: dt.datetime) -> None:
     """Let the pairs of restored topics wait for a decision again. Because they were decided before, they are not merged
     automatically. One SQL statement."""
     DuplicatePair.objects.filter(Q(one_id__in=topics) | Q(other_id__in=topics), run=run).update(
