@@ -40,7 +40,7 @@ _VERBS = {
     "took_in": ("take in another", "took in another"),
     "superseded": ("supersede", "superseded"),
     "superseding": ("supersede another", "supersedes another"),
-    UNDONE_MERGES: ("undo", "undone since"),
+    UNDONE_MERGES: ("undo", "undone"),
 }
 
 _THRESHOLDS = {
