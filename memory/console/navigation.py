@@ -121,6 +121,7 @@ ACTIONS = (
     Action("pause", "Pause forgetting", OPERATOR),
     Action("runs", "New run", OPERATOR, at="new"),
     Action("add", "Add a memory", OPERATOR),
+    Action("forget", "Forget memories: release or purge", OPERATOR),
     Action("transfer", "Import a file", OPERATOR),
     Action("keys_create", "New key", ADMINISTRATOR),
     Action("people_invite", "Invite a person", ADMINISTRATOR),

@@ -41,7 +41,7 @@ def run_make(scope: str, *, number: int = 5, event: str = "cron") -> ForgetRun:
 
 def test_places_tabs_and_actions_are_found_by_their_words(administrator: Client) -> None:
     assert {"Home", "Memories", "Pause forgetting", "New key"} <= set(found(administrator))
-    assert found(administrator, "forget")["Erasure › Forget"] == "/forget/"
+    assert found(administrator, "forget")["Forget memories: release or purge"] == "/forget/"
     assert found(administrator, "erasure")["Erasure"] == "/forget/"
     assert found(administrator, "backtest")["Tuning › Backtest"] == "/salience/backtest/"
     assert found(administrator, "tuning VERS") == {
