@@ -74,16 +74,16 @@ WHERE a.id = ANY(%(actions)s) AND v.topic_id = a.topic_id
 
 # A manual change sets updated_at, a run does not. The time of a later write is kept.
 _TOPIC_SQL = f"""
-UPDATE memory_topic t
-SET rung = b.rung, released_at = b.released_at, merged_into_id = b.merged_into,
-    updated_at = CASE WHEN t.updated_at = b.set_to THEN b.updated_at ELSE t.updated_at END
-FROM (
+WITH b AS MATERIALIZED (
     SELECT a.topic_id, (a.before->>'rung')::int AS rung, (a.before->>'merged_into')::uuid AS merged_into,
            (a.before->>'released_at')::timestamptz AS released_at,
            (a.before->>'updated_at')::timestamptz AS updated_at, (a.after->>'updated_at')::timestamptz AS set_to
     {_FROM}
-) b
-WHERE t.id = b.topic_id
+)
+UPDATE memory_topic t
+SET rung = b.rung, released_at = b.released_at, merged_into_id = b.merged_into,
+    updated_at = CASE WHEN t.updated_at = b.set_to THEN b.updated_at ELSE t.updated_at END
+FROM b WHERE t.id = b.topic_id
 """
 
 _EDITS_SQL = f"""

@@ -87,14 +87,13 @@ def accesses_without_sql(*, rows: str, topic: str, field: str) -> str:
     are conditions on ``u.topic`` and ``u.field``. Topics and fields that do not meet them are removed, and so is the
     hash of the query. A removed topic leaves NULL in its place, so that the others keep their ranks. If no returned
     topic is left, the text of the query and its request are removed too. Rows that lose no topic are not changed."""
+    # All values are computed before the UPDATE: a slice of an array in SET ends the server process of Citus.
     return f"""
-UPDATE memory_accesslog a
-SET topic_ids = x.topics[:cardinality(a.topic_ids)], cut_ids = x.topics[cardinality(a.topic_ids) + 1:],
-    scores = x.scores, relevances = x.relevances, query_hash = '',
-    query = CASE WHEN x.emptied THEN '' ELSE a.query END, request = CASE WHEN x.emptied THEN NULL ELSE x.request END,
-    field_ids = ARRAY(SELECT field FROM unnest(a.field_ids) WITH ORDINALITY u (field, n) WHERE {field} ORDER BY n)
-FROM (
-    SELECT l.id, kept.*, array_remove(kept.topics[:cardinality(l.topic_ids)], NULL) = '{{}}' AS emptied,
+WITH x AS MATERIALIZED (
+    SELECT l.id, kept.*, kept.topics[:cardinality(l.topic_ids)] AS returned,
+           kept.topics[cardinality(l.topic_ids) + 1:] AS cut,
+           array_remove(kept.topics[:cardinality(l.topic_ids)], NULL) = '{{}}' AS emptied,
+           ARRAY(SELECT field FROM unnest(l.field_ids) WITH ORDINALITY u (field, n) WHERE {field} ORDER BY n) AS fields,
            CASE WHEN l.request ? 'topic_ids' THEN jsonb_set(l.request, '{{topic_ids}}', (
                SELECT coalesce(jsonb_agg(topic ORDER BY n), '[]') FROM (
                    SELECT id::uuid AS topic, n FROM jsonb_array_elements_text(l.request->'topic_ids')
@@ -109,6 +108,9 @@ FROM (
         FROM unnest(l.topic_ids || l.cut_ids, l.scores, l.relevances)
             WITH ORDINALITY u (topic, score, relevance, n)
     ) kept WHERE {rows}
-) x
-WHERE a.id = x.id AND (x.lost OR x.request IS DISTINCT FROM a.request)
+)
+UPDATE memory_accesslog a
+SET topic_ids = x.returned, cut_ids = x.cut, scores = x.scores, relevances = x.relevances, query_hash = '', field_ids = x.fields,
+    query = CASE WHEN x.emptied THEN '' ELSE a.query END, request = CASE WHEN x.emptied THEN NULL ELSE x.request END
+FROM x WHERE a.id = x.id AND (x.lost OR x.request IS DISTINCT FROM a.request)
 """

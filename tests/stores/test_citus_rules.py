@@ -35,6 +35,11 @@ def faults(sql: str) -> list[str]:
         "UPDATE memory_topic t SET title = '' FROM stores_store s WHERE s.name = t.title",
         "DELETE FROM memory_link RETURNING concat_ws(' ', id, kind)",
         "DELETE FROM memory_link RETURNING now()",
+        "UPDATE memory_accesslog SET topic_ids = topic_ids[1:2]",
+        (
+            "UPDATE memory_topic t SET updated_at = b.at FROM (SELECT topic_id, (before->>'at')::timestamptz AS at "
+            "FROM memory_forgetaction) b WHERE t.id = b.topic_id"
+        ),
         (
             "INSERT INTO memory_lexeme (word, documents) VALUES ('a', 1) ON CONFLICT (word) DO UPDATE SET "
             "documents = extract(epoch FROM now())"
