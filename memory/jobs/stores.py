@@ -12,7 +12,7 @@ from memory.core.errors import Conflict, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import AuditEvent, ErasureReceipt, Topic
 from memory.models.locks import Lock, lock_missed, session_lock_release, session_lock_try
-from memory.stores.citus import move_plan, schema_create, schema_move, schema_place
+from memory.stores.citus import move_plan, node_find, schema_create, schema_move, schema_place, stores_nodes
 from memory.stores.current import MAIN, NAME_PATTERN, store_schema, store_use
 from memory.stores.keys import store_elsewhere, store_unknown
 from memory.stores.models import Store
@@ -24,6 +24,8 @@ from memory.transfer.uploads import uploads_remove
 # How long a drop waits for transactions that use the store, and how long it waits for one lock. A transaction may wait
 # for the drop while the drop waits for it. PostgreSQL ends one of the two after ``deadlock_timeout``, which is 1 s. The
 # drop gives up its locks before that and tries again, so that the transaction can end.
+# A move of an empty store takes some seconds.
+EMPTY_MOVE_SECONDS = 300.0
 DROP_WAIT_SECONDS = 10.0
 LOCK_WAIT_SECONDS = 0.2
 
@@ -48,6 +50,20 @@ def store_create(name: str, *, actor: str = "system", reason: str = "") -> Store
             for statement in statements:
                 cursor.execute(statement)
         schema_place(name)
+    return store
+
+
+def store_create_on(name: str, node: str, *, actor: str, reason: str = "") -> Store:
+    """Create an empty store on a node of the cluster. Citus chooses the node of a new store, so the empty store is moved
+    if this is another one. Must not run in a transaction.
+
+    Raises the errors of ``node_find``, ``store_create`` and ``store_move``. If only the move fails, the store exists on
+    another node.
+    """
+    wanted = node_find(node)
+    store = store_create(name, actor=actor, reason=reason)
+    if stores_nodes().get(name) != [wanted]:
+        store_move(name, to=str(wanted), seconds=EMPTY_MOVE_SECONDS, actor=actor, reason=reason)
     return store
 
 

@@ -146,6 +146,29 @@ def settings_send(values: Mapping[str, str]) -> None:
             cursor.execute(sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(*name.split(".")), sql.Literal(value)))
 
 
+def node_find(name: str) -> Node:
+    """Return the node ``name``, which is its host or ``host:port``. Two queries. Raises ``Conflict`` if there is no
+    cluster, ``NotVisible`` for an unknown node."""
+    return _named(_nodes(), name)
+
+
+def _nodes() -> list[Node]:
+    """Return the nodes that may hold stores. The node with the fewest tables comes first."""
+    if not cluster_is():
+        raise Conflict(
+            "Stores have nodes only where the database is the coordinator of a Citus cluster.",
+            code=ProblemCode.NO_CLUSTER,
+        )
+    return [Node(*row) for row in _rows(_NODES_SQL)]
+
+
+def _named(nodes: Sequence[Node], name: str) -> Node:
+    for node in nodes:
+        if name in (node.host, str(node)):
+            return node
+    raise NotVisible(f"The cluster has no node {name}.", code=ProblemCode.NODE_NOT_FOUND)
+
+
 def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
     """Return the node of a store, and the node to which it would move. ``to`` is the host or ``host:port`` of this
     target. If it is None, the target is the other node with the fewest tables. Five queries, which change nothing.
@@ -153,20 +176,14 @@ def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
     Raises ``Conflict`` if there is no cluster, the store is already on the target, a table has another owner than the
     schema, or a move is running or has left replication slots; ``NotVisible`` for an unknown node.
     """
-    if not cluster_is():
-        raise Conflict(
-            "A store can be moved only where the database is the coordinator of a Citus cluster.",
-            code=ProblemCode.NO_CLUSTER,
-        )
+    nodes = _nodes()
     schema = store_schema(name)
     here = stores_nodes().get(name, [])
     if len(here) != 1:
         raise Conflict(f"The store {name} is not placed on one node.", code=ProblemCode.STORE_NOT_MOVABLE)
-    # The node with the fewest tables comes first.
-    nodes = [Node(*row) for row in _rows(_NODES_SQL)]
-    target = next((each for each in nodes if (each != here[0] if to is None else to in (each.host, str(each)))), None)
+    target = _named(nodes, to) if to else next((each for each in nodes if each != here[0]), None)
     if target is None:
-        raise NotVisible(f"The cluster has no node {to or 'beside the present one'}.", code=ProblemCode.NODE_NOT_FOUND)
+        raise NotVisible("The cluster has no node beside the present one.", code=ProblemCode.NODE_NOT_FOUND)
     if target == here[0]:
         raise Conflict(f"The store {name} is on {target} already.", code=ProblemCode.STORE_NOT_MOVABLE)
     if _row(_OWNERS_SQL, [schema])[0]:

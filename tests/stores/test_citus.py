@@ -111,6 +111,14 @@ def test_a_move_that_fails_or_hangs_is_cleaned_up(acme: None, fault: str):
         assert not AuditEvent.objects.filter(action="store_moved").exists()
 
 
+def test_a_store_is_created_on_a_given_node(cluster: None):
+    with pytest.raises(CommandRefused):
+        call_command("store", "create", "acme", "--node", "three")
+    assert not Store.objects.filter(pk="acme").exists()
+    call_command("store", "create", "acme", "--node", "two:5432", stdout=StringIO())
+    assert calls() == ["distribute store_acme", "move store_acme to 3 by force_logical"]
+
+
 def test_only_one_store_moves_at_a_time(acme: None):
     def other() -> str:
         try:

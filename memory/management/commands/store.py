@@ -13,6 +13,7 @@ from memory.access.principal import TERMINAL
 from memory.core.problem_codes import ProblemCode
 from memory.jobs.stores import (
     store_create,
+    store_create_on,
     store_drop,
     store_get,
     store_here,
@@ -38,6 +39,7 @@ class Command(VerbCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="Create an empty store.")
         create.add_argument("name", help="1 to 40 characters a-z, 0-9 and _. The first is a letter.")
+        create.add_argument("--node", help="The node of a Citus cluster, HOST or HOST:PORT. By default, Citus chooses.")
         create.add_argument(
             "--cluster", default="", help="Only list the store, which is on this other cluster. No tables are created."
         )
@@ -64,7 +66,10 @@ class Command(VerbCommand):
             store = store_list_elsewhere(options["name"], options["cluster"], actor=TERMINAL.actor)
             self.stdout.write(f"Listed the store {store.name} of the cluster {store.cluster}.")
             return
-        store = store_create(options["name"], actor=TERMINAL.actor)
+        name, node = options["name"], options["node"]
+        store = (
+            store_create_on(name, node, actor=TERMINAL.actor) if node else store_create(name, actor=TERMINAL.actor)
+        )
         self.stdout.write(f"Created the store {store.name}.")
 
     def _move(self, options: dict[str, Any]) -> None:
