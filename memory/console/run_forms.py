@@ -36,7 +36,9 @@ class RunsForm(RangeForm[RunFilter]):
 
     scope = ScopeField(required=False)
     status = filter_choice("Status", _STATUSES)
-    event = filter_choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
+    event = filter_choice(
+        "Kind", [("", "Any forgetting run"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))]
+    )
     dry = filter_choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
     sort = sort_field(SORTS)
 

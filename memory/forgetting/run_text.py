@@ -20,7 +20,7 @@ EVENT_WORDS = {
     "ingest_complete": "Run after an ingest",
     "query_complete": "Run after a recall",
     "by_hand": "Manual change",
-    "revise": "Decision about duplicates",
+    "revise": "Automatic merge of duplicates",
 }
 
 # The verb of an action before and after the action is applied.

@@ -9,6 +9,7 @@ from django.db import connection
 
 from memory.core.policy_values import Knobs
 from memory.core.scopes import scope_within
+from memory.forgetting.manual_runs import undone_sql
 from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS
 from memory.insight.replay import (
     LOOKED_UP,
@@ -52,7 +53,7 @@ SELECT extract(epoch from e.at)::float8, uuid_hash_extended(e.topic_id, 0),
        coalesce((e.after->>'salience')::float8, 0)
 FROM memory_auditevent e
 WHERE e.at < {end} AND e.topic_id IS NOT NULL
-  AND (e.action = 'restored' OR (e.action IN ('edited', 'imported') AND e.after ? 'salience'))
+  AND ((e.action = 'restored' AND NOT {undone}) OR (e.action IN ('edited', 'imported') AND e.after ? 'salience'))
 ORDER BY 1, 4
 """
 
@@ -123,6 +124,7 @@ class Events:
             shown=SHOWN,
             reinforced=REINFORCED,
             set=SALIENCE_SET,
+            undone=undone_sql("e"),
             share=reinforcement_share_sql(
                 "x.relevance", min_relevance=f"{bound.bind(knobs.reinforce_min_relevance)}::float8"
             ),

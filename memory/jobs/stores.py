@@ -54,8 +54,8 @@ def store_create(name: str, *, actor: str = "system", reason: str = "") -> Store
 
 
 def store_create_on(name: str, node: str, *, actor: str, reason: str = "") -> Store:
-    """Create an empty store on a node of the cluster. Citus chooses the node of a new store, so the empty store is moved
-    if this is another one. Must not run in a transaction.
+    """Create an empty store on a node of the cluster. Citus chooses the node of a new store, so the empty store is
+    moved if this is another one. Must not run in a transaction.
 
     Raises the errors of ``node_find``, ``store_create`` and ``store_move``. If only the move fails, the store exists on
     another node.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memory.models import ForgetRun
 from tests.cast import Caller, Cast, Clock, store_rows
 from tests.insight.past import BEGIN, folded, policy_set
 
@@ -21,7 +22,7 @@ def told(caller: Caller, *, start: float, end: float, **members: Any) -> Any:
 @pytest.fixture
 def past(cast: Cast, clock: Clock) -> dict[str, str]:
     """Ten topics of the first day; nothing is archived, and on day 50 a query returns two of them, on day 60 one is
-    looked up."""
+    looked up, on day 70 one is restored, which is undone."""
     clock.set(BEGIN)
     topics = {name: cast.agent.remember(name) for name in "abcdefghij"}
     clock.set(BEGIN + dt.timedelta(days=50))
@@ -32,6 +33,12 @@ def past(cast: Cast, clock: Clock) -> dict[str, str]:
     folded(clock.now)
     clock.set(BEGIN + dt.timedelta(days=60))
     cast.reader.topic(topics["c"])
+    clock.set(BEGIN + dt.timedelta(days=70))
+    for verb in ("archive", "restore"):
+        clock.forward(minutes=1)
+        cast.operator.post(f"/v1/topics/{topics['d']}/{verb}", {"reason": "a slip"}).ok()
+    for run in ForgetRun.objects.order_by("-created_at"):
+        cast.operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "a slip"}).ok()
     clock.set(BEGIN + dt.timedelta(days=100))
     return topics
 

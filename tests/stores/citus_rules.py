@@ -171,7 +171,8 @@ def faults(tree: Any, catalog: Catalog) -> list[str]:
             # The planner pulls a subquery in FROM up into the statement, unless it is materialized in WITH.
             for entry in query["rtable"]:
                 if isinstance(entry, Node) and entry["rtekind"] == "1":
-                    found += [f"{what} in a subquery of FROM" for what in _refused(entry["subquery"]["targetList"], catalog, strict=False)]
+                    refused = _refused(entry["subquery"]["targetList"], catalog, strict=False)
+                    found += [f"{what} in a subquery of FROM" for what in refused]
         if any(node.kind == "SUBSCRIPTINGREF" for node in inside(places["SET"], queries=False)):
             found.append("an element or slice of an array in SET, which ends the server process")
         for place, part in places.items():
