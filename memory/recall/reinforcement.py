@@ -110,7 +110,8 @@ WITH x AS MATERIALIZED (
     ) kept WHERE {rows}
 )
 UPDATE memory_accesslog a
-SET topic_ids = x.returned, cut_ids = x.cut, scores = x.scores, relevances = x.relevances, query_hash = '', field_ids = x.fields,
+SET topic_ids = x.returned, cut_ids = x.cut, field_ids = x.fields, scores = x.scores, relevances = x.relevances,
+    query_hash = '',
     query = CASE WHEN x.emptied THEN '' ELSE a.query END,
     request = CASE WHEN x.emptied THEN NULL ELSE x.request END
 FROM x WHERE a.id = x.id AND (x.lost OR x.request IS DISTINCT FROM a.request)
