@@ -67,9 +67,7 @@ class Command(VerbCommand):
             self.stdout.write(f"Listed the store {store.name} of the cluster {store.cluster}.")
             return
         name, node = options["name"], options["node"]
-        store = (
-            store_create_on(name, node, actor=TERMINAL.actor) if node else store_create(name, actor=TERMINAL.actor)
-        )
+        store = store_create_on(name, node, actor=TERMINAL.actor) if node else store_create(name, actor=TERMINAL.actor)
         self.stdout.write(f"Created the store {store.name}.")
 
     def _move(self, options: dict[str, Any]) -> None:
