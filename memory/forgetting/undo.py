@@ -230,7 +230,6 @@ def run_revert(
             undone = undo_outcome(run_id)
             if run.counts.get(MERGED):
                 undone = replace(undone, conflicts=conflicts[:MAX_CONFLICTS], conflict_count=len(conflicts))
-                run.counts[UNDONE_MERGES] = run.actions.filter(action=MERGED, state="undone").count()
             if not run.counts.get(MERGED) or not run.actions.filter(state="applied").exists():
                 run.counts.pop(UNDONE_MERGES, None)
                 run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
@@ -309,6 +308,8 @@ def _batch_undo(
                 return _Step(last, 0, conflicts)
             merge_undo: Callable[[CursorWrapper, Sequence[LockedAction]], None] = import_string(MERGE_UNDO)
             merge_undo(cursor, actions)
+            run.counts[UNDONE_MERGES] = run.counts.get(UNDONE_MERGES, 0) + 1
+            run.save(update_fields=["counts"])
         states: dict[int, tuple[str, str]] = {}
         restorable: list[LockedAction] = []
         revived: list[uuid.UUID] = []

@@ -24,10 +24,10 @@ from memory.transfer.uploads import uploads_remove
 # How long a drop waits for transactions that use the store, and how long it waits for one lock. A transaction may wait
 # for the drop while the drop waits for it. PostgreSQL ends one of the two after ``deadlock_timeout``, which is 1 s. The
 # drop gives up its locks before that and tries again, so that the transaction can end.
-# A move of an empty store takes some seconds.
-EMPTY_MOVE_SECONDS = 300.0
 DROP_WAIT_SECONDS = 10.0
 LOCK_WAIT_SECONDS = 0.2
+# A move of an empty store takes some seconds.
+EMPTY_MOVE_SECONDS = 300.0
 
 
 def store_create(name: str, *, actor: str = "system", reason: str = "") -> Store:
