@@ -145,6 +145,7 @@ def merge_conflicts(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> C
     """Return the merged topics that have changed since their merges. The caller locks the topics; this locks their
     fields. Two statements for any number of merges."""
     topics = [each.topic_id for each in actions]
+    # Vectors and documents are locked only when they are changed.
     cursor.execute(FIELDS_LOCK_SQL, {"topics": topics})
     present = merge_fingerprint(cursor, topics)
     merged: dict[str, Any] = {}
@@ -161,7 +162,6 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> None:
     """Restore the fields, revisions, links and search rows of two merged topics without conflicts. The caller locks the
     topics and restores their states. About thirteen statements."""
     topics = [each.topic_id for each in actions]
-    # Vectors and documents are locked only when they are changed.
     changes = {each.topic_id: json.loads(each.changes) for each in actions}
     for each in actions:
         after, state = json.loads(each.after), json.loads(each.present)

@@ -215,6 +215,7 @@ def run_revert(
         )
     if not run.applied:
         raise Conflict(f"Run {run_id} changed nothing, so it cannot be undone.", code=ProblemCode.RUN_NOT_UNDOABLE)
+    merged = bool(run.counts.get(MERGED))
     after, restored = 0, 0
     conflicts: Conflicts = []
     while run.status != ForgetRun.Status.UNDONE and (
@@ -228,9 +229,9 @@ def run_revert(
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.UNDONE:
             undone = undo_outcome(run_id)
-            if run.counts.get(MERGED):
+            if merged:
                 undone = replace(undone, conflicts=conflicts[:MAX_CONFLICTS], conflict_count=len(conflicts))
-            if not run.counts.get(MERGED) or not run.actions.filter(state="applied").exists():
+            if not merged or not run.actions.filter(state="applied").exists():
                 run.counts.pop(UNDONE_MERGES, None)
                 run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
             run.save(update_fields=["status", "undone_at", "undone_by", "counts"])

@@ -181,7 +181,7 @@ def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
     here = stores_nodes().get(name, [])
     if len(here) != 1:
         raise Conflict(f"The store {name} is not placed on one node.", code=ProblemCode.STORE_NOT_MOVABLE)
-    target = _named(nodes, to) if to else next((each for each in nodes if each != here[0]), None)
+    target = next((each for each in nodes if each != here[0]), None) if to is None else _named(nodes, to)
     if target is None:
         raise NotVisible("The cluster has no node beside the present one.", code=ProblemCode.NODE_NOT_FOUND)
     if target == here[0]:

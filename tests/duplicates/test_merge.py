@@ -159,8 +159,8 @@ def test_many_merges_are_one_run_and_its_undo_restores_all(agent: Caller, operat
     run = merge_all(made, clock)
     assert (run.scope, run.planned, run.applied, run.counts) == ("/home", 6, 6, {"merged": 3})
     assert len(run_results(run)) == 3
-    told = operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()
-    assert (told["restored"], told["conflicts"]) == (6, [])
+    reply = operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()
+    assert (reply["restored"], reply["conflicts"]) == (6, [])
     settle()
     assert store() == before
     assert set(DuplicatePair.objects.values_list("state", "run")) == {("open", None)}

@@ -92,6 +92,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
     operates = request.principal.role == OPERATOR
     run = run_detail(run_get(listing.run_id, principal=request.principal)) if listing.run_id else None
     others = listing_others(matches, query=listing.query)
+    names = names_find(listing.query, [])
     return show(
         request,
         "forget_list.html",
@@ -109,8 +110,8 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "button": _button(listing),
             "is_mine": listing.actor == request.principal.actor,
             "run": run,
-            "parts": _name_parts(listing),
-            "sought": _sought(listing),
+            "parts": _name_parts(listing, names),
+            "sought": _sought(listing, names),
             "can_pick": operates and listing.state != "executed" and listing.count > 1,
         },
         status=status,
@@ -177,19 +178,18 @@ def _heading(listing: ForgetListing, run: dict[str, Any] | None) -> str:
     return f"{verb} {_topics(listing.count)}{'?' if listing.state == 'open' else ', once listed'}"
 
 
-def _name_parts(listing: ForgetListing) -> list[str]:
-    """Return the words of each requested name that has several words. A topic that contains only one of these words may
-    be about the same person or another one, so the page offers a lookup of each word."""
-    if listing.state != "open" or not listing.query:
+def _name_parts(listing: ForgetListing, names: Sequence[str]) -> list[str]:
+    """Return the words of each of the requested ``names`` that has several words. A topic that contains only one of
+    these words may be about the same person or another one, so the page offers a lookup of each word."""
+    if listing.state != "open":
         return []
-    names = [name.split() for name in names_find(listing.query, [])]
-    return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MAX_PARTS]
+    split = [name.split() for name in names]
+    return list(dict.fromkeys(word for words in split if len(words) > 1 for word in words))[:MAX_PARTS]
 
 
-def _sought(listing: ForgetListing) -> list[str]:
-    """Return the names and identifiers of the request, which the page marks, longest first."""
-    names = [*names_find(listing.query, []), *(each.text for each in identifiers_find(listing.query))]
-    return sorted(set(names), key=len, reverse=True)
+def _sought(listing: ForgetListing, names: Sequence[str]) -> list[str]:
+    """Return the ``names`` and the identifiers of the request, which the page marks, longest first."""
+    return sorted({*names, *(each.text for each in identifiers_find(listing.query))}, key=len, reverse=True)
 
 
 def _filter_words(listing: ForgetListing) -> str:
