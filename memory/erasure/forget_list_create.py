@@ -124,18 +124,20 @@ def forget_list(
 def listing_narrow(
     listing: ForgetListing, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
 ) -> ForgetListing:
-    """Return a new list of the topics ``ids``, which a user has picked from ``listing``.
+    """Return a new list of the topics ``ids``, which a user has picked from ``listing``. ``listing`` expires.
 
     The query of the list is repeated on these topics, so that a topic keeps the facts to which the query does not
     refer. If the query does not find all of these topics, they are all listed as whole topics. Costs at most twice as
     much as ``forget_list``, and raises the same errors.
     """
     wanted = ForgetFilter(ids=ids)
-    if listing.query:
-        made = _repeat(listing, listing.query, wanted, principal=principal, now=now)
-        if made.state_at(now) == "open" and made.count == len(ids):
-            return made
-    return _repeat(listing, "", wanted, principal=principal, now=now)
+    replaced = [listing.pk]
+    made = _repeat(listing, listing.query, wanted, principal=principal, now=now)
+    if made.state_at(now) != "open" or made.count != len(ids):
+        replaced.append(made.pk)
+        made = _repeat(listing, "", wanted, principal=principal, now=now)
+    ForgetListing.objects.filter(pk__in=replaced, executed_at=None, expires_at__gt=now).update(expires_at=now)
+    return made
 
 
 def listing_repeat(listing: ForgetListing, *, principal: Principal, now: dt.datetime) -> ForgetListing:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from memory.access.principal import Principal
 from memory.core.scopes import ROOT
+from memory.forgetting.topic_state import MADE
 from memory.models.statements import rows_read
 from memory.predicates.binding import Bound, path_sql, scope_sql
 from memory.predicates.sql import written_by_sql
@@ -33,7 +34,8 @@ GROUP BY 1
 
 # The texts from which facts were extracted are released when they are stored, and no run releases them.
 BORN_LIVE_SQL = "NOT (t.kind = 'source' AND t.provenance = 'extract')"
-# How the number of live topics changed per day. Purged topics and undone changes are not counted.
+# How the number of live topics changed per day. Purged topics and undone changes are not counted. A topic that a run
+# has made counts as a change of the run, and not as created.
 _LIVE_SQL = """
 SELECT day, sum(change)::bigint, sum(created)::bigint, sum(archived)::bigint FROM (
     SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created, 0 AS archived
@@ -43,6 +45,11 @@ SELECT day, sum(change)::bigint, sum(created)::bigint, sum(archived)::bigint FRO
            0, count(*) FILTER (WHERE a.action = 'archived')
     FROM memory_forgetaction a {action_join}
     WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL AND {action_within}
+    GROUP BY 1
+    UNION ALL
+    SELECT (t.created_at AT TIME ZONE 'UTC')::date, -count(*), -count(*), 0
+    FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id
+    WHERE a.at >= %(since)s AND a.action IN {made} AND t.created_at >= %(since)s AND {topic_within}
     GROUP BY 1
 ) changes GROUP BY 1
 """
@@ -122,6 +129,7 @@ def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT, writ
         action_within += f" AND {written_by_sql('a.topic_id', writer, bound.bind)}"
     sql = _LIVE_SQL.format(
         born_live=BORN_LIVE_SQL,
+        made=MADE,
         topic_within=topic_within,
         action_join="" if scope == ROOT else _ACTION_JOIN,
         action_within=action_within,

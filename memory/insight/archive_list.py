@@ -118,8 +118,10 @@ class Journaled:
 
     @property
     def because(self) -> Why | None:
-        """The kind of the reason; None if the journal has no entry."""
+        """The kind of the reason; None if the journal has no entry, or the run that made the topic was undone."""
         why = self.why
+        if why.get("by") == "undo":
+            return None
         return ("hand" if why.get("by") == "hand" else "rule" if why.get("rule") else "threshold") if why else None
 
     @property
@@ -128,6 +130,8 @@ class Journaled:
         why = self.why
         if not why:
             return "The journal has no entry for it."
+        if why.get("by") == "undo":
+            return "The run that made it was undone."
         if why.get("by") == "hand":
             return str(why.get("reason") or "")
         if why.get("rule"):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, cursor_time
+from memory.forgetting.topic_state import MADE
 from memory.insight.archive_list import Journaled
 from memory.models.formulas_sql import rung_label_sql
 from memory.models.labels import label_sql
@@ -23,15 +24,19 @@ _ORDERS: dict[str, tuple[str, str, Any, str]] = {
     "-title": (label_sql(), "text", str, "DESC"),
 }
 
-# ``a`` is the last action that released the topic and was not undone. It is read only for the topics on the page.
+# ``a`` is the last action that released the topic and was not undone, or the undone action that had made it. It is read
+# only for the topics on the page.
 _PAGE_SQL = """
 SELECT f.key, f.id, {label}, s.path, t.kind, t.released_at, {rung}, a.why, a.run_id, r.actor, r.event, n.id,
        CASE WHEN n.id IS NOT NULL THEN {newer_label} END
 FROM (SELECT {key} AS key, t.id {found} ORDER BY key {way}, t.id {way} LIMIT {limit:d}) f
 JOIN memory_topic t ON t.id = f.id JOIN memory_scope s ON s.id = t.scope_id
 LEFT JOIN LATERAL (
-    SELECT l.why, l.run_id, (l.changes->>'by')::uuid AS newer FROM memory_forgetaction l
-    WHERE l.topic_id = f.id AND l.changes->>'released' = 'true' AND l.state IN ('applied', 'conflict')
+    SELECT CASE WHEN l.state = 'undone' THEN '{{"by": "undo"}}' ELSE l.why END AS why, l.run_id,
+           (l.changes->>'by')::uuid AS newer
+    FROM memory_forgetaction l
+    WHERE l.topic_id = f.id AND (l.changes->>'released' = 'true' AND l.state IN ('applied', 'conflict')
+                                 OR l.action IN {made} AND l.state = 'undone')
     ORDER BY l.id DESC LIMIT 1
 ) a ON true
 LEFT JOIN memory_forgetrun r ON r.id = a.run_id
@@ -85,6 +90,7 @@ def released_list(
         label=label_sql(),
         newer_label=label_sql("n"),
         rung=rung_label_sql("t.rung"),
+        made=MADE,
         key=key,
         found=found,
         way=way,

@@ -13,6 +13,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.scopes import ROOT
+from memory.forgetting.topic_state import MADE
 from memory.insight.activity import BORN_LIVE_SQL, days_begin
 from memory.models import Rung
 from memory.models.statements import rows_read
@@ -45,6 +46,9 @@ WITH scopes AS MATERIALIZED (
         SELECT v.scope_id, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int)
         FROM memory_forgetaction a JOIN memory_vitality v ON v.topic_id = a.topic_id
         WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL GROUP BY 1
+        UNION ALL
+        SELECT t.scope_id, -count(*) FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id
+        WHERE a.at >= %(since)s AND a.action IN {made} AND t.created_at >= %(since)s GROUP BY 1
     ) c JOIN scopes p ON p.id = c.scope_id GROUP BY 1
 ), recalls AS (
     SELECT {child_of_scope} AS child, sum(times) AS recalls FROM (
@@ -132,6 +136,7 @@ def scope_children(
         child_of_path=_child_sql("path", chosen, bound),
         child_of_scope=_child_sql("l.scope", chosen, bound),
         born_live=BORN_LIVE_SQL,
+        made=MADE,
         within=path_sql("path", chosen, bound.bind),
         asked_within=path_sql("l.scope", chosen, bound.bind),
         sort=sort,

@@ -5,7 +5,10 @@ import uuid
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from memory.access.principal import SYSTEM
+from memory.insight.scope_tree import scope_children
 from memory.models import ForgetAction, Topic, Vitality
 from tests.cast import Caller, Clock
 from tests.console.test_forget import listed, text_of
@@ -41,6 +44,22 @@ def test_the_undo_of_a_release_releases_the_part_that_was_kept(operator: Caller,
     assert (undone["restored"], undone["conflicts"]) == (1, [])
     assert found(operator, BOTH) == {BOTH}
     assert Topic.objects.filter(released_at__isnull=False, links_out__kind="rest_of").count() == 1
+
+
+@pytest.mark.meaning
+def test_a_kept_part_is_counted_once_and_not_after_the_undo(op: Client, operator: Caller, released: str) -> None:
+    def gained() -> set[int]:
+        # The change on Home, and the growth of the scopes.
+        scopes, _next = scope_children("/", sort="size", principal=SYSTEM, now=timezone.now(), cursor=None, limit=9)
+        return {op.get("/").context["gained"], sum(scope.growth for scope in scopes)}
+
+    assert gained() == {1}
+
+    operator.post(f"/v1/runs/{released}/undo", {}).ok()
+
+    assert gained() == {1}
+    (row,) = op.get("/released/").context["rows"]
+    assert (str(row.run_id), row.because, row.why) == (released, None, {"by": "undo"})
 
 
 @pytest.mark.meaning

@@ -239,6 +239,7 @@ def test_some_of_a_list_become_a_list_of_their_own(op: Client, operator: Caller)
     picked = listing_of(reply.headers["Location"])
     assert (picked.verb, picked.reason, picked.count) == ("release", "why", 2)
     assert "2 memories selected" in text_of(op.get(reply.headers["Location"]))
+    assert listing_of(page).state_at(timezone.now()) == "expired"
     op.post(reply.headers["Location"], {})
     assert [released(each) for each in (one, two, three)] == [True, False, True]
 

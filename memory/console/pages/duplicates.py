@@ -283,7 +283,8 @@ def _marked(pair: PairOut) -> dict[str, Any]:
     differ."""
     older, newer = pair["older"], pair["newer"]
     older_text, newer_text = _sides(older["summary"], newer["summary"])
-    row: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text}
+    mergeable = pair["state"] == "open" and pair["verdict"] != "supersedes" and not pair["held"]
+    row: dict[str, Any] = {**pair, "older_text": older_text, "newer_text": newer_text, "mergeable": mergeable}
     if older["title"] != newer["title"]:
         row["older_title"], row["newer_title"] = _sides(older["title"], newer["title"])
     return row
@@ -308,13 +309,14 @@ def _flat(pair: PairOut) -> dict[str, Any]:
 def _page_context(asked: ListRequest[PairFilter], pairs: Sequence[PairOut]) -> dict[str, Any]:
     """Return the pairs with marked differences, and everything else that the page shows. One query."""
     request, scope = asked.request, asked.filter.scope
+    rows = [_marked(pair) for pair in pairs]
     return {
-        "rows": [_marked(pair) for pair in pairs],
+        "rows": rows,
         "scope": scope,
         "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
         "settings": duplicate_settings(scope),
         "uncompared": waiting_count(scope, at_most=MAX_COUNTED),
-        "pickable": any(pair["state"] == "open" for pair in pairs),
+        "pickable": any(row["mergeable"] for row in rows),
     }
 
 

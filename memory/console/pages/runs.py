@@ -88,6 +88,8 @@ ACTION_COLUMNS = (
     "at",
 )
 
+# A run with at most this many memories shows them first.
+FEW = 20
 # The most upcoming scheduled runs shown above the list.
 NEXT_SHOWN = 5
 # Seconds of work within a request. After that, the worker continues and the page shows the progress.
@@ -132,6 +134,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             # A purge removes the actions of its topics.
             "purged": max(0, found.planned - sum(tally.by_state.values())) if found.started_at else 0,
             "most": max(tally.by_action.values(), default=0),
+            "few": found.planned <= FEW,
             "preview": plan_preview(found),
             "behind": _behind(found),
             "decide": _APPLY.form() if found.status == ForgetRun.Status.PLANNED else _APPROVE.form(),
