@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memory.models import AuditEvent
 from memory.models.statements import rows_by_store, rows_read
-from memory.stores.citus import schema_sizes
+from memory.stores.citus import cluster_is, schema_sizes, stores_nodes
 from memory.stores.current import MAIN, store_schema, store_use
 from memory.stores.models import Store
 from memory.stores.versions import version_current
@@ -24,7 +24,8 @@ SELECT (SELECT coalesce(sum(documents), 0)::bigint FROM memory_corpustotals),
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """A store with its figures. ``cluster`` is empty for a store of this cluster. ``size`` is the size of its tables in
+    """A store with its figures. ``cluster`` is empty for a store of this cluster. ``node`` is its node, empty on plain
+    PostgreSQL. ``size`` is the size of its tables in
     bytes. ``topics`` is the number of live topics, and ``active_at`` the time of the last query or change. Both are
     None if ``behind`` is true: the tables are not those of this release."""
 
@@ -36,10 +37,11 @@ class StoreFigures:
     size: int
     topics: int | None
     active_at: dt.datetime | None
+    node: str
 
 
 def stores_figures(stores: list[Store]) -> list[StoreFigures]:
-    """Return the figures of these stores. Three queries for any number of stores; four on a cluster."""
+    """Return the figures of these stores. Four queries for any number of stores; six on a cluster."""
     if not stores:
         return []
     names = [store.name for store in stores]
@@ -47,18 +49,25 @@ def stores_figures(stores: list[Store]) -> list[StoreFigures]:
     sizes = {name: here.get(store_schema(name), 0) for name in names} | schema_sizes(names)
     ready = [store.name for store in stores if store.version == version_current()]
     found = {name: (topics, active_at) for name, topics, active_at in rows_by_store(_FIGURES_SQL, ready)}
-    return [_figures(store, sizes[store.name], found.get(store.name)) for store in stores]
-
-
-def _figures(store: Store, size: int, found: tuple[int, dt.datetime | None] | None) -> StoreFigures:
-    topics, active_at = found or (None, None)
-    behind = store.version != version_current()
-    return StoreFigures(store.name, store.cluster, store.created_at, store.version, behind, size, topics, active_at)
+    nodes = stores_nodes() if cluster_is() else {}
+    return [
+        StoreFigures(
+            store.name,
+            store.cluster,
+            store.created_at,
+            store.version,
+            store.version != version_current(),
+            sizes[store.name],
+            *found.get(store.name, (None, None)),
+            ", ".join(map(str, nodes.get(store.name, []))),
+        )
+        for store in stores
+    ]
 
 
 def stores_named(text: str, *, after: str | None, limit: int) -> list[StoreFigures]:
     """Return at most ``limit`` stores whose names contain ``text`` and come after the name ``after``, ordered by name.
-    Four queries; five on a cluster."""
+    Five queries; seven on a cluster."""
     rows = Store.objects.filter(name__contains=text).order_by("name")
     return stores_figures(list(rows.filter(name__gt=after)[:limit] if after is not None else rows[:limit]))
 

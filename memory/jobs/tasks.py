@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import structlog
+from django.conf import settings
 from django.db import DatabaseError, ProgrammingError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -37,6 +38,7 @@ from memory.ingest.documents import documents_remake
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
+from memory.jobs.stores import store_move
 from memory.jobs.resumable import jobs_stalled
 from memory.jobs.watch import regret_check, worker_events_check
 from memory.models import (
@@ -83,6 +85,9 @@ DEMO_TOPICS, DEMO_SEED = 2000, 7
 
 # The number of queue entries that are searched for the job of the demo. The queue is short, because the store is empty.
 MAX_QUEUED = 50
+
+# A job that moves a store stops this long before its time limit, so that it can clean up.
+MOVE_MARGIN_SECONDS = 30
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
@@ -435,6 +440,18 @@ def demo_load() -> int:
     story = story_build(now=now, seed=DEMO_SEED, topics=DEMO_TOPICS)
     story_load(story, now=now, progress=lambda _steps: None)
     return len(story.topics)
+
+
+@task("Move of a store", "Moves a store to another node of the cluster, while it is in use.")
+def store_move_work(name: str, node: str, actor: str, reason: str) -> str:
+    """Move a store, and return its node. A move that takes longer than the job may is undone by Citus and fails."""
+    seconds = settings.Q_CLUSTER["timeout"] - MOVE_MARGIN_SECONDS
+    return store_move(name, to=node, seconds=seconds, actor=actor, reason=reason)
+
+
+def store_move_enqueue(name: str, node: str, *, actor: str, reason: str) -> None:
+    """Enqueue the move of a store, in the running transaction if there is one. One query."""
+    _kind(store_move_work).enqueue(name, node, actor, reason)
 
 
 def demo_enqueue() -> None:

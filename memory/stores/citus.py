@@ -146,6 +146,11 @@ def settings_send(values: Mapping[str, str]) -> None:
             cursor.execute(sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(*name.split(".")), sql.Literal(value)))
 
 
+def nodes_list() -> list[Node]:
+    """Return the nodes of the cluster that may hold stores; none on plain PostgreSQL. At most two queries."""
+    return _nodes() if cluster_is() else []
+
+
 def node_find(name: str) -> Node:
     """Return the node ``name``, which is its host or ``host:port``. Two queries. Raises ``Conflict`` if there is no
     cluster, ``NotVisible`` for an unknown node."""

@@ -26,7 +26,7 @@ from memory.stores import citus
 from memory.stores.current import MAIN, store_use
 from memory.stores.migrate import StoresNotMigrated, stores_migrate, stores_unfinished
 from memory.stores.models import Store
-from tests.cast import Caller, raises_code
+from tests.cast import Caller, raises_code, worker_turn
 from tests.console.people import account_make, body_of, client_of, person
 from tests.stores.citus_fake import (
     FAKE,
@@ -39,7 +39,7 @@ from tests.stores.citus_fake import (
     shard_statistics,
 )
 from tests.waiting import waiting
-from tests.waits import eventually
+from tests.waits import eventually, turns_until_done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -288,6 +288,16 @@ def test_a_query_sends_its_settings_to_the_node(agent: Caller, monkeypatch: pyte
     monkeypatch.setattr(probe, "settings_send", lambda values: sent.append(dict(values)))
     assert agent.post("/v1/query", {"q": "tea"}).status == 200
     assert sent == [{"synchronous_commit": "off"}]
+
+
+def test_a_store_is_moved_on_its_page(acme: None):
+    client = client_of(account_make("administrator"))
+    page = "/settings/stores/acme/move/"
+    assert client.post(page, {"node": "three:5432", "reason": "room"}).status_code == 422
+    assert client.post(page, {"node": "two:5432", "reason": "room"}).status_code == 302
+    turns_until_done(worker_turn)
+    assert calls()[1:] == ["move store_acme to 3 by force_logical"]
+    assert "two:5432" in body_of(client.get("/settings/stores/"))
 
 
 def test_the_list_of_stores_has_the_size_on_the_node(acme: None):

@@ -15,10 +15,12 @@ from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.page import ADMINISTRATOR, READER, ConsoleRequest, go, page, show
 from memory.console.people import store_open
 from memory.core.cursors import cursor_make, cursor_parse
-from memory.core.errors import Conflict, ValueRefused
+from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.jobs.store_list import StoreFigures, stores_count, stores_dropped, stores_figures, stores_named
-from memory.jobs.stores import drop_refuse, store_create, store_drop, store_get
+from memory.jobs.stores import drop_refuse, store_create, store_drop, store_get, store_here
+from memory.jobs.tasks import store_move_enqueue
+from memory.stores.citus import move_plan, nodes_list, stores_nodes
 from memory.stores.current import MAIN
 
 MAX_DROPPED = 10
@@ -45,7 +47,25 @@ class StoreForm(ReasonForm):
         help_text="1 to 40 characters a-z, 0-9 and _, beginning with a letter. It cannot be changed later.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
     )
-    field_order = ["name", "reason"]
+    node = forms.ChoiceField(required=False, label="Node", help_text="By default, the cluster chooses.")
+    field_order = ["name", "node", "reason"]
+
+    def __init__(self, data: Any, *, nodes: Sequence[str]) -> None:
+        super().__init__(data)
+        self.fields["node"].choices = [("", ""), *((node, node) for node in nodes)]  # type: ignore[attr-defined]
+        if not nodes:
+            del self.fields["node"]
+
+
+class NodeForm(ReasonForm):
+    """The node to which a store moves."""
+
+    node = forms.ChoiceField(label="Node")
+    field_order = ["node", "reason"]
+
+    def __init__(self, data: Any, *, nodes: Sequence[str]) -> None:
+        super().__init__(data)
+        self.fields["node"].choices = [(node, node) for node in nodes]  # type: ignore[attr-defined]
 
 
 class DropForm(ReasonForm):
@@ -86,7 +106,8 @@ def _count(asked: ListRequest[str], most: int) -> int:
     return stores_count(asked.filter, at_most=most)
 
 
-# Stores by name, and the receipts of the last dropped ones. Five queries for a page, one for the count.
+# Stores by name, and the receipts of the last dropped ones. Six queries for a page, eight on a cluster, one for the
+# count.
 STORES = ListPage(
     name="stores",
     address="settings/stores/",
@@ -97,6 +118,7 @@ STORES = ListPage(
     more=lambda _asked, rows: {
         "dropped": stores_dropped(most=MAX_DROPPED),
         "clusters": any(store.cluster for store in rows),
+        "nodes": any(store.node for store in rows),
     },
     least=ADMINISTRATOR,
 )
@@ -104,9 +126,10 @@ STORES = ListPage(
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def stores_create(request: ConsoleRequest) -> HttpResponse:
-    """Ask for a name and a reason. A posted form creates the store, with the queries of ``store_create``."""
+    """Ask for a name, a reason, and on a cluster for a node. A posted form creates the store, with the queries of
+    ``store_create``. If it is not on the node, the worker moves it there."""
     _main_require(request)
-    form = StoreForm(request.POST if request.method == "POST" else None)
+    form = StoreForm(request.POST if request.method == "POST" else None, nodes=[str(node) for node in nodes_list()])
     if form.is_valid():
         said: dict[str, Any] = form.cleaned_data
         try:
@@ -114,9 +137,36 @@ def stores_create(request: ConsoleRequest) -> HttpResponse:
         except (Conflict, ValueRefused) as problem:
             form.add_error("name", form_error(problem))
         else:
+            node = said.get("node", "")
+            if node and [node] != [str(each) for each in stores_nodes().get(made.name, [])]:
+                store_move_enqueue(made.name, node, actor=request.principal.actor, reason=said["reason"])
             messages.success(request, f"Created the store {made.name}. Open it to create keys and to invite people.")
             return go(request, "console:stores")
     return show(request, "store_create.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@page(get=ADMINISTRATOR, post=ADMINISTRATOR)
+def store_moving(request: ConsoleRequest, store_name: str) -> HttpResponse:
+    """Ask for a node and a reason. A posted form lets the worker move the store. About fifteen queries."""
+    _main_require(request)
+    (store,) = stores_figures([store_here(store_name)])
+    nodes = [str(node) for node in nodes_list() if str(node) != store.node]
+    form = NodeForm(request.POST if request.method == "POST" else None, nodes=nodes)
+    if form.is_valid():
+        said: dict[str, Any] = form.cleaned_data
+        try:
+            move_plan(store.name, said["node"])
+        except (Conflict, NotVisible) as problem:
+            form.add_error("node", form_error(problem))
+        else:
+            store_move_enqueue(store.name, said["node"], actor=request.principal.actor, reason=said["reason"])
+            messages.success(
+                request, f"The worker moves the store {store.name} to {said['node']}. It stays in use meanwhile."
+            )
+            return go(request, "console:stores")
+    return show(
+        request, "store_move.html", {"store": store, "form": form, "nodes": nodes}, status=422 if form.errors else 200
+    )
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
@@ -144,6 +194,7 @@ def store_opening(request: ConsoleRequest) -> HttpResponse:
 urlpatterns = [
     *STORES.urlpatterns,
     path("settings/stores/new/", stores_create, name="stores_create"),
+    path("settings/stores/<slug:store_name>/move/", store_moving, name="store_move"),
     path("settings/stores/<slug:store_name>/drop/", store_dropping, name="store_drop"),
     path("stores/open/", store_opening, name="store_open"),
 ]
