@@ -152,12 +152,13 @@ class TimeLimit:
         names = [f"  {nodeid} (for {now - began:.0f} s)" for nodeid, began in list(self.at_work.items())]
         sentence = f"The run has taken {self.minutes:g} minutes and ends here. These tests are running:"
         print("", sentence, *names, "", sep="\n", file=self.errors, flush=True)
-        # The workers of xdist, which read their program from standard input, and this process.
+        # The workers of xdist, which read their program from standard input, and this process. They write one after the
+        # other, because lines that are written at the same time would be mixed.
         for process in [*psutil.Process().children(), psutil.Process()]:
             with contextlib.suppress(psutil.Error):
                 if process.pid == os.getpid() or "exec(eval(sys.stdin.readline()))" in " ".join(process.cmdline()):
                     process.send_signal(signal.SIGUSR1)
-        time.sleep(1)
+                    time.sleep(1)
         os.kill(os.getpid(), signal.SIGINT)
         # If the interrupt does not end the run, this does; the guard ends the rest.
         time.sleep(END_SECONDS)

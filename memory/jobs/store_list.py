@@ -24,10 +24,9 @@ SELECT (SELECT coalesce(sum(documents), 0)::bigint FROM memory_corpustotals),
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """A store with its figures. ``cluster`` is empty for a store of this cluster. ``node`` is its node, empty on plain
-    PostgreSQL. ``size`` is the size of its tables in
-    bytes. ``topics`` is the number of live topics, and ``active_at`` the time of the last query or change. Both are
-    None if ``behind`` is true: the tables are not those of this release."""
+    """A store with its figures. ``cluster`` is empty for a store of this cluster, and ``node`` on plain PostgreSQL.
+    ``size`` is the size of its tables in bytes. ``topics`` is the number of live topics, and ``active_at`` the time of
+    the last query or change. Both are None if ``behind`` is true: the tables are not those of this release."""
 
     name: str
     cluster: str

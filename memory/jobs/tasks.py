@@ -38,8 +38,8 @@ from memory.ingest.documents import documents_remake
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
-from memory.jobs.stores import store_move
 from memory.jobs.resumable import jobs_stalled
+from memory.jobs.stores import store_move
 from memory.jobs.watch import regret_check, worker_events_check
 from memory.models import (
     AccessLog,
@@ -86,8 +86,8 @@ DEMO_TOPICS, DEMO_SEED = 2000, 7
 # The number of queue entries that are searched for the job of the demo. The queue is short, because the store is empty.
 MAX_QUEUED = 50
 
-# A job that moves a store stops this long before its time limit, so that it can clean up.
-MOVE_MARGIN_SECONDS = 30
+# A move may take this share of MEMSTATE_JOB_TIMEOUT. The rest is left for cleaning up.
+MOVE_SHARE = 0.9
 
 RUN_CONTINUE = "memory.jobs.tasks.run_continue"
 
@@ -444,8 +444,8 @@ def demo_load() -> int:
 
 @task("Move of a store", "Moves a store to another node of the cluster, while it is in use.")
 def store_move_work(name: str, node: str, actor: str, reason: str) -> str:
-    """Move a store, and return its node. A move that takes longer than the job may is undone by Citus and fails."""
-    seconds = settings.Q_CLUSTER["timeout"] - MOVE_MARGIN_SECONDS
+    """Move a store, and return its node. A move that exceeds the time limit of the job fails, and Citus reverts it."""
+    seconds = MOVE_SHARE * float(str(settings.Q_CLUSTER["timeout"]))
     return store_move(name, to=node, seconds=seconds, actor=actor, reason=reason)
 
 

@@ -11,6 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
 
 from memory.access.principal import SYSTEM
 from memory.core.problem_codes import ProblemCode
@@ -26,7 +28,7 @@ from memory.stores import citus
 from memory.stores.current import MAIN, store_use
 from memory.stores.migrate import StoresNotMigrated, stores_migrate, stores_unfinished
 from memory.stores.models import Store
-from tests.cast import Caller, raises_code, worker_turn
+from tests.cast import Caller, raises_code
 from tests.console.people import account_make, body_of, client_of, person
 from tests.stores.citus_fake import (
     FAKE,
@@ -39,7 +41,7 @@ from tests.stores.citus_fake import (
     shard_statistics,
 )
 from tests.waiting import waiting
-from tests.waits import eventually, turns_until_done
+from tests.waits import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -295,7 +297,8 @@ def test_a_store_is_moved_on_its_page(acme: None):
     page = "/settings/stores/acme/move/"
     assert client.post(page, {"node": "three:5432", "reason": "room"}).status_code == 422
     assert client.post(page, {"node": "two:5432", "reason": "room"}).status_code == 302
-    turns_until_done(worker_turn)
+    (job,) = OrmQ.objects.all()
+    import_string(job.func())(*job.task["args"])
     assert calls()[1:] == ["move store_acme to 3 by force_logical"]
     assert "two:5432" in body_of(client.get("/settings/stores/"))
 
