@@ -5,23 +5,20 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from django.db import connection
 
-from memory.access.keys import key_create
 from memory.client.memstate import MemState
-from memory.jobs.stores import store_create
 from memory.stores import migrate, versions
-from memory.stores.current import store_use
 from memory.stores.models import Store
 from memstate_site.folder import CHECKOUT
 from tests.benchmarks.conftest import Client
 from tests.benchmarks.report import milliseconds, p50, p99, table
-from tests.cast import Caller, in_process
+from tests.cast import Caller
+from tests.stores.many import NEXT_RELEASE, many_dropped, next_release, store_with_agent
+
+__all__ = ["many_dropped", "next_release"]
 
 TOPICS, QUERIES, JOBS = 300, 40, 8
 STORES, SAMPLE = 200, 20
@@ -76,55 +73,36 @@ def test_a_noisy_store_beside_a_quiet_one(installed: Callable[..., Client]) -> N
     )
 
 
-@pytest.fixture
-def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Callable[[], None]:
-    """A release with one more migration, which begins when the function is called."""
-    folder = tmp_path / "migrations_of_the_next_release"
-    folder.mkdir()
-    for path in (CHECKOUT / "memory" / "migrations").glob("*.py"):
-        (folder / path.name).symlink_to(path)
-    (folder / "9999_next.py").write_text(
-        "from django.db import migrations\n"
-        "class Migration(migrations.Migration):\n"
-        f"    dependencies = [('memory', {versions.version_current()!r})]\n"
-        "    operations = [migrations.RunSQL('ALTER TABLE memory_topic ADD COLUMN next text')]\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def begin() -> None:
-        settings.MIGRATION_MODULES = {"memory": folder.name}
-        for module in (versions, migrate):
-            monkeypatch.setattr(module, "version_current", lambda: "9999_next")
-
-    return begin
-
-
-@pytest.fixture
-def many() -> Iterator[dict[str, float]]:
-    """Make the stores, and return how long each took, in milliseconds."""
-    names = [f"bench{number}" for number in range(STORES)]
-    yield {name: milliseconds(lambda name=name: store_create(name), times=1, warm_up=0)[0] for name in names}  # type: ignore[misc]
-    with store_use(None), connection.cursor() as cursor:
-        for name in names:
-            cursor.execute(f"DROP SCHEMA IF EXISTS store_{name} CASCADE")
-        cursor.execute("DROP SCHEMA store_main CASCADE; DELETE FROM stores_keystore; DELETE FROM stores_store")
-    migrate.stores_migrate()
-
-
 @pytest.mark.bench
+@pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
-def test_200_stores(many: dict[str, float], next_release: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("many_dropped")
+def test_200_stores(next_release: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "_known", None)
-    callers, topics = {}, {}
-    for name in many:
-        with store_use(name):
-            key_create(name="agent", role="agent", secret=f"ms_secret-of-the-agent-of-{name}")
-        callers[name] = Caller(in_process, f"ms_secret-of-the-agent-of-{name}")
+    callers: dict[str, Caller] = {}
+    topics: dict[str, str] = {}
+    created: list[float] = []
+
+    def make(name: str) -> None:
+        began = time.perf_counter()
+        callers[name] = store_with_agent(name)
+        created.append((time.perf_counter() - began) * 1000)
+
+    def query() -> None:
+        callers["bench0"].found("Only in")
+
+    make("bench0")
+    for number in range(TOPICS):
+        callers["bench0"].remember(_fact(number))
+    single = milliseconds(query, times=QUERIES)
+    for number in range(1, STORES):
+        make(f"bench{number}")
+    among = milliseconds(query, times=QUERIES)
     used = []
     for name, caller in callers.items():
         began = time.perf_counter()
         topics[name] = caller.remember(f"Only in {name}")
-        assert caller.found("Only in") == [topics[name]]
+        assert caller.found("Only in")
         used.append((time.perf_counter() - began) * 1000)
     step = STORES // SAMPLE
     for name in list(callers)[::step]:
@@ -134,8 +112,7 @@ def test_200_stores(many: dict[str, float], next_release: Callable[[], None], mo
     began = time.perf_counter()
     migrate.stores_migrate()
     migrated = time.perf_counter() - began
-    assert not Store.objects.exclude(version="9999_next").exists()
-    created = list(many.values())
+    assert not Store.objects.exclude(version=NEXT_RELEASE).exists()
     table(
         f"{STORES} stores in one database",
         ["", "p50 ms", "p99 ms", "all s"],
@@ -143,6 +120,8 @@ def test_200_stores(many: dict[str, float], next_release: Callable[[], None], mo
             ["create", p50(created), p99(created), sum(created) / 1000],
             ["first ingest and query", p50(used), p99(used), sum(used) / 1000],
             ["migrate, one column", migrated * 1000 / STORES, "", migrated],
+            ["query in the first store, while it is the only one", p50(single), p99(single), ""],
+            ["query in the first store, among all", p50(among), p99(among), ""],
         ],
     )
 

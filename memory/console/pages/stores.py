@@ -115,11 +115,7 @@ STORES = ListPage(
     fetch=_stores,
     count=_count,
     noun="store",
-    more=lambda _asked, rows: {
-        "dropped": stores_dropped(most=MAX_DROPPED),
-        "clusters": any(store.cluster for store in rows),
-        "nodes": any(store.node for store in rows),
-    },
+    more=lambda _asked, _rows: {"dropped": stores_dropped(most=MAX_DROPPED)},
     least=ADMINISTRATOR,
 )
 
