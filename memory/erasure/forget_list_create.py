@@ -133,7 +133,7 @@ def listing_narrow(
     wanted = ForgetFilter(ids=ids)
     replaced = [listing.pk]
     made = _repeat(listing, listing.query, wanted, principal=principal, now=now)
-    if made.state_at(now) != "open" or made.count != len(ids):
+    if listing.query and (made.state_at(now) != "open" or made.count != len(ids)):
         replaced.append(made.pk)
         made = _repeat(listing, "", wanted, principal=principal, now=now)
     ForgetListing.objects.filter(pk__in=replaced, executed_at=None, expires_at__gt=now).update(expires_at=now)
