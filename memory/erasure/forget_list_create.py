@@ -230,7 +230,8 @@ def _find(
     bound = Bound()
     conditions = conditions_sql(wanted, scope, bound, now=now, inactive=verb == "purge")
     if query:
-        choice = facts_meant(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
+        purge = verb == "purge"
+        choice = facts_meant(query, scope=scope, conditions=conditions, bound=bound, history=purge, any_script=purge)
         matches = matches_of(choice, query)
         if verb == "purge":
             matches = _survivors(matches)

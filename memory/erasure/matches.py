@@ -7,12 +7,9 @@ from typing import Any
 
 from memory.core.truncate import line_cut
 from memory.erasure.remainder import remainder_if_forgotten
-from memory.finding.choose import Choice
-from memory.finding.evidence import names_find
 from memory.finding.facts import FIELD, facts_repeated
-from memory.finding.weigh import Candidate
+from memory.finding.finder import Candidate, Choice, keys_of, names_of
 from memory.text.folding import fold
-from memory.text.identifiers import identifiers_find
 
 EXCERPT = 160
 
@@ -49,16 +46,11 @@ class _Evidence:
 
     @classmethod
     def of(cls, request: str) -> "_Evidence":
-        names = [fold(name) for name in names_find(request, [])]
-        return cls(names, _identifier_keys(request))
+        return cls([fold(" ".join(name)) for name in names_of(request, [])], frozenset(keys_of(request)))
 
     def is_in(self, text: str) -> bool:
         """Return whether a text contains one of the names or identifiers."""
-        return any(name in fold(text) for name in self.names) or not self.keys.isdisjoint(_identifier_keys(text))
-
-
-def _identifier_keys(text: str) -> frozenset[str]:
-    return frozenset(key for each in identifiers_find(text) for key in each.search_keys)
+        return any(name in fold(text) for name in self.names) or not self.keys.isdisjoint(keys_of(text))
 
 
 def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], evidence: _Evidence, *, divide: bool) -> TopicMatch:

@@ -20,7 +20,6 @@ from memory.embedding.base import Vectors
 from memory.erasure.field_values import value_given
 from memory.erasure.remainder import remainder_of
 from memory.erasure.replies import CandidateOut, SupersededOut, SupersedeReply
-from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
     SUMMARY,
@@ -37,7 +36,7 @@ from memory.finding.facts import (
     topic_contents,
 )
 from memory.finding.find import facts_replaced
-from memory.finding.weigh import Candidate
+from memory.finding.finder import Candidate, Choice
 from memory.forgetting.manual_actions import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
@@ -160,7 +159,7 @@ def _of_token(token: str, scope: str) -> Choice:
             "The fact of this token no longer exists. Send the request again without the token.",
             code=ProblemCode.CHANGED_MEANWHILE,
         )
-    return Choice([Candidate(facts[0], facts[0].with_context(), {"exact": 1.0}, 1.0)])
+    return Choice([Candidate(facts[0], exact=True)])
 
 
 def _digest(fact: Fact) -> str:

@@ -1,9 +1,11 @@
 """Finds the facts to which a request refers. Recall and the index of mentions give candidates for ``choose``."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache
+from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -12,11 +14,17 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
-from memory.finding.choose import Choice, meant_choose, replaced_choose
-from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, undated
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
-from memory.finding.request import request_read
-from memory.finding.weigh import Candidate
+from memory.finding.finder import (
+    Candidate,
+    Choice,
+    asks_for_all,
+    dates_hidden,
+    meant,
+    names_of,
+    replaced,
+    request_divide,
+)
 from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.llm.chat_request import model_configured
@@ -26,6 +34,7 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.recall.ranking import candidates_rank
+from memory.text.aliases import ALIAS_ROUNDS, aliases_add
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifier_search_keys, identifiers_find
 from memory.text.names import name_keys
@@ -44,6 +53,8 @@ LEAST_SENT = 0.02
 MAX_NAMED = 20
 TOO_MANY = f"One request can name at most {MAX_NAMED} persons or things. Send several requests, or use a filter."
 MAX_ALIAS_TEXTS = 200
+# The most facts that are embedded for one request, because each takes some milliseconds.
+MAX_EMBEDDED = 24
 # One more than a command accepts, so that the command notices when there are too many.
 MAX_IDS = MAX_AT_ONCE + 1
 
@@ -68,7 +79,7 @@ ORDER BY m.topic_id LIMIT {most}
 
 @dataclass(frozen=True)
 class RequestVectors:
-    """The vectors of the request and of the new text, if there is one."""
+    """The vectors of the request and of the new text, if there is one, and how near facts are to them."""
 
     text: str
     new_vector: Vectors | None = None
@@ -78,34 +89,70 @@ class RequestVectors:
         """The vector of the request, embedded on first use, because requests with identifiers need none."""
         return embedder_get().embed_query(self.text)
 
+    def similarities(self, facts: Sequence[Fact]) -> list[tuple[float, float]]:
+        """Return for each fact its nearness to the request and to the new text; 0 for unrelated texts. One query for
+        the vectors of topics. The facts of a topic that states several are embedded, at most ``MAX_EMBEDDED``."""
+        asked, new = vector_text(self.vector), self.new_vector
+        bound = Bound()
+        sql = _VECTORS_SQL.format(
+            asked=bound.bind(asked),
+            new=bound.bind(asked if new is None else vector_text(new)),
+            ids=bound.bind(list({fact.topic.id for fact in facts})),
+            model=bound.bind(embedder_get().model_name),
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(sql, bound.values)
+            topics = {
+                topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
+                for topic_id, one, other in cursor.fetchall()
+            }
+        found = [topics.get(fact.topic.id, (0.0, 0.0)) for fact in facts]
+        counts = Counter(fact.topic.id for fact in facts)
+        several = sorted(
+            (at for at, fact in enumerate(facts) if counts[fact.topic.id] > 1 and fact.topic.id in topics),
+            key=lambda at: -sum(found[at]),
+        )
+        for at in several[:MAX_EMBEDDED]:
+            own = _fact_vector(facts[at].found_by)
+            found[at] = _scaled(own @ self.vector), 0.0 if new is None else _scaled(own @ new)
+        return found
 
-def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Choice:
+    def alike(self, one: Fact, other: Fact) -> float:
+        """Return how near two facts are. Embeds both."""
+        return _scaled(_fact_vector(one.found_by) @ _fact_vector(other.found_by))
+
+
+def facts_meant(
+    query: str, *, scope: str, conditions: str, bound: Bound, history: bool, any_script: bool = False
+) -> Choice:
     """Return the facts to which ``query`` refers, in topics within ``scope`` that match ``conditions``, an SQL
-    condition on ``t`` (a row of Topic). If ``history`` is true, earlier texts are searched, too. Topics that are not
+    condition on ``t`` (a row of Topic). If ``history`` is true, earlier texts are searched, too; ``any_script`` is
+    explained at ``meant``. Topics that are not
     live are not found by meaning. About ten SQL statements, plus at least four for each name. Raises
     ``EmbeddingFailed``, and ``ValueRefused`` for more than ``MAX_NAMED`` names."""
-    request = request_read(query)
-    _identifiers_check(request.body)
-    ids = _ids_identified(request.body, conditions, bound)
-    question = RequestVectors(request.text)
+    body, _kept = request_divide(query)
+    everything = asks_for_all(body)
+    _identifiers_check(body)
+    ids = _ids_identified(body, conditions, bound)
+    question = RequestVectors(body)
     if not ids:
         extra = ExtraCondition(conditions, bound.values)
         pool = topic_contents(_ranked([(question.text, question.vector)], scope, extra))
-        ids = [*pool, *_ids_titled(request.body, conditions, bound)]
-        names = _names_counted(request.body, pool)
-        several = request.everything or request.several
-        ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
-        if request.everything and not names:
+        ids = [*pool, *_ids_titled(body, conditions, bound)]
+        names = _names_counted(body, pool)
+        one_fact = not everything and bool(frozenset(stems(body)) - frozenset(stems(" ".join(names))))
+        ids += _ids_named(names, scope, conditions, bound, near=question.vector if one_fact else None)
+        if everything and not names:
             # For "everything about the van", all content words are searched.
-            words = [word for word in request.body.split() if stems(word) and not UNSPACED.search(word)]
+            words = [word for word in body.split() if stems(word) and not UNSPACED.search(word)]
             if wanted := _worded_sql([keys for word in words for keys in name_keys(word)], bound):
                 ids += _ids_mentioning(wanted, conditions, bound)
     topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
     divided = len(topics) <= MAX_DIVIDED
     facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
-    choice = meant_choose(query, facts, partial(_near, question))
+    choice = meant(query, facts, question, any_script=any_script)
     choice.divided = divided
-    return _refined(choice, lambda texts: matches_refine(request.text, texts))
+    return _refined(choice, lambda texts: matches_refine(query, texts))
 
 
 def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
@@ -122,9 +169,9 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
 
     def chosen(topics: Iterable[TopicContent]) -> Choice:
         facts = facts_distinct(fact for topic in topics if topic.live for fact in facts_of(topic))
-        return replaced_choose(old_query, new_text, facts, partial(_near, question))
+        return replaced(old_query, new_text, facts, question)
 
-    identified = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
+    identified = _ids_identified(dates_hidden(old_query), conditions, bound, most=2 * POOL)
     choice = chosen(topic_contents(identified).values()) if identified else Choice()
     if not choice.candidates:
         # The stored fact may not contain the identifier, so search by meaning, too.
@@ -157,23 +204,10 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
     return tuple(known.values())
 
 
-def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, float]]:
-    """Return for each fact how similar its topic is to the request and to the new text; 0 if unrelated. One query."""
-    asked, new = vector_text(question.vector), question.new_vector
-    bound = Bound()
-    sql = _VECTORS_SQL.format(
-        asked=bound.bind(asked),
-        new=bound.bind(asked if new is None else vector_text(new)),
-        ids=bound.bind(list({fact.topic.id for fact in facts})),
-        model=bound.bind(embedder_get().model_name),
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        found = {
-            topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
-            for topic_id, one, other in cursor.fetchall()
-        }
-    return [found.get(fact.topic.id, (0.0, 0.0)) for fact in facts]
+@lru_cache(maxsize=4_096)
+def _fact_vector(text: str) -> Vectors:
+    vector: Vectors = embedder_get().embed_passages([text])[0]
+    return vector
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
@@ -195,7 +229,7 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
     return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)
 
 
-def _scaled(cosine: float) -> float:
+def _scaled(cosine: Any) -> float:
     unrelated = embedder_get().unrelated
     return (float(cosine) - unrelated) / (1 - unrelated)
 
@@ -207,7 +241,8 @@ def _identifiers_check(text: str) -> None:
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
     """Return the names in ``text``; ``topics`` help to distinguish them from common words."""
-    names = names_find(text, [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)])
+    texts = [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)]
+    names = [" ".join(name) for name in names_of(text, texts)]
     if len(names) > MAX_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     return names

@@ -1,8 +1,15 @@
 """Finds statements that two names belong to one person or thing."""
 
 import re
+from collections.abc import Container, Iterable
+from functools import lru_cache
+from typing import Final
 
+from memory.text.folding import fold
 from memory.text.lazy_pattern import lazy_pattern
+
+# How many times aliases are followed: "Bob" is also "Robert", who is also "R. Miller".
+ALIAS_ROUNDS: Final = 3
 
 # A name: capitalised words, words in another script, a quotation, a handle, or a code with a digit.
 _PARTICLE = r"(?:de|da|di|del|della|van|von|der|den|bin|ibn|al|el|la|le|of|the|und|y|do|dos)"
@@ -97,6 +104,29 @@ def aliases_find(text: str) -> list[tuple[str, str]]:
             if one and other and one.casefold() != other.casefold() and (one, other) not in found:
                 found.append((one, other))
     return found
+
+
+def aliases_of(name: str, texts: Iterable[str]) -> list[str]:
+    """Return ``name`` and its aliases according to ``texts``."""
+    known, texts = {fold(name): name}, list(texts)
+    for _round in range(ALIAS_ROUNDS):
+        before = len(known)
+        aliases_add(known, known, texts)
+        if len(known) == before:
+            break
+    return list(known.values())
+
+
+def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
+    """Add to ``known`` the aliases that ``texts`` state for the names in ``among``. ``known`` maps the folded form of a
+    name to the name; ``among`` has folded forms."""
+    for one, other in (pair for text in texts for pair in _pairs(text)):
+        for this, that in ((one, other), (other, one)):
+            if fold(this) in among:
+                known.setdefault(fold(that), that)
+
+
+_pairs = lru_cache(maxsize=8_192)(lambda text: tuple(aliases_find(text)))
 
 
 def _trimmed(name: str) -> str:

@@ -31,7 +31,7 @@ from django.core.cache import cache
 from tests.cast import Answer, Caller
 
 FOLDER = Path(__file__).parent / "cases"
-EXTRA = "MEMSTATE_CASES"
+EXTRA = "MEMSTATE_TEST_CASES"
 FAMILIES = (
     "substring_traps",
     "identifier_prefixes",

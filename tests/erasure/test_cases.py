@@ -1,6 +1,7 @@
 """Forgetting on command as a table of cases in ten families, with the packaged model and without an LLM.
 
-Run with ``-s`` to see the table. ``MEMSTATE_CASES=/some/directory`` runs the cases there too, and prints how they fare.
+Run with ``-s`` to see the table. ``MEMSTATE_TEST_CASES=/some/directory`` runs the cases there too, and prints the
+result.
 """
 
 from collections.abc import Callable, Iterator

@@ -27,7 +27,7 @@ from memory.erasure.forget_lists import (
     listings_list,
 )
 from memory.erasure.replies import ForgetMatch
-from memory.finding.evidence import names_find
+from memory.finding.finder import names_of
 from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
@@ -92,7 +92,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
     operates = request.principal.role == OPERATOR
     run = run_detail(run_get(listing.run_id, principal=request.principal)) if listing.run_id else None
     others = listing_others(matches, query=listing.query)
-    names = names_find(listing.query, [])
+    names = [" ".join(name) for name in names_of(listing.query, [])]
     return show(
         request,
         "forget_list.html",
