@@ -251,7 +251,7 @@ def _ranked(request: str, new_text: str, facts: Sequence[Fact], near: Nearness) 
     known, best = asked | frozenset(stems(new_text)), max(one.score for one in ranked)
     for one in ranked:
         # Parsing takes a millisecond. Other facts would not become the best.
-        about = subject(one.fact.found_by) if one.score > best - OTHER_SUBJECT else None
+        about = _subject(one.fact) if one.score > best - OTHER_SUBJECT else None
         if about and about & known and about - known:
             one.score -= OTHER_SUBJECT
     return sorted(ranked, key=lambda one: -one.score)
@@ -271,6 +271,10 @@ def _with_most(wanted: Collection[str], facts: Sequence[Fact], request: str) -> 
     return [fact for fact, share in zip(facts, shares, strict=True) if share >= max(LEAST_SHARE, best - 0.03)]
 
 
+def _subject(fact: Fact) -> frozenset[str] | None:
+    return subject(fact.text) or subject(fact.found_by)
+
+
 def _of_other_sentences(ranked: Sequence[Candidate]) -> list[Candidate]:
     return [one for one in ranked[1:] if not one.fact.of_sentence(ranked[0].fact)]
 
@@ -279,7 +283,7 @@ def _rivals(one: Fact, other: Fact, known: frozenset[str], near: Nearness) -> bo
     """Return whether two facts state the same of two subjects, and the request does not say of which."""
     if one.topic is other.topic or _words(one) & known != _words(other) & known:
         return False
-    mine, others = subject(one.found_by), subject(other.found_by)
+    mine, others = _subject(one), _subject(other)
     if not mine or not others:
         return False
     mine, others = mine - known, others - known
@@ -313,7 +317,7 @@ def _about_another(request: str, fact: Fact, names: Sequence[tuple[str, ...]]) -
     if not names or any(_mentioned(fact.found_by, name) >= 0.5 for name in names):
         return False
     capitals = frozenset(stems(" ".join(word for word in _tokens(fact.found_by) if word[0].isupper())))
-    return bool(capitals & (subject(fact.found_by) or frozenset()) - asked)
+    return bool(capitals & (_subject(fact) or frozenset()) - asked)
 
 
 def _whole_records(
@@ -540,7 +544,9 @@ def _with_keys(request: str, facts: Sequence[Fact]) -> tuple[list[Fact], list[tu
         return [], [], unknown
     counts = [len({span for key, span in widest.items() if key in keys}) for keys in stored]
     most = max(counts)
-    least = 1 if len(spans) > 1 and _AND.search(request) and (most == 1 or asks_for_all(request)) else most
+    # "NOVA-7, NOVA-8" and "everything about NOVA-7 and NOVA-8" are for either of them.
+    either = most == 1 or asks_for_all(request) or not stems(_hidden(request, spans))
+    least = 1 if len(spans) > 1 and _AND.search(request) and either else most
     found = [fact for fact, count in zip(facts, counts, strict=True) if count >= least]
     groups = [tuple(re.findall(r"\d+", request[start:end])) for start, end in spans]
     alike = [fact for fact in found if any(len(each) > 1 and _grouped(fact.found_by, each) for each in groups)]
@@ -563,6 +569,7 @@ _WORD: Final = re.compile(
 )
 _POSSESSIVE: Final = re.compile(r"['’]s\b")
 _UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
+_VOWEL_LAST: Final = re.compile("[aeiouy]$")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
 # Spellings that differ between systems of transliteration, before vowels are left out.
 _SOUNDS: Final = tuple(
@@ -682,6 +689,10 @@ def _same_name(one: str, other: str) -> float:
         return (
             INFLECTED if spelled or (declined and min(len(left), len(right)) > 2 and stem(left) == stem(right)) else 0.0
         )
+    ends = {word: bool(_VOWEL_LAST.search(latin(word))) for word in (one, other)}
+    if any(_script(word) in declined and not ends[word] for word in ends) and any(ends.values()):
+        # Иван is not Ivana. Ивана may be a case of either.
+        return 0.0
     sound = _skeleton(one)
     if len(sound) >= 2 and sound == _skeleton(other):
         return OTHER_SCRIPT

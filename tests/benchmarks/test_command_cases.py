@@ -18,7 +18,7 @@ FLOOR = 0.88
 
 @pytest.mark.bench
 @pytest.mark.meaning
-@pytest.mark.parametrize("table", ["second", "third", "fourth", "tuning"])
+@pytest.mark.parametrize("table", ["second", "third", "fourth", "fifth", "tuning"])
 def test_a_table_by_others(table: str, operator: Caller) -> None:
     outcomes = [case_run(case, operator) for family in FAMILIES for case in cases_load(FOLDER / table, family)]
     print(f"\n\n{table}\n\n{table_told(outcomes)}\n{failures_list(outcomes)}")

