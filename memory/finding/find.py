@@ -15,16 +15,8 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
-from memory.finding.finder import (
-    Candidate,
-    Choice,
-    asks_for_all,
-    dates_hidden,
-    meant,
-    names_of,
-    replaced,
-    request_divide,
-)
+from memory.finding.finder import Candidate, Choice, asks_for_all, dates_hidden, meant, replaced, request_divide
+from memory.finding.name_match import names_of
 from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.llm.chat_request import model_configured

@@ -4,21 +4,27 @@ The rank of a fact is a sum of four measures, each from 0 to 1: how near its vec
 text, and the shares of the request's words and numbers that it holds. The weights lie in the middle of a wide plateau
 (docs/benchmarks.md)."""
 
-import ipaddress
 import re
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Protocol
 
 from memory.finding.facts import Fact
+from memory.finding.keys import keys_of, spans_hidden, spelled
+from memory.finding.name_match import (
+    OTHER_SCRIPT,
+    UNSPACED_RUN,
+    is_capital,
+    name_mentioned,
+    name_shared,
+    names_of,
+    words_of,
+)
 from memory.text.aliases import aliases_of
-from memory.text.folding import UNSPACED_SIGNS, fold, latin
-from memory.text.identifiers.tables import MONTHS
+from memory.text.folding import fold
 from memory.text.negation import negated, opposites
-from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject
-from memory.text.word_lists import FUNCTION, wordset
+from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, verbs
+from memory.text.word_lists import wordset
 
 # The weights of the measures. The nearness to the request has the weight 1.
 NEW_TEXT: Final = 0.7
@@ -30,21 +36,18 @@ NEGATED: Final = 0.25
 # The least relevance (nearness and half the share of words) of a fact to release or purge. Unrelated texts have 0.
 RELEVANT: Final = 0.25
 # The least relevance of a replaced fact, and the least of that and its nearness to the new text.
-REPLACED_LEAST, REPLACED_NEAR = 0.15, 0.25
+REPLACED_LEAST, REPLACED_NEAR = 0.05, 0.25
 # Facts whose scores differ by at most this are equally good.
 EQUAL: Final = 0.14
+OLDER: Final = 0.3
 # Two facts whose vectors are at least this near state the same attribute, perhaps of two subjects.
 ALIKE: Final = 0.5
 # The least share of a request's words, by their rarity, that "everything about the van" finds.
 LEAST_SHARE: Final = 0.3
-# How sure a name is: as it is, inflected or with its umlauts written out, in another script, or not as a name at all.
-WHOLE, INFLECTED, OTHER_SCRIPT, COMMON = 1.0, 0.9, 0.8, 0.3
 # Facts whose sureness is at most this below the best mention the name. A purge takes other scripts as well.
 SURE, SURE_IN_ANY_SCRIPT = 0.15, 0.25
 # The confidence of facts with the key of a request that has other words, which no fact with the key has.
 DOUBTED: Final = 0.3
-# The most neighbouring words that form one key: "DE89 3704 0044 0532 0130 00".
-MAX_JOINED: Final = 9
 
 _ALL: Final = re.compile(
     r"\b(?:everything|all|anything|whatever|whole|entries|records|notes|data|alles|todo|tout|tutto|все|всё|ολα|ο,τι|كل|כל|सब)\b"
@@ -66,12 +69,18 @@ _EXCEPT: Final = re.compile(
 _AND: Final = re.compile(r"\s*(?:[,;&、和と]|\b(?:and|or|und|oder|y|et|ou|e|и|или)\b)\s*", re.IGNORECASE)
 # Words between a thing and what has it: "the refund of KX-8841".
 _OF: Final = re.compile(
-    r"\b(?:of|for|about|from|with|to|von|vom|zu|für|aus|de|del|di|da|du|из|от|для|о|об)\b|['’]s\b|[的の의]",
+    r"\b(?:of|for|about|von|vom|zu|für|de|del|di|da|du|от|для|о|об)\b|['’]s\b|[的の의]", re.IGNORECASE
+)
+# A period that has ended. A new text does not replace a fact about such a period.
+_ENDED: Final = re.compile(
+    r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
     re.IGNORECASE,
 )
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _BEFORE: Final = re.compile(
     r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?:[a-z]+\s+)?(?P<year>(?:19|20)\d\d)\b", re.IGNORECASE
 )
+_LABEL: Final = re.compile(r"(?:\b[^\W\d_]+\s){1,2}$")
 # "Anna's sister's phone number" is about the sister.
 _OWNER: Final = re.compile(r"['’]s\s+([^\W\d_]+)['’]s\b")
 _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
@@ -124,7 +133,7 @@ class Choice:
 def meant(request: str, facts: Sequence[Fact], near: Nearness, *, any_script: bool = False) -> Choice:
     """Return the facts that a request to release or purge means. With ``any_script`` (a purge), names in other scripts
     and spellings count as much as the name itself."""
-    body, kept = request_divide(request)
+    body, kept = request_divide(spelled(request))
     if exact := [fact for fact in facts if same_text(fact.text, body)]:
         return Choice([Candidate(fact, exact=True) for fact in exact])
     stays = frozenset(stems(kept))
@@ -136,12 +145,13 @@ def meant(request: str, facts: Sequence[Fact], near: Nearness, *, any_script: bo
     if unknown and not found:
         # A request for one key never means another key, even a similar one.
         return Choice()
-    names = names_of(_hidden(undated, spans), [fact.found_by for fact in found or facts])
+    spans = [(_label_start(undated, start), end) for start, end in spans]
+    names = names_of(spans_hidden(undated, spans), [fact.found_by for fact in found or facts])
     mentioned, sure = _with_names(undated, names, found or facts, everything=everything, any_script=any_script)
     if everything and names and not found and not mentioned:
         return Choice()
     pool = mentioned or found or facts
-    rest = frozenset(stems(_hidden(undated, spans)))
+    rest = frozenset(stems(spans_hidden(undated, spans)))
     if mentioned:
         rest -= frozenset(stems(" ".join(word for name in names for word in name)))
     known = rest & frozenset().union(*map(_words, pool))
@@ -158,14 +168,15 @@ def meant(request: str, facts: Sequence[Fact], near: Nearness, *, any_script: bo
         if everything:
             return chosen(_with_most(known, pool, body))
         if found and not _OWNS.search(body):
-            asks = rest - known - _REMARKS and (_OF.search(undated) or not body.isascii())
-            if not known or (asks and not body.isascii()):
-                return chosen(_whole_records(pool, facts, undated, names), ambiguous=bool(asks))
+            unasked, related = rest - known - _REMARKS, _OF.search(undated)
+            asks = any(not one.isascii() or (related and not known) for one in unasked)
+            if not known or asks:
+                return chosen(_whole_records(pool, facts, undated, names), ambiguous=asks)
             if known == rest and (those := [fact for fact in pool if known <= _words(fact)]):
                 return chosen(those)
-    elif known and not states and (everything or len(rest) == 1 or _UNSPACED_RUN.fullmatch(plain)):
+    elif known and not states and (everything or len(rest) == 1 or UNSPACED_RUN.fullmatch(plain)):
         return chosen(_with_most(known, pool, body))
-    valued = _hidden(undated, spans)
+    valued = spans_hidden(undated, spans)
     ranked = [
         one
         for one in _ranked(body, "", pool, near)
@@ -188,11 +199,17 @@ def meant(request: str, facts: Sequence[Fact], near: Nearness, *, any_script: bo
 
 def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Nearness) -> Choice:
     """Return the fact that ``new_text`` replaces and ``request`` describes; several if the request says so."""
-    facts = [fact for fact in facts if not same_text(fact.text, new_text) and not opposites(request, fact.text)]
+    request, new_negated = spelled(request), negated(new_text)
+    facts = [
+        fact
+        for fact in facts
+        if not same_text(fact.text, new_text)
+        and not (opposites(request, fact.text) and negated(fact.text) == new_negated)
+    ]
     if exact := [fact for fact in facts if same_text(fact.text, request)]:
         return Choice([Candidate(fact, exact=True) for fact in exact])
     found, _spans, _unknown = _with_keys(request, facts)
-    names = [name for name in names_of(request, [fact.found_by for fact in facts]) if _mentions(new_text, name)]
+    names = [name for name in names_of(request, [fact.found_by for fact in facts]) if name_shared(new_text, name)]
     ranked = [
         one
         for one in _ranked(request, new_text, found or facts, near)
@@ -209,8 +226,26 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Nearness)
     if _SEVERAL_OLD.search(fold(request)):
         stated = _words(best.fact) & frozenset(stems(new_text))
         return Choice([best, *(one for one in close if stated <= _words(one.fact))], ranked=ranked)
-    rivals = [one for one in close if _rivals(best.fact, one.fact, known, near)]
-    return Choice([best, *rivals], ambiguous=bool(rivals), ranked=ranked)
+    if rivals := [one for one in close if _rivals(best.fact, one.fact, known, near)]:
+        return Choice([best, *rivals], ambiguous=True, ranked=ranked)
+    older = [
+        one for one in further if best.score - one.score <= OLDER and _states_the_same(one.fact, best.fact, new_text)
+    ]
+    return Choice([best, *older], ranked=ranked)
+
+
+def _states_the_same(one: Fact, best: Fact, new_text: str) -> bool:
+    """Return whether two dated facts state one attribute of one subject at two times: "In 2014 Mira lived in Basel"."""
+    subjects = [frozenset(word for word in _subject(fact) or () if not word.isdigit()) for fact in (one, best)]
+    needed = verbs(best.text) | (_words(best) & frozenset(stems(new_text)))
+    return (
+        subjects[0] == subjects[1] != frozenset()
+        and {word for word in needed if not word.isdigit()} <= _words(one)
+        and bool(_YEAR.search(one.text) and _YEAR.search(best.text))
+        and not _ENDED.search(one.text)
+        and {key for key in keys_of(one.found_by) if key.startswith("key:")}
+        == {key for key in keys_of(best.found_by) if key.startswith("key:")}
+    )
 
 
 def request_divide(request: str) -> tuple[str, str]:
@@ -226,7 +261,8 @@ def asks_for_all(request: str) -> bool:
 
 def dates_hidden(request: str) -> str:
     """Return ``request`` with spaces in place of its dates and times."""
-    return _hidden(request, (span for key, span in keys_of(request).items() if key.startswith("date:")))
+    request = spelled(request)
+    return spans_hidden(request, (span for key, span in keys_of(request).items() if key.startswith("date:")))
 
 
 # Ranking
@@ -314,10 +350,19 @@ def _about_another(request: str, fact: Fact, names: Sequence[tuple[str, ...]]) -
         return True
     about = subject(request) or frozenset()
     names = [name for name in names if about & frozenset(stems(" ".join(name)))] or names
-    if not names or any(_mentioned(fact.found_by, name) >= 0.5 for name in names):
+    if not names or any(name_mentioned(fact.found_by, name) >= 0.5 for name in names):
         return False
-    capitals = frozenset(stems(" ".join(word for word in _tokens(fact.found_by) if word[0].isupper())))
-    return bool(capitals & (_subject(fact) or frozenset()) - asked)
+    capitals = frozenset(stems(" ".join(word for word in words_of(fact.found_by) if is_capital(word))))
+    about_fact = _subject(fact)
+    return bool((capitals if about_fact is None else capitals & about_fact) - asked)
+
+
+def _label_start(request: str, key_start: int) -> int:
+    """Return where the label before a key begins: "VAT number DE123456789". A label excludes nothing."""
+    label = _LABEL.search(request, 0, key_start)
+    if label is None or verbs(request) & frozenset(stems(label[0])):
+        return key_start
+    return label.start()
 
 
 def _whole_records(
@@ -329,192 +374,24 @@ def _whole_records(
     whole = set()
     for topic in {fact.topic.id: fact.topic for fact in chosen if len(fact.topic.fields) > 1}.values():
         keys, asked = keys_of(topic.title).keys(), keys_of(request).keys() if request else set()
-        others = any(word[0].isupper() for word in _tokens(topic.title)[1:])
-        named = any(_mentioned(topic.title, name) >= OTHER_SCRIPT for name in names)
+        others = any(map(is_capital, words_of(topic.title)[1:]))
+        named = any(name_mentioned(topic.title, name) >= OTHER_SCRIPT for name in names)
         if keys & asked or named or not (keys or others):
             whole.add(topic.id)
     return [fact for fact in facts if id(fact) in kept or (fact.topic.id in whole and not fact.item)]
 
 
-# Keys
-
-_TOKEN: Final = re.compile(rf"[^\s,;!?()\[\]{{}}<>\"“”„«»「」、。，！？{UNSPACED_SIGNS}]+")
-_EMAIL: Final = re.compile(r"(?<![\w.+'-])\"?[\w.+'-]+\"?@[\w.-]+\w")
-_WEB: Final = re.compile(r"(?:[a-z][a-z+.-]*://)?(?:www\d?\.)?((?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?#]\S*)?)")
-_IP: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(:\d+)?(/\d+)?")
-_SPELLED: Final = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), **dict.fromkeys("‘’`´", "'")})
-_UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u206f\ufeff]")
-_OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
-_MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
-_DATES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)",
-        r"(?<![\d.-])(?P<d>\d{1,2})(?P<or>[-/.])(?P<m>\d{1,2})[-/.](?P<y>\d{4})(?!\d)",
-        (
-            rf"(?<!\d)(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of| de)?[ -](?P<m>{_MONTH})\b\.?"
-            r"(?:,? (?:de )?(?P<y>\d{4}))?"
-        ),
-        rf"\b(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y>\d{{4}}))?",
-        r"(?:(?P<y>\d{4})\s?[年년]\s?)?(?P<m>\d{1,2})\s?[月월]\s?(?P<d>\d{1,2})\s?[日일]",
-    )
-)
-_TIME: Final = re.compile(
-    r"(?<![\d:.])(?P<h>\d{1,2})(?:[:.](?P<m>\d\d))?\s?(?P<half>[ap])\.?m\b\.?|(?<![\d:.])(?P<h24>\d{1,2}):(?P<m24>\d\d)(?![\d:])",
-    re.IGNORECASE,
-)
-_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-
-@lru_cache(maxsize=8_192)
-def keys_of(text: str) -> dict[str, tuple[int, int]]:
-    """Return the canonical keys of ``text`` with their spans: addresses, codes and numbers begin with ``key:``, dates
-    and times with ``date:``. Linear time."""
-    plain = _spelled(text)
-    if len(plain) != len(text):
-        # Spans are only right if no character changes its length; that is rare, and they only hide words.
-        text = plain
-    found: dict[str, tuple[int, int]] = {}
-    plain = _dates_find(plain, found)
-    for match in _EMAIL.finditer(plain):
-        local, _at, domain = match[0].casefold().replace('"', "").strip("'.").rpartition("@")
-        found[f"key:{local.partition('+')[0]}@{domain}"] = match.span()
-    plain = _EMAIL.sub(_spaces, plain)
-    run: list[tuple[str, int, int, bool]] = []
-    for token in _TOKEN.finditer(plain):
-        word, start, end = _trimmed(token)
-        if not word or _address_find(word, start, end, found):
-            _run_close(run, found)
-            continue
-        follows = _TOKEN.search(plain, end)
-        numbered = follows is not None and any(map(str.isdigit, follows[0]))
-        coded, joins = _code_like(word, numbered=numbered)
-        if run and plain[run[-1][2] : start].strip(" ()[]-+/"):
-            _run_close(run, found)
-        if joins:
-            run.append((word, start, end, coded))
-        else:
-            _run_close(run, found)
-    _run_close(run, found)
-    return found
-
-
-def _spelled(text: str) -> str:
-    if text.isascii():
-        return text.replace("`", "'")
-    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).translate(_SPELLED))
-    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
-
-
-def _spaces(match: re.Match[str]) -> str:
-    return " " * (match.end() - match.start())
-
-
-def _dates_find(text: str, found: dict[str, tuple[int, int]]) -> str:
-    """Add the dates and times of ``text`` to ``found``; return the text without them."""
-    if not any(map(str.isdigit, text)):
-        return text
-    for pattern in _DATES:
-        for match in pattern.finditer(text):
-            parts = match.groupdict()
-            month, day = MONTHS.get(parts["m"].casefold(), 0) or int(parts["m"]), int(parts["d"])
-            # 03/04/2024 is in April or in March.
-            for one, other in {(month, day), (day, month)} if parts.get("or") else {(month, day)}:
-                if 1 <= one <= 12 and 1 <= other <= 31:
-                    found.setdefault(f"date:{one:02}-{other:02}", match.span())
-                    if parts["y"]:
-                        found[f"date:{parts['y']}-{one:02}-{other:02}"] = match.span()
-        text = pattern.sub(_spaces, text)
-    for match in _TIME.finditer(text):
-        hour = int(match["h24"] or match["h"])
-        if match["half"]:
-            hour = hour % 12 + (12 if match["half"] in "pP" else 0)
-        found.setdefault(f"date:{hour:02}h{match['m24'] or match['m'] or '00'}", match.span())
-    return _TIME.sub(_spaces, text)
-
-
-def _trimmed(match: re.Match[str]) -> tuple[str, int, int]:
-    word = match[0].strip(".,:;'*_")
-    start = match.start() + match[0].find(word)
-    word = word.removesuffix("'s")
-    return word, start, start + len(word)
-
-
-def _address_find(word: str, start: int, end: int, found: dict[str, tuple[int, int]]) -> bool:
-    """Add ``word`` to ``found`` if it is the address of a page or a machine."""
-    low = word.casefold()
-    web = _WEB.fullmatch(low)
-    if web and ("/" in low or low.startswith("www.") or not any(map(str.isdigit, low))):
-        address = re.sub(r":(?:80|443)(?=/|$)", "", web[1]).rstrip("/")
-        found[f"key:{address}"] = start, end
-        _path_add(address.partition("/")[2], start, end, found)
-        return True
-    if "//" not in low and (labelled := re.fullmatch(r"[a-z]+:(\S{6,})", low)):
-        _path_add(labelled[1], start, end, found)
-    if machine := _IP.fullmatch(low):
-        address = ".".join(str(int(part)) for part in machine.groups()[:4])
-        found[f"key:{address}"] = start, end
-        if machine[5] or machine[6]:
-            found[f"key:{address}{machine[5] or ''}{machine[6] or ''}"] = start, end
-        return True
-    if low.count(":") >= 2:
-        try:
-            found[f"key:{ipaddress.ip_address(low).compressed}"] = start, end
-        except ValueError:
-            return False
-        return True
-    return False
-
-
-def _path_add(path: str, start: int, end: int, found: dict[str, tuple[int, int]]) -> None:
-    """Add a long path with digits, which is a key without its host too: "10.1234/moss.2021.07"."""
-    if len(path) >= 8 and any(map(str.isdigit, path)):
-        found.setdefault(f"key:{re.sub(r'[^a-z0-9]', '', path)}", (start, end))
-
-
-def _code_like(word: str, *, numbered: bool) -> tuple[bool, bool]:
-    """Return (whether a word is a key of its own, whether it may be a part of a key with its neighbours). ``numbered``
-    says that the next word has a digit."""
-    digits, letters = any(map(str.isdigit, word)), word.isalpha()
-    inner = re.search(r"\w[-_.:/@#]\w|[a-z][A-Z]", word) is not None
-    coded = digits or inner or (letters and word.isupper() and len(word) >= 5) or word[0] in "@#/\\~"
-    function = fold(word) in FUNCTION and not (word.isupper() and numbered)
-    return coded, coded or (
-        letters and not function and (numbered or (len(word) <= 5 and word in (word.upper(), word.lower())))
-    )
-
-
-def _run_close(run: list[tuple[str, int, int, bool]], found: dict[str, tuple[int, int]]) -> None:
-    """Add the keys of neighbouring words to ``found``: of each word that is coded, and of words together."""
-    for first in range(len(run)):
-        for last in range(first, min(len(run), first + MAX_JOINED)):
-            part = run[first : last + 1]
-            solid = re.sub(r"[\W_]", "", "".join(word for word, *_rest in part)).casefold()
-            least = (5 if first == last else 6) if solid.isdigit() else 1 if first == last else 4
-            if not any(coded for *_rest, coded in part) or len(solid) < least:
-                continue
-            span = part[0][1], part[-1][2]
-            found.setdefault(f"key:{solid}", span)
-            if solid.isdigit() and len(solid) >= 9:
-                # A telephone number with and without its country code.
-                found.setdefault(f"key:…{solid[-9:]}", span)
-    run.clear()
-
-
-def _hidden(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    for start, end in spans:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
+# Evidence
 
 
 def _with_dates(request: str, facts: Sequence[Fact]) -> tuple[Sequence[Fact], bool, str]:
     """Return (the facts with a date of ``request``, whether there are any, ``request`` without dates). Without such
     facts, return ``facts``. Dates narrow a request; they never make it a request for everything on that day."""
     keys = {key: span for key, span in keys_of(request).items() if key.startswith("date:")}
-    plain = _hidden(request, keys.values())
+    plain = spans_hidden(request, keys.values())
     if limit := _BEFORE.search(request):
         earlier = [fact for fact in facts if any(year < limit["year"] for year in _years(fact.found_by))]
-        return earlier or facts, bool(earlier), _hidden(plain, [limit.span()])
+        return earlier or facts, bool(earlier), spans_hidden(plain, [limit.span()])
     for wanted in ({key for key in keys if len(key) > 10}, keys.keys()):
         if held := [fact for fact in facts if wanted & keys_of(fact.found_by).keys()]:
             return held, True, plain
@@ -542,79 +419,45 @@ def _with_keys(request: str, facts: Sequence[Fact]) -> tuple[list[Fact], list[tu
     )
     if not widest:
         return [], [], unknown
-    counts = [len({span for key, span in widest.items() if key in keys}) for keys in stored]
+    counts = [sum(any(_holds(fact, key, asked, span) for key in held) for span in spans) for fact in facts]
     most = max(counts)
     # "NOVA-7, NOVA-8" and "everything about NOVA-7 and NOVA-8" are for either of them.
-    either = most == 1 or asks_for_all(request) or not stems(_hidden(request, spans))
+    either = most == 1 or asks_for_all(request) or not stems(spans_hidden(request, spans))
     least = 1 if len(spans) > 1 and _AND.search(request) and either else most
     found = [fact for fact, count in zip(facts, counts, strict=True) if count >= least]
-    groups = [tuple(re.findall(r"\d+", request[start:end])) for start, end in spans]
-    alike = [fact for fact in found if any(len(each) > 1 and _grouped(fact.found_by, each) for each in groups)]
+    alike = [fact for fact in found if not any(_grouped_otherwise(request, key, fact) for key in widest)]
     return alike or found, spans, unknown
+
+
+def _holds(fact: Fact, key: str, asked: Mapping[str, tuple[int, int]], span: tuple[int, int]) -> bool:
+    """Return whether a fact has the key at ``span``, or the same number without the words before it: "invoice 20455"
+    finds "20455", but not "order 20455"."""
+    places = keys_of(fact.found_by)
+    place = places.get(key)
+    if place is None or asked[key] == span:
+        return place is not None
+    prefixed = any(other[1] == place[1] and other[0] < place[0] for other in places.values())
+    same_digits = any(_digits(key) == _digits(other) for other, at in asked.items() if at == span)
+    return _wider(span, asked[key]) and same_digits and not prefixed and len(key) >= len("key:b204")
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"\D", "", text)
 
 
 def _wider(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one != other and one[0] <= other[0] and other[1] <= one[1]
 
 
-def _grouped(text: str, digits: tuple[str, ...]) -> bool:
-    runs = re.findall(r"\d+", text)
-    return any(tuple(runs[at : at + len(digits)]) == digits for at in range(len(runs)))
-
-
-# Names
-
-_WORD: Final = re.compile(
-    r"(?<![\w@./-])[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])*(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./]\w)"
-)
-_POSSESSIVE: Final = re.compile(r"['’]s\b")
-_UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
-_VOWEL_LAST: Final = re.compile("[aeiouy]$")
-_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
-# Spellings that differ between systems of transliteration, before vowels are left out.
-_SOUNDS: Final = tuple(
-    tuple(pair.split("="))
-    for pair in (
-        *("tsch=c", "sch=s", "tch=c", "sh=s", "ch=c", "kh=h", "zh=z", "ph=f", "th=t", "ts=c", "tz=c", "cz=c"),
-        *("x=ks", "w=v", "q=k", "ck=k", "dj=z", "j=y"),
-    )
-)
-
-
-def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the names in ``request``, each as its words. A word is a name if it has a capital within the request, or
-    if ``texts`` write it with a capital, and never without."""
-    request = _POSSESSIVE.sub("  ", request)
-    written = {fold(word) for text in texts for word in _tokens(text) if word[0].isupper()}
-    common = {fold(word) for text in texts for word in _tokens(text) if word[0].islower()}
-    matches = list(_WORD.finditer(request))
-    capitals = not request.isupper()
-    only = not any(match[0][0].islower() for match in matches)
-    names: list[list[str]] = []
-    end = -1
-    for match in matches:
-        word, folded = match[0], fold(match[0])
-        if folded in FUNCTION or _UNSPACED_RUN.search(word):
-            continue
-        first = not request[: match.start()].strip(" \"'“(*")
-        named = word[0].isupper() and capitals and (not first or only)
-        if not named and folded not in common:
-            named = folded in written or any(_same_name(word, fold(other)) for other in _written_alike(word, texts))
-        if not named:
-            continue
-        if names and not request[end : match.start()].strip():
-            names[-1].append(word)
-        else:
-            names.append([word])
-        end = match.end()
-    return [tuple(name) for name in names]
-
-
-def _written_alike(word: str, texts: Sequence[str]) -> Iterable[str]:
-    """Yield the capitalised words of ``texts`` in another script than ``word``."""
-    return (
-        other for text in texts for other in _tokens(text) if other[0].isupper() and _script(other) != _script(word)
-    )
+def _grouped_otherwise(request: str, key: str, fact: Fact) -> bool:
+    """Return whether a fact has the digits of a key in as many groups as the request, but in other ones: 20-2477 is not
+    2024/77, but may be 202477."""
+    place = keys_of(fact.found_by).get(key)
+    if place is None:
+        return False
+    asked, stored = keys_of(request)[key], spelled(fact.found_by)[slice(*place)]
+    groups, others = re.findall(r"\d+", request[slice(*asked)]), re.findall(r"\d+", stored)
+    return len(groups) == len(others) and list(map(int, groups)) != list(map(int, others))
 
 
 def _with_names(
@@ -627,7 +470,7 @@ def _with_names(
     spread = SURE_IN_ANY_SCRIPT if everything or any_script else SURE
     texts = [fact.found_by for fact in facts]
     forms = [[tuple(also.split()) for also in aliases_of(" ".join(name), texts)] for name in names]
-    scores = [[max(_mentioned(text, form) for form in each) for each in forms] for text in texts]
+    scores = [[max(name_mentioned(text, form) for form in each) for each in forms] for text in texts]
     parts = [part for part in _AND.split(request) if any(all(word in part for word in name) for name in names)]
     if len(names) > 1 and len(parts) > 1 and (everything or not any(min(each) >= OTHER_SCRIPT for each in scores)):
         return [fact for fact, each in zip(facts, scores, strict=True) if max(each) >= OTHER_SCRIPT], OTHER_SCRIPT
@@ -638,82 +481,3 @@ def _with_names(
     return [fact for fact, each in zip(facts, sums, strict=True) if 0 < each >= best - spread], min(
         1.0, best / len(names)
     )
-
-
-def _mentions(text: str, name: Sequence[str]) -> bool:
-    return any(_same_name(word, other) for word in name for other in _tokens(text))
-
-
-@lru_cache(maxsize=16_384)
-def _mentioned(text: str, name: Sequence[str]) -> float:
-    """Return how sure it is that ``text`` mentions ``name``, from 0 to 1. A word in lower case is hardly a name."""
-    total = 0.0
-    for word in name:
-        sure = [(_same_name(word, other), word[0].isupper() and other[0].islower()) for other in _tokens(text)]
-        total += max((COMMON * one if lower else one for one, lower in sure), default=0.0)
-    sure_of_all = total / len(name)
-    if sure_of_all < OTHER_SCRIPT and _UNSPACED_RUN.search(text):
-        sounds = {_skeleton("".join(name)), _skeleton("".join(reversed(name)))}
-        if any(len(sound) >= 2 and sound in sounds for sound in map(_skeleton, _pieces(text))):
-            return OTHER_SCRIPT
-    return sure_of_all
-
-
-@lru_cache(maxsize=16_384)
-def _tokens(text: str) -> tuple[str, ...]:
-    return tuple(word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION)
-
-
-@lru_cache(maxsize=1_024)
-def _pieces(text: str) -> frozenset[str]:
-    """Return what may be a name in scripts without spaces: two to six neighbouring signs."""
-    return frozenset(
-        run[at : at + size]
-        for run in _UNSPACED_RUN.findall(fold(text))
-        for at in range(len(run))
-        for size in range(2, 7)
-        if at + size <= len(run)
-    )
-
-
-@lru_cache(maxsize=65_536)
-def _same_name(one: str, other: str) -> float:
-    """Return how sure it is that two words are one name."""
-    left, right = fold(one), fold(other)
-    if left == right:
-        return WHOLE
-    scripts = {_script(one), _script(other)}
-    declined = scripts & {"CYRILLIC", "GREEK"}
-    if len(scripts) == 1:
-        spelled = one.casefold().translate(_UMLAUTS) == other.casefold().translate(_UMLAUTS)
-        return (
-            INFLECTED if spelled or (declined and min(len(left), len(right)) > 2 and stem(left) == stem(right)) else 0.0
-        )
-    ends = {word: bool(_VOWEL_LAST.search(latin(word))) for word in (one, other)}
-    if any(_script(word) in declined and not ends[word] for word in ends) and any(ends.values()):
-        # Иван is not Ivana. Ивана may be a case of either.
-        return 0.0
-    sound = _skeleton(one)
-    if len(sound) >= 2 and sound == _skeleton(other):
-        return OTHER_SCRIPT
-    if declined:
-        sound = _skeleton(stem(left) if _script(one) in declined else left)
-        if len(sound) >= 2 and sound == _skeleton(stem(right) if _script(other) in declined else right):
-            return OTHER_SCRIPT
-    return 0.0
-
-
-@lru_cache(maxsize=16_384)
-def _script(word: str) -> str:
-    sign = next(filter(str.isalpha, word), "a")
-    return "LATIN" if sign < "\u0250" else unicodedata.name(sign, "LATIN").split()[0]
-
-
-@lru_cache(maxsize=16_384)
-def _skeleton(word: str) -> str:
-    """Return the consonants of a word in Latin letters, with one spelling for each sound, and its first vowel."""
-    sound = re.sub("[^a-z]", "", latin(word))
-    for one, other in _SOUNDS:
-        sound = sound.replace(one, other)
-    sound = re.sub("^[eiouy]", "a", sound)
-    return re.sub(r"(.)\1+", r"\1", sound[:1] + re.sub("[aeiouy]", "", sound[1:]))

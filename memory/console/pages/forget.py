@@ -27,7 +27,7 @@ from memory.erasure.forget_lists import (
     listings_list,
 )
 from memory.erasure.replies import ForgetMatch
-from memory.finding.finder import names_of
+from memory.finding.name_match import names_of
 from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue

@@ -1,0 +1,177 @@
+"""Finds names in requests, and compares names: in one script, inflected, and between scripts by their consonants and
+vowels in Latin letters."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from memory.text.folding import UNSPACED_SIGNS, fold, latin
+from memory.text.stems import stem
+from memory.text.word_lists import FUNCTION
+
+# How sure a name is: as it is, inflected or with its umlauts written out, in another script, or not as a name at all.
+WHOLE, INFLECTED, OTHER_SCRIPT, SPELLED, COMMON = 1.0, 0.9, 0.8, 0.8, 0.3
+_WORD: Final = re.compile(
+    r"(?<![\w@./-])[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])*(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./]\w)"
+)
+_POSSESSIVE: Final = re.compile(r"['’]s\b")
+UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
+_NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
+_VOICELESS: Final = str.maketrans("gdb", "ktp")
+_ARTICLE: Final = re.compile(r"^(?:[ae]l-|ال)(?=\w)")
+_VOWEL_LAST: Final = re.compile("[aeiouy]$")
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
+# Spellings that differ between systems of transliteration, before vowels are left out.
+_SOUNDS: Final = tuple(
+    tuple(pair.split("="))
+    for pair in (
+        *("tsch=c", "sch=s", "tch=c", "sh=s", "ch=c", "kh=h", "zh=z", "ph=f", "th=t", "ts=c", "tz=c", "cz=c"),
+        *("x=ks", "w=v", "q=k", "ck=k", "dj=z", "j=y"),
+    )
+)
+
+
+def is_capital(word: str) -> bool:
+    """Return whether ``word`` has a capital: "Anna", "al-Haddad"."""
+    return word != word.lower()
+
+
+def _lower(word: str) -> bool:
+    """Return whether ``word`` could have a capital, but has none. Georgian has capitals for headings only."""
+    return word == word.lower() != word.upper() and not "\u10a0" <= word[:1] <= "\u10ff"
+
+
+def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the names in ``request``, each as its words. A word is a name if it has a capital within the request, or
+    if ``texts`` write it with a capital, and never without."""
+    request = _POSSESSIVE.sub("  ", request)
+    written = {fold(word) for text in texts for word in words_of(text) if is_capital(word)}
+    common = {fold(word) for text in texts for word in words_of(text) if _lower(word)}
+    matches = list(_WORD.finditer(request))
+    capitals = not request.isupper()
+    only = not any(_lower(match[0]) for match in matches)
+    names: list[list[str]] = []
+    end = -1
+    for match in matches:
+        word, folded = match[0], fold(match[0])
+        if folded in FUNCTION or UNSPACED_RUN.search(word):
+            continue
+        first = not request[: match.start()].strip(" \"'“(*")
+        named = is_capital(word) and capitals and (not first or only)
+        if not named and folded not in common:
+            named = folded in written or any(_same_name(word, fold(other)) for other in _written_alike(word, texts))
+        if not named:
+            continue
+        if names and not request[end : match.start()].strip():
+            names[-1].append(word)
+        else:
+            names.append([word])
+        end = match.end()
+    return [tuple(name) for name in names]
+
+
+def _written_alike(word: str, texts: Sequence[str]) -> Iterable[str]:
+    """Yield the capitalised words of ``texts`` in another script than ``word``."""
+    return (
+        other for text in texts for other in words_of(text) if is_capital(other) and _script(other) != _script(word)
+    )
+
+
+def name_shared(text: str, name: Sequence[str]) -> bool:
+    return any(_same_name(word, other) for word in name for other in words_of(text))
+
+
+@lru_cache(maxsize=16_384)
+def name_mentioned(text: str, name: Sequence[str]) -> float:
+    """Return how sure it is that ``text`` mentions ``name``, from 0 to 1. A word in lower case is hardly a name."""
+    total = 0.0
+    for word in name:
+        sure = [(_same_name(word, other), is_capital(word) and _lower(other)) for other in words_of(text)]
+        total += max((COMMON * one if lower else one for one, lower in sure), default=0.0)
+    sure_of_all = total / len(name)
+    if sure_of_all < OTHER_SCRIPT and UNSPACED_RUN.search(text):
+        # Korean has one letter for g and k, for d and t, and for b and p.
+        sounds = {_skeleton("".join(order)).translate(_VOICELESS) for order in (name, name[::-1])}
+        pieces = (_skeleton(piece).translate(_VOICELESS) for piece in _pieces(text))
+        if any(len(sound) >= 2 and sound in sounds for sound in pieces):
+            return OTHER_SCRIPT
+    return sure_of_all
+
+
+@lru_cache(maxsize=16_384)
+def words_of(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION)
+
+
+@lru_cache(maxsize=1_024)
+def _pieces(text: str) -> frozenset[str]:
+    """Return what may be a name in scripts without spaces: two to six neighbouring signs."""
+    return frozenset(
+        run[at : at + size]
+        for run in UNSPACED_RUN.findall(fold(text))
+        for at in range(len(run))
+        for size in range(2, 7)
+        if at + size <= len(run)
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _same_name(one: str, other: str) -> float:
+    """Return how sure it is that two words are one name."""
+    left, right = fold(one), fold(other)
+    if left == right:
+        return WHOLE
+    scripts = {_script(one), _script(other)}
+    declined = scripts & {"CYRILLIC", "GREEK"}
+    if len(scripts) == 1:
+        same = one.casefold().translate(_UMLAUTS) == other.casefold().translate(_UMLAUTS)
+        if same or (declined and min(len(left), len(right)) > 2 and stem(left) == stem(right)):
+            return INFLECTED
+        # "Tchaikovsky" and "Chaikovsky", but not "Ann" and "Anna".
+        sound = _skeleton(one)
+        spelled = len(sound) >= 4 and sound == _skeleton(other) and _vowels_alike(one, other)
+        return SPELLED if spelled else 0.0
+    ends = {word: bool(_VOWEL_LAST.search(latin(word))) for word in (one, other)}
+    if any(_script(word) in declined and not ends[word] for word in ends) and any(ends.values()):
+        # Иван is not Ivana. Ивана may be a case of either.
+        return 0.0
+    roots = [stem(form) if _script(form) in declined else form for form in (left, right)]
+    return OTHER_SCRIPT if _sounds_alike(one, other) or (declined and _sounds_alike(*roots)) else 0.0
+
+
+def _sounds_alike(one: str, other: str) -> bool:
+    sound, vowels = _skeleton(one), _vowel_groups(one)
+    distinct = len(sound) >= 2 or (len(vowels) >= 2 and vowels == _vowel_groups(other))
+    return distinct and sound == _skeleton(other) and _vowels_alike(one, other)
+
+
+@lru_cache(maxsize=16_384)
+def _vowel_groups(word: str) -> list[str]:
+    return re.findall("[aeiouy]+", latin(word))
+
+
+def _vowels_alike(one: str, other: str) -> bool:
+    """Return whether the vowels of two spellings may be the same. Some scripts leave vowels out: then yes."""
+    mine, others = _vowel_groups(one), _vowel_groups(other)
+    if not mine or not others:
+        return True
+    pairs = zip(mine, others, strict=True) if len(mine) == len(others) else [(mine[0], others[0])]
+    return all(any(right in _NEAR_VOWELS[left] for left in a for right in b) for a, b in pairs)
+
+
+@lru_cache(maxsize=16_384)
+def _script(word: str) -> str:
+    sign = next(filter(str.isalpha, word), "a")
+    return "LATIN" if sign < "\u0250" else unicodedata.name(sign, "LATIN").split()[0]
+
+
+@lru_cache(maxsize=16_384)
+def _skeleton(word: str) -> str:
+    """Return the consonants of a word in Latin letters, with one spelling for each sound, and its first vowel."""
+    sound = re.sub("[^a-z]", "", latin(_ARTICLE.sub("", word.casefold()).replace("đ", "dj")))
+    for one, other in _SOUNDS:
+        sound = sound.replace(one, other)
+    sound = re.sub("^[eiouy]", "a", sound)
+    return re.sub(r"(.)\1+", r"\1", sound[:1] + re.sub("[aeiouy]", "", sound[1:]))
