@@ -109,10 +109,6 @@ class RequestVectors:
             found[at] = _scaled(own @ self.vector), 0.0 if new is None else _scaled(own @ new)
         return found
 
-    def alike(self, one: Fact, other: Fact) -> float:
-        """Return how near two facts are. Embeds both."""
-        return _scaled(_fact_vector(one.found_by) @ _fact_vector(other.found_by))
-
 
 def facts_meant(
     query: str, *, scope: str, conditions: str, bound: Bound, history: bool, any_script: bool = False

@@ -24,26 +24,27 @@ from memory.text.aliases import aliases_of
 from memory.text.folding import fold
 from memory.text.negation import negated, opposites
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, verbs
-from memory.text.word_lists import wordset
+from memory.text.word_lists import FUNCTION, wordset
 
 # The weights of the measures. The nearness to the request has the weight 1.
 NEW_TEXT: Final = 0.7
 WORDS, NUMBERS = 0.45, 0.45
 # A fact about something of the requested subject counts this much less: "Anna's sister lives in Rome" for Anna.
 OTHER_SUBJECT: Final = 0.2
-# A negated request prefers negated facts by this.
-NEGATED: Final = 0.25
 # The least relevance (nearness and half the share of words) of a fact to release or purge. Unrelated texts have 0.
 RELEVANT: Final = 0.25
 # The least relevance of a replaced fact, and the least of that and its nearness to the new text.
 REPLACED_LEAST, REPLACED_NEAR = 0.05, 0.25
 # Facts whose scores differ by at most this are equally good.
 EQUAL: Final = 0.14
+# The new text makes the difference larger.
+EQUAL_WITH_NEW: Final = 0.25
+# Older facts that state the same as the best are at most this much below it.
 OLDER: Final = 0.3
-# Two facts whose vectors are at least this near state the same attribute, perhaps of two subjects.
-ALIKE: Final = 0.5
 # The least share of a request's words, by their rarity, that "everything about the van" finds.
 LEAST_SHARE: Final = 0.3
+# Anna Berg is not meant by "Berg" alone.
+HALF: Final = 0.5
 # Facts whose sureness is at most this below the best mention the name. A purge takes other scripts as well.
 SURE, SURE_IN_ANY_SCRIPT = 0.15, 0.25
 # The confidence of facts with the key of a request that has other words, which no fact with the key has.
@@ -66,7 +67,7 @@ _EXCEPT: Final = re.compile(
     r"|\s\(not\s+",
     re.IGNORECASE,
 )
-_AND: Final = re.compile(r"\s*(?:[,;&、和と]|\b(?:and|or|und|oder|y|et|ou|e|и|или)\b)\s*", re.IGNORECASE)
+_AND: Final = re.compile(r"(?:(?<!\s)\s+)?(?:[,;&、和と]|\b(?:and|or|und|oder|y|et|ou|e|и|или)\b)\s*", re.IGNORECASE)
 # Words between a thing and what has it: "the refund of KX-8841".
 _OF: Final = re.compile(
     r"\b(?:of|for|about|von|vom|zu|für|de|del|di|da|du|от|для|о|об)\b|['’]s\b|[的の의]", re.IGNORECASE
@@ -80,7 +81,7 @@ _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _BEFORE: Final = re.compile(
     r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?:[a-z]+\s+)?(?P<year>(?:19|20)\d\d)\b", re.IGNORECASE
 )
-_LABEL: Final = re.compile(r"(?:\b[^\W\d_]+\s){1,2}$")
+_LABEL: Final = re.compile(r"\b(?P<word>[A-Za-zÀ-ɏ]+)\s(?:(?:number|no\.?|id|nr\.?|code)\s)?$", re.IGNORECASE)
 # "Anna's sister's phone number" is about the sister.
 _OWNER: Final = re.compile(r"['’]s\s+([^\W\d_]+)['’]s\b")
 _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
@@ -95,9 +96,6 @@ class Nearness(Protocol):
 
     def similarities(self, facts: Sequence[Fact], /) -> Sequence[tuple[float, float]]:
         """Return for each fact its nearness to the request and to the new text (0 if there is none)."""
-
-    def alike(self, one: Fact, other: Fact, /) -> float:
-        """Return how near two facts are."""
 
 
 @dataclass(slots=True)
@@ -191,7 +189,7 @@ def meant(request: str, facts: Sequence[Fact], near: Nearness, *, any_script: bo
     if _SEVERAL.search(plain):
         return Choice([best, *close], ranked=ranked)
     asked = frozenset(stems(body))
-    if rivals := [one for one in close if _rivals(best.fact, one.fact, asked, near)]:
+    if rivals := [one for one in close if _rivals(best.fact, one.fact, asked)]:
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
     same = [one for one in further if not _words(one.fact) - _words(best.fact) - asked]
     return Choice([best, *(one for one in same if best.score - one.score <= 3 * EQUAL)], ranked=ranked)
@@ -226,7 +224,9 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Nearness)
     if _SEVERAL_OLD.search(fold(request)):
         stated = _words(best.fact) & frozenset(stems(new_text))
         return Choice([best, *(one for one in close if stated <= _words(one.fact))], ranked=ranked)
-    if rivals := [one for one in close if _rivals(best.fact, one.fact, known, near)]:
+    if rivals := [
+        one for one in further if best.score - one.score <= EQUAL_WITH_NEW and _rivals(best.fact, one.fact, known)
+    ]:
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
     older = [
         one for one in further if best.score - one.score <= OLDER and _states_the_same(one.fact, best.fact, new_text)
@@ -272,7 +272,7 @@ def _ranked(request: str, new_text: str, facts: Sequence[Fact], near: Nearness) 
     if not facts:
         return []
     rarity = Rarity(fact.found_by for fact in facts)
-    asked, wanted, denied = frozenset(stems(request)), numbers(dates_hidden(request)), negated(request)
+    asked, wanted = frozenset(stems(request)), numbers(dates_hidden(request))
     ranked = []
     for fact, (meaning, new_meaning) in zip(facts, near.similarities(facts), strict=True):
         own = _words(fact)
@@ -281,7 +281,6 @@ def _ranked(request: str, new_text: str, facts: Sequence[Fact], near: Nearness) 
         relevance = meaning + share / 2
         score = meaning + NEW_TEXT * new_meaning + WORDS * share
         score += NUMBERS * held
-        score += NEGATED * (denied and not new_text and negated(fact.found_by))
         sure = min(1.0, max(0.0, relevance, new_meaning))
         ranked.append(Candidate(fact, sure, score=score, relevance=relevance))
     known, best = asked | frozenset(stems(new_text)), max(one.score for one in ranked)
@@ -315,7 +314,7 @@ def _of_other_sentences(ranked: Sequence[Candidate]) -> list[Candidate]:
     return [one for one in ranked[1:] if not one.fact.of_sentence(ranked[0].fact)]
 
 
-def _rivals(one: Fact, other: Fact, known: frozenset[str], near: Nearness) -> bool:
+def _rivals(one: Fact, other: Fact, known: frozenset[str]) -> bool:
     """Return whether two facts state the same of two subjects, and the request does not say of which."""
     if one.topic is other.topic or _words(one) & known != _words(other) & known:
         return False
@@ -323,7 +322,7 @@ def _rivals(one: Fact, other: Fact, known: frozenset[str], near: Nearness) -> bo
     if not mine or not others:
         return False
     mine, others = mine - known, others - known
-    return bool(mine and others) and mine != others and near.alike(one, other) >= ALIKE
+    return bool(mine and others) and mine != others
 
 
 # Guards
@@ -350,7 +349,7 @@ def _about_another(request: str, fact: Fact, names: Sequence[tuple[str, ...]]) -
         return True
     about = subject(request) or frozenset()
     names = [name for name in names if about & frozenset(stems(" ".join(name)))] or names
-    if not names or any(name_mentioned(fact.found_by, name) >= 0.5 for name in names):
+    if not names or any(name_mentioned(fact.found_by, name) > HALF for name in names):
         return False
     capitals = frozenset(stems(" ".join(word for word in words_of(fact.found_by) if is_capital(word))))
     about_fact = _subject(fact)
@@ -360,7 +359,7 @@ def _about_another(request: str, fact: Fact, names: Sequence[tuple[str, ...]]) -
 def _label_start(request: str, key_start: int) -> int:
     """Return where the label before a key begins: "VAT number DE123456789". A label excludes nothing."""
     label = _LABEL.search(request, 0, key_start)
-    if label is None or verbs(request) & frozenset(stems(label[0])):
+    if label is None or fold(label["word"]) in FUNCTION or verbs(request) & frozenset(stems(label["word"])):
         return key_start
     return label.start()
 
@@ -476,7 +475,7 @@ def _with_names(
         return [fact for fact, each in zip(facts, scores, strict=True) if max(each) >= OTHER_SCRIPT], OTHER_SCRIPT
     sums = [sum(each) for each in scores]
     best = max(sums, default=0.0)
-    if best == 0 or (everything and best < 0.5 * len(names)):
+    if best <= HALF * len(names):
         return [], 0.0
     return [fact for fact, each in zip(facts, sums, strict=True) if 0 < each >= best - spread], min(
         1.0, best / len(names)

@@ -6,13 +6,25 @@ from typing import Any
 
 import pytest
 
-from memory.finding.request import request_read
+from memory.finding.finder import asks_for_all, request_divide
+from memory.finding.keys import keys_of
+from memory.finding.name_match import name_mentioned, names_of
 from memory.text.layout import blocks_find
 from memory.text.negation import negated
 from memory.text.statements import facts_read
 from memory.text.stems import stems
 
-READERS: tuple[Callable[[str], Any], ...] = (stems, negated, request_read, blocks_find, facts_read)
+READERS: tuple[Callable[[str], Any], ...] = (
+    stems,
+    negated,
+    request_divide,
+    asks_for_all,
+    keys_of,
+    lambda text: names_of(text, [text]),
+    lambda text: name_mentioned(text, ("Anna", "Ли")),
+    blocks_find,
+    facts_read,
+)
 PIECES = [
     "a b c ",
     "A  b",
