@@ -14,11 +14,13 @@ from memory.text.word_lists import FUNCTION
 # How sure a name is: as it is, inflected or with its umlauts written out, in another script, or not as a name at all.
 WHOLE, INFLECTED, OTHER_SCRIPT, SPELLED, COMMON = 1.0, 0.9, 0.8, 0.8, 0.3
 _WORD: Final = re.compile(
-    r"(?<![\w@./-])[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])*(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./]\w)"
+    r"(?<![\w@./-])[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])*(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@+#]|[./]\w)"
 )
+_DESCRIBES: Final = re.compile(r"([^\W\d_]+)-[a-zà-þ]+")
 _POSSESSIVE: Final = re.compile(r"['’]s\b")
 UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
 _NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
+_HARD_C: Final = re.compile("c(?=[aoulrt]|$)")
 _VOICELESS: Final = str.maketrans("gdb", "ktp")
 _ARTICLE: Final = re.compile(r"^(?:[ae]l-|ال)(?=\w)")
 _VOWEL_LAST: Final = re.compile("[aeiouy]$")
@@ -91,18 +93,25 @@ def name_mentioned(text: str, name: Sequence[str]) -> float:
         sure = [(_same_name(word, other), is_capital(word) and _lower(other)) for other in words_of(text)]
         total += max((COMMON * one if lower else one for one, lower in sure), default=0.0)
     sure_of_all = total / len(name)
-    if sure_of_all < OTHER_SCRIPT and UNSPACED_RUN.search(text):
-        # Korean has one letter for g and k, for d and t, and for b and p.
-        sounds = {_skeleton("".join(order)).translate(_VOICELESS) for order in (name, name[::-1])}
-        pieces = (_skeleton(piece).translate(_VOICELESS) for piece in _pieces(text))
-        if any(len(sound) >= 2 and sound in sounds for sound in pieces):
-            return OTHER_SCRIPT
+    if sure_of_all >= OTHER_SCRIPT or not UNSPACED_RUN.search(text):
+        return sure_of_all
+    if UNSPACED_RUN.search("".join(name)):
+        # Two signs may be the beginning of a longer name: 王伟, 王伟明.
+        whole = fold("".join(name))
+        return WHOLE if len(whole) > 2 and whole in fold(text) else sure_of_all
+    # Korean has one letter for g and k, for d and t, and for b and p.
+    sounds = {_skeleton("".join(order)).translate(_VOICELESS) for order in (name, name[::-1])}
+    pieces = (_skeleton(piece).translate(_VOICELESS) for piece in _pieces(text))
+    if any(len(sound) >= 2 and sound in sounds for sound in pieces):
+        return OTHER_SCRIPT
     return sure_of_all
 
 
 @lru_cache(maxsize=16_384)
 def words_of(text: str) -> tuple[str, ...]:
-    return tuple(word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION)
+    words = [word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION]
+    # "Berlin-based" has the name Berlin, but "Ann-Kathrin" is one name.
+    return (*words, *(found[1] for word in words if (found := _DESCRIBES.fullmatch(word)) and word[0].isupper()))
 
 
 @lru_cache(maxsize=1_024)
@@ -171,6 +180,7 @@ def _script(word: str) -> str:
 def _skeleton(word: str) -> str:
     """Return the consonants of a word in Latin letters, with one spelling for each sound, and its first vowel."""
     sound = re.sub("[^a-z]", "", latin(_ARTICLE.sub("", word.casefold()).replace("đ", "dj")))
+    sound = _HARD_C.sub("k", sound)
     for one, other in _SOUNDS:
         sound = sound.replace(one, other)
     sound = re.sub("^[eiouy]", "a", sound)

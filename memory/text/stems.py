@@ -13,7 +13,6 @@ import snowballstemmer
 from memory.text.codes import code_canonical, humps_split
 from memory.text.folding import UNSPACED_SIGNS, fold, fold_apart
 from memory.text.grammar import verb_place, words_tag
-from memory.text.identifiers import identifiers_find
 from memory.text.word_lists import CALENDAR, FUNCTION, wordset
 
 _WRITTEN: Final = (
@@ -38,11 +37,6 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
 _FOREIGN: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u20cf]")
 _LABEL: Final = re.compile(r"([^:]{1,60}):\s")
-_AMOUNT: Final = re.compile(
-    r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|(?:euros?|dollars?|pounds?|francs?|eur|usd|gbp|chf)\b)", re.IGNORECASE
-)
-_WEEKDAYS: Final = frozenset(form for day in CALENDAR if day.endswith("day") for form in (day, f"{day}s"))
-_MONTHS: Final = frozenset(word for word in CALENDAR if not word.endswith("day") and word != "may")
 _LETTER: Final = re.compile(r"(?<!\w)[^\W\d_](?!\w)")
 _PLAN_A: Final = re.compile(r"(?<!\w)A(?!\s+[a-z]|\w)")
 _PARTS: Final = re.compile("[-_/]")
@@ -162,24 +156,6 @@ def things(text: str) -> frozenset[str]:
     letters. Dates and numbers are included if there are no other words."""
     plain = frozenset(stems(text)) - verbs(text)
     return frozenset(one for one in plain if one not in _CALENDAR_STEMS and not one.isdigit()) or plain
-
-
-@lru_cache(maxsize=8_192)
-def value_kinds(text: str) -> frozenset[str]:
-    """Return the kinds of values in ``text``: date, weekday, time, amount, number, email, ..."""
-    found = {"date" if one.kind == "datetime" else one.kind for one in identifiers_find(text)} - {"code"}
-    if _AMOUNT.search(text):
-        found.add("amount")
-    elif not found and _NUMBER.search(text):
-        found.add("number")
-    words = set(re.findall("[a-z]+", fold(text)))
-    if words & _WEEKDAYS:
-        found.add("weekday")
-    if words & _MONTHS:
-        found.add("date")
-    if words & _NUMBERS.keys() - {"one"}:
-        found.add("number")
-    return frozenset(found)
 
 
 @lru_cache(maxsize=8_192)

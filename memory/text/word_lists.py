@@ -27,13 +27,3 @@ CALENDAR: Final = wordset(
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday spring summer autumn winter"
 )
-# Words for relatives. "Maria's sister lives in Rome" names Maria, but is about another person.
-RELATIVES: Final = wordset(
-    "wife husband son daughter child kid brother sister sibling twin mother father mom mum dad parent grandmother "
-    "grandfather grandma grandpa granny uncle aunt cousin nephew niece boyfriend girlfriend partner spouse fiance "
-    "fiancee friend colleague coworker boss neighbour neighbor roommate flatmate landlord tenant dog cat widow "
-    "сестра сестры сестре брат брата мать мама отец папа сын сына дочь дочери муж мужа жена жены друг подруга "
-    "schwester bruder mutter vater sohn tochter freund freundin hermana hermano madre padre hijo hija esposa marido "
-    "soeur frere mere pere fils fille femme mari αδερφη αδερφος μητερα πατερας γιος κορη أخت أخ والدة والد ابن ابنة "
-    "زوجة زوج אחות אח אמא אבא भाई बहन पिता माता"
-)
