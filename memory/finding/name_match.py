@@ -3,7 +3,7 @@ vowels in Latin letters."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -49,8 +49,9 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the names in ``request``, each as its words. A word is a name if it has a capital within the request, or
     if ``texts`` write it with a capital, and never without."""
     request = _POSSESSIVE.sub("  ", request)
-    written = {fold(word) for text in texts for word in words_of(text) if is_capital(word)}
-    common = {fold(word) for text in texts for word in words_of(text) if _lower(word)}
+    stored = {word for text in texts for word in words_of(text)}
+    written = {fold(word): word for word in stored if is_capital(word)}
+    common = {fold(word) for word in stored if _lower(word)}
     matches = list(_WORD.finditer(request))
     capitals = not request.isupper()
     only = not any(_lower(match[0]) for match in matches)
@@ -63,7 +64,8 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
         first = not request[: match.start()].strip(" \"'“(*")
         named = is_capital(word) and capitals and (not first or only)
         if not named and folded not in common:
-            named = folded in written or any(_same_name(word, fold(other)) for other in _written_alike(word, texts))
+            others = (other for other in written.values() if _script(other) != _script(word))
+            named = folded in written or any(_same_name(word, other) for other in others)
         if not named:
             continue
         if names and not request[end : match.start()].strip():
@@ -72,13 +74,6 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
             names.append([word])
         end = match.end()
     return [tuple(name) for name in names]
-
-
-def _written_alike(word: str, texts: Sequence[str]) -> Iterable[str]:
-    """Yield the capitalised words of ``texts`` in another script than ``word``."""
-    return (
-        other for text in texts for other in words_of(text) if is_capital(other) and _script(other) != _script(word)
-    )
 
 
 def name_shared(text: str, name: Sequence[str]) -> bool:
