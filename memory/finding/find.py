@@ -4,7 +4,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from django.db import connection, transaction
@@ -46,7 +46,7 @@ MAX_NAMED = 20
 TOO_MANY = f"One request can name at most {MAX_NAMED} persons or things. Send several requests, or use a filter."
 MAX_ALIAS_TEXTS = 200
 # The most facts that are embedded for one request, because each takes some milliseconds.
-MAX_EMBEDDED = 24
+MAX_EMBEDDED = 4
 # One more than a command accepts, so that the command notices when there are too many.
 MAX_IDS = MAX_AT_ONCE + 1
 
@@ -104,9 +104,10 @@ class RequestVectors:
             (at for at, fact in enumerate(facts) if counts[fact.topic.id] > 1 and fact.topic.id in topics),
             key=lambda at: -sum(found[at]),
         )
-        for at in several[:MAX_EMBEDDED]:
-            own = _fact_vector(facts[at].found_by)
-            found[at] = _scaled(own @ self.vector), 0.0 if new is None else _scaled(own @ new)
+        nearest = several[:MAX_EMBEDDED]
+        own = embedder_get().embed_passages([facts[at].found_by for at in nearest]) if nearest else []
+        for at, vector in zip(nearest, own, strict=True):
+            found[at] = _scaled(vector @ self.vector), 0.0 if new is None else _scaled(vector @ new)
         return found
 
 
@@ -190,12 +191,6 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
         topics = topic_contents(ids_read(sql, bound), ever=True)
         aliases_add(known, asked, (text for topic in topics.values() for text in topic.texts()))
     return tuple(known.values())
-
-
-@lru_cache(maxsize=4_096)
-def _fact_vector(text: str) -> Vectors:
-    vector: Vectors = embedder_get().embed_passages([text])[0]
-    return vector
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
