@@ -105,7 +105,9 @@ class RequestVectors:
             key=lambda at: -sum(found[at]),
         )
         nearest = several[:MAX_EMBEDDED]
-        own = embedder_get().embed_passages([facts[at].found_by for at in nearest]) if nearest else []
+        own: Iterable[Vectors] = (
+            embedder_get().embed_passages([facts[at].found_by for at in nearest]) if nearest else ()
+        )
         for at, vector in zip(nearest, own, strict=True):
             found[at] = _scaled(vector @ self.vector), 0.0 if new is None else _scaled(vector @ new)
         return found
