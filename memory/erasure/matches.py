@@ -9,9 +9,9 @@ from memory.core.truncate import line_cut
 from memory.erasure.remainder import remainder_if_forgotten
 from memory.finding.facts import FIELD, facts_repeated
 from memory.finding.finder import Candidate, Choice
-from memory.finding.keys import keys_of
-from memory.finding.name_match import names_of
 from memory.text.folding import fold
+from memory.text.keys import keys_of
+from memory.text.name_match import names_of
 
 EXCERPT = 160
 

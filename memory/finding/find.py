@@ -16,7 +16,6 @@ from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
 from memory.finding.finder import Candidate, Choice, asks_for_all, dates_hidden, meant, replaced, request_divide
-from memory.finding.name_match import names_of
 from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.llm.chat_request import model_configured
@@ -29,6 +28,7 @@ from memory.recall.ranking import candidates_rank
 from memory.text.aliases import ALIAS_ROUNDS, aliases_add
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifier_search_keys, identifiers_find
+from memory.text.name_match import names_of
 from memory.text.names import name_keys
 from memory.text.stems import UNSPACED, stems
 

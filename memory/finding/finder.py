@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from memory.finding.facts import Fact
-from memory.finding.keys import keys_of, spans_hidden, spelled
-from memory.finding.name_match import (
+from memory.text.aliases import aliases_of
+from memory.text.folding import fold
+from memory.text.keys import keys_of, spans_hidden, spelled
+from memory.text.name_match import (
     OTHER_SCRIPT,
     UNSPACED_RUN,
     is_capital,
@@ -20,8 +22,6 @@ from memory.finding.name_match import (
     names_of,
     words_of,
 )
-from memory.text.aliases import aliases_of
-from memory.text.folding import fold
 from memory.text.negation import negated, opposites
 from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, verbs
 from memory.text.word_lists import FUNCTION, wordset

@@ -14,6 +14,7 @@ from memory.ingest.plan import WritePlan
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
+from memory.text.name_match import sounds_index
 from memory.text.names import words_index
 
 # Longer words are not indexed: an entry of a PostgreSQL index has at most 2,700 bytes, and searches hardly contain
@@ -57,6 +58,7 @@ class Mentions:
                 continue
             self.identifiers |= identifiers_index(text)
             self.read_words(text)
+            self.words |= {sound for sound in sounds_index(text) if len(sound) <= MAX_WORD_BYTES}
             for pair in aliases_find(text):
                 self.aliases.update(name for name in map(fold, pair) if _fits(name))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memory.text.folding import UNSPACED_SIGNS, WORD, fold, latin
+from memory.text.name_match import ARTICLE, sounds_searched
 from memory.text.word_lists import wordset
 
 # In scripts without spaces between words, each character is a word.
@@ -53,10 +54,10 @@ def words_index(text: str) -> set[str]:
 
 def name_keys(name: str) -> list[frozenset[str]]:
     """Return the set of possible index keys of each word of ``name``. The keys include spellings with umlauts written
-    out and with other endings."""
+    out, with other endings and in other scripts."""
     found = []
-    for word in _words(name):
-        keys = set(_keys(word))
+    for word in _words(" ".join(ARTICLE.sub("", part) for part in name.split())):
+        keys = set(_keys(word)) | sounds_searched(word.text)
         if _DECLINED.search(word.folded):
             keys |= {_key(root + end) for ends in _CASES for root in _roots(word.folded, ends) for end in ends} - {""}
         found.append(frozenset(keys))

@@ -1,6 +1,7 @@
 """The index of mentions holds all that a topic has ever said, however it was written."""
 
 import datetime as dt
+import importlib
 import io
 import uuid
 from pathlib import Path
@@ -20,11 +21,33 @@ from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, Topic
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
+from memory.text.name_match import sounds_index
 from memory.text.names import words_index
 from tests.cast import Caller, Cast, Clock, worker_turn
 from tests.transfer.shop import emptied, exported, imported, rich
 
 pytestmark = pytest.mark.django_db
+UPGRADE = importlib.import_module("memory.migrations.0008_names_in_other_scripts")
+SCRIPTS = [
+    ("Mohammed al-Haddad", "محمد الحداد يسكن في عمّان."),
+    ("Olga Petrova", "Телефон Ольги Петровой записан."),
+    ("Nino Beridze", "ნინო ბერიძე ცხოვრობს თბილისში."),
+    ("Анна Ковальская", "Anna Kovalskaya pays the rent."),
+    ("राहुल शर्मा", "Rahul Sharma pays the rent."),
+]
+
+
+@pytest.mark.parametrize(("name", "stored"), SCRIPTS, ids=[name for name, _stored in SCRIPTS])
+def test_a_purge_finds_a_name_in_another_script_among_many_memories(operator: Caller, name: str, stored: str) -> None:
+    own = [operator.remember(f"{name} has job number {number}.") for number in range(40)]
+    other = operator.remember(stored)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE memory_topicmention SET words = ARRAY(SELECT e FROM unnest(words) e WHERE e NOT LIKE '%%~%%')"
+        )
+    UPGRADE.names_add(None, connection.schema_editor(collect_sql=True))
+    done = operator.post("/v1/forget", {"verb": "purge", "query": f"everything about {name}"}).ok()
+    assert {other, *own} == {match["topic_id"] for match in done["matches"]}
 
 
 def row(topic_id: str) -> TopicMention:
@@ -49,7 +72,8 @@ def holds_all(topic_id: object) -> bool:
     names = set(Field.objects.filter(topic=topic).values_list("name", flat=True))
     mention = TopicMention.objects.get(pk=topic_id)
     identifiers = set().union(*map(identifiers_index, texts))
-    words = {word for word in set().union(*map(words_index, texts | names)) if len(word.encode()) <= MAX_WORD_BYTES}
+    words = set().union(*map(words_index, texts | names), *map(sounds_index, texts))
+    words = {word for word in words if len(word.encode()) <= MAX_WORD_BYTES}
     assert mention.identifiers == sorted(identifiers)
     assert mention.words == sorted(words)
     aliases = {fold(name) for text in texts for pair in aliases_find(text) for name in pair}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from memory.finding.finder import asks_for_all, request_divide
-from memory.finding.keys import keys_of
-from memory.finding.name_match import name_mentioned, names_of
+from memory.text.keys import keys_of
 from memory.text.layout import blocks_find
+from memory.text.name_match import name_mentioned, names_of
 from memory.text.negation import negated
 from memory.text.statements import facts_read
 from memory.text.stems import stems

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memory.finding.name_match import name_mentioned
 from memory.text.folding import WORD
+from memory.text.name_match import name_mentioned
 from memory.text.names import name_keys, words_index
 
 LETTERS = "abcdefghijklmnoprstuvwyzéöłńABERSÉÖ"

@@ -210,7 +210,7 @@ def _seconds(pattern: re.Pattern[str], text: str, searched: bool) -> float:
 def test_the_expressions_are_found() -> None:
     assert len(patterns()) > 200
     sources = {where.partition(":")[0].rpartition(".")[0] for where in patterns().values()}
-    assert {"memory.text.negation", "memory.text.names", "memory.finding.keys", "memory.core.summary"} <= sources
+    assert {"memory.text.negation", "memory.text.names", "memory.text.keys", "memory.core.summary"} <= sources
 
 
 def test_a_quadratic_expression_would_be_noticed() -> None:

@@ -27,12 +27,12 @@ from memory.erasure.forget_lists import (
     listings_list,
 )
 from memory.erasure.replies import ForgetMatch
-from memory.finding.name_match import names_of
 from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
 from memory.models import ForgetListing
 from memory.text.identifiers import identifiers_find
+from memory.text.name_match import names_of
 
 # The most words of names that are offered as lookups.
 MAX_PARTS = 6

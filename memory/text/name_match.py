@@ -11,6 +11,8 @@ from memory.text.folding import UNSPACED_SIGNS, fold, latin
 from memory.text.stems import stem
 from memory.text.word_lists import FUNCTION
 
+# How the keys of names begin in the index. No key of a word has these signs.
+LATIN, OTHER = "l~", "o~"
 # How sure a name is: as it is, inflected or with its umlauts written out, in another script, or not as a name at all.
 WHOLE, INFLECTED, OTHER_SCRIPT, SPELLED, COMMON = 1.0, 0.9, 0.8, 0.8, 0.3
 _WORD: Final = re.compile(
@@ -22,7 +24,7 @@ UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
 _NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
 _HARD_C: Final = re.compile("c(?=[aoulrt]|$)")
 _VOICELESS: Final = str.maketrans("gdb", "ktp")
-_ARTICLE: Final = re.compile(r"^(?:[ae]l-|ال)(?=\w)")
+ARTICLE: Final = re.compile(r"^(?:[ae]l-|ال)(?=\w)")
 _VOWEL_LAST: Final = re.compile("[aeiouy]$")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
 # Spellings that differ between systems of transliteration, before vowels are left out.
@@ -74,6 +76,27 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
             names.append([word])
         end = match.end()
     return [tuple(name) for name in names]
+
+
+def sounds_index(text: str) -> set[str]:
+    """Return the index keys by which names of ``text`` are found from other scripts: the consonants of each name with a
+    mark of its script. In scripts without capitals, every word may be a name."""
+    return {f"{_mark(word)}{sound}" for word in words_of(text) if not _lower(word) for sound in _sounds(word)}
+
+
+def sounds_searched(word: str) -> set[str]:
+    """Return the index keys of the names in other scripts that sound like ``word``."""
+    marks = [OTHER] if _mark(word) == LATIN else [LATIN, OTHER]
+    return {f"{mark}{sound}" for mark in marks for sound in _sounds(word)}
+
+
+def _mark(word: str) -> str:
+    return LATIN if _script(word) == "LATIN" else OTHER
+
+
+def _sounds(word: str) -> set[str]:
+    forms = {word, stem(fold(word))} if _script(word) in ("CYRILLIC", "GREEK") else {word}
+    return {sound for sound in map(_skeleton, forms) if len(sound) >= 2}
 
 
 def name_shared(text: str, name: Sequence[str]) -> bool:
@@ -174,7 +197,7 @@ def _script(word: str) -> str:
 @lru_cache(maxsize=16_384)
 def _skeleton(word: str) -> str:
     """Return the consonants of a word in Latin letters, with one spelling for each sound, and its first vowel."""
-    sound = re.sub("[^a-z]", "", latin(_ARTICLE.sub("", word.casefold()).replace("đ", "dj")))
+    sound = re.sub("[^a-z]", "", latin(ARTICLE.sub("", word.casefold()).replace("đ", "dj")))
     sound = _HARD_C.sub("k", sound)
     for one, other in _SOUNDS:
         sound = sound.replace(one, other)
