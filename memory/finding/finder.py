@@ -218,6 +218,9 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Nearness)
     ]
     if not ranked:
         return Choice()
+    if found:
+        for one in ranked:
+            one.by = "identifier"
     best, further = ranked[0], _of_other_sentences(ranked)
     close = [one for one in further if best.score - one.score <= EQUAL]
     known = frozenset(stems(request)) | frozenset(stems(new_text))
