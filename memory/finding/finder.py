@@ -388,7 +388,7 @@ def _whole_records(
 
 def _with_dates(request: str, facts: Sequence[Fact]) -> tuple[Sequence[Fact], bool, str]:
     """Return (the facts with a date of ``request``, whether there are any, ``request`` without dates). Without such
-    facts, return ``facts``. Dates narrow a request; they never make it a request for everything on that day."""
+    facts, return ``facts``. A date with a year counts before one without."""
     keys = {key: span for key, span in keys_of(request).items() if key.startswith("date:")}
     plain = spans_hidden(request, keys.values())
     if limit := _BEFORE.search(request):
