@@ -15,7 +15,8 @@ from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
-from memory.finding.finder import Candidate, Choice, asks_for_all, dates_hidden, meant, replaced, request_divide
+from memory.finding.finder import Candidate, Choice, meant, replaced
+from memory.finding.request import asks_for_all, dates_hidden, request_divide
 from memory.forgetting.manual_actions import MAX_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.llm.chat_request import model_configured
@@ -117,10 +118,9 @@ def facts_meant(
     query: str, *, scope: str, conditions: str, bound: Bound, history: bool, any_script: bool = False
 ) -> Choice:
     """Return the facts to which ``query`` refers, in topics within ``scope`` that match ``conditions``, an SQL
-    condition on ``t`` (a row of Topic). If ``history`` is true, earlier texts are searched, too; ``any_script`` is
-    explained at ``meant``. Topics that are not
-    live are not found by meaning. About ten SQL statements, plus at least four for each name. Raises
-    ``EmbeddingFailed``, and ``ValueRefused`` for more than ``MAX_NAMED`` names."""
+    condition on ``t`` (a row of Topic). If ``history`` is true, earlier texts are searched, too. For ``any_script``,
+    see ``meant``. Topics that are not live are not found by meaning. About ten SQL statements, plus at least four for
+    each name. Raises ``EmbeddingFailed``, and ``ValueRefused`` for more than ``MAX_NAMED`` names."""
     body, _kept = request_divide(query)
     everything = asks_for_all(body)
     _identifiers_check(body)
@@ -141,7 +141,7 @@ def facts_meant(
     topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
     divided = len(topics) <= MAX_DIVIDED
     facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
-    choice = meant(query, facts, question, any_script=any_script)
+    choice = meant(query, facts, question.similarities, any_script=any_script)
     choice.divided = divided
     return _refined(choice, lambda texts: matches_refine(query, texts))
 
@@ -160,7 +160,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
 
     def chosen(topics: Iterable[TopicContent]) -> Choice:
         facts = facts_distinct(fact for topic in topics if topic.live for fact in facts_of(topic))
-        return replaced(old_query, new_text, facts, question)
+        return replaced(old_query, new_text, facts, question.similarities)
 
     identified = _ids_identified(dates_hidden(old_query), conditions, bound, most=2 * POOL)
     choice = chosen(topic_contents(identified).values()) if identified else Choice()

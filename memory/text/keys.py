@@ -3,11 +3,11 @@
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from memory.text.folding import UNSPACED_SIGNS, fold
+from memory.text.folding import UNSPACED_SIGNS, digits_plain, fold
 from memory.text.identifiers.tables import MONTHS
 from memory.text.word_lists import FUNCTION
 
@@ -20,7 +20,6 @@ _IP: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(:\d+)?(/\d+
 _SPELLED: Final = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), **dict.fromkeys("‘’`´", "'")})
 _WRITTEN_OUT: Final = re.compile(r"(?<=\w)\s?[\[({](at|dot)[\])}]\s?(?=\w)", re.IGNORECASE)
 _UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u2060-\u206f\ufeff]")
-_OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
 _DATES: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -41,8 +40,21 @@ _TIME: Final = re.compile(
 )
 
 
+Spans = Mapping[str, tuple[int, int]]
+
+
+def codes_of(text: str) -> Spans:
+    """Return the keys of ``text`` that identify something, with their spans, as ``keys_of`` does."""
+    return {key: span for key, span in keys_of(text).items() if key.startswith("key:")}
+
+
+def dates_of(text: str) -> Spans:
+    """Return the dates and times of ``text`` with their spans, as ``keys_of`` does."""
+    return {key: span for key, span in keys_of(text).items() if key.startswith("date:")}
+
+
 @lru_cache(maxsize=8_192)
-def keys_of(text: str) -> dict[str, tuple[int, int]]:
+def keys_of(text: str) -> Spans:
     """Return the canonical keys of ``text`` with their spans in ``spelled(text)``: addresses, codes and numbers begin
     with ``key:``, dates and times with ``date:``. Linear time."""
     found: dict[str, tuple[int, int]] = {}
@@ -75,8 +87,7 @@ def spelled(text: str) -> str:
     text = _WRITTEN_OUT.sub(lambda found: "@" if found[1].casefold() == "at" else ".", text)
     if text.isascii():
         return text.replace("`", "'")
-    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).translate(_SPELLED))
-    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
+    return digits_plain(_UNSEEN.sub("", unicodedata.normalize("NFKC", text).translate(_SPELLED)))
 
 
 def _spaces(match: re.Match[str]) -> str:
@@ -178,6 +189,7 @@ def _run_close(run: list[tuple[str, int, int, bool]], found: dict[str, tuple[int
 
 
 def spans_hidden(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return ``text`` with spaces in place of ``spans``."""
     for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]
     return text

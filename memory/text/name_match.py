@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from memory.text.folding import UNSPACED_SIGNS, fold, latin
-from memory.text.stems import stem
+from memory.text.folding import fold, latin
+from memory.text.stems import UNSPACED, stem
 from memory.text.word_lists import FUNCTION
 
 # How the keys of names begin in the index. No key of a word has these signs.
@@ -20,7 +20,6 @@ _WORD: Final = re.compile(
 )
 _DESCRIBES: Final = re.compile(r"([^\W\d_]+)-[a-zà-þ]+")
 _POSSESSIVE: Final = re.compile(r"['’]s\b")
-UNSPACED_RUN: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
 _NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
 _HARD_C: Final = re.compile("c(?=[aoulrt]|$)")
 _VOICELESS: Final = str.maketrans("gdb", "ktp")
@@ -35,6 +34,11 @@ _SOUNDS: Final = tuple(
         *("x=ks", "w=v", "q=k", "ck=k", "dj=z", "j=y"),
     )
 )
+
+
+def umlauts_written_out(word: str) -> str:
+    """Return ``word`` in lower case, with "ue" for "ü" and so on."""
+    return word.casefold().translate(_UMLAUTS)
 
 
 def is_capital(word: str) -> bool:
@@ -61,7 +65,7 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
     end = -1
     for match in matches:
         word, folded = match[0], fold(match[0])
-        if folded in FUNCTION or UNSPACED_RUN.search(word):
+        if folded in FUNCTION or UNSPACED.search(word):
             continue
         first = not request[: match.start()].strip(" \"'“(*")
         named = is_capital(word) and capitals and (not first or only)
@@ -80,8 +84,8 @@ def names_of(request: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 def sounds_index(text: str) -> set[str]:
     """Return the index keys by which names of ``text`` are found from other scripts: the consonants of each name with a
-    mark of its script. In scripts without capitals, every word may be a name."""
-    return {f"{_mark(word)}{sound}" for word in words_of(text) if not _lower(word) for sound in _sounds(word)}
+    mark of its script. In scripts without capitals, every word may be a name. Stored texts are not kept in a cache."""
+    return {f"{_mark(word)}{sound}" for word in _words_read(text) if not _lower(word) for sound in _sounds(word)}
 
 
 def sounds_searched(word: str) -> set[str]:
@@ -100,6 +104,7 @@ def _sounds(word: str) -> set[str]:
 
 
 def name_shared(text: str, name: Sequence[str]) -> bool:
+    """Return whether ``text`` has a word of ``name``, in any spelling."""
     return any(_same_name(word, other) for word in name for other in words_of(text))
 
 
@@ -111,9 +116,9 @@ def name_mentioned(text: str, name: Sequence[str]) -> float:
         sure = [(_same_name(word, other), is_capital(word) and _lower(other)) for other in words_of(text)]
         total += max((COMMON * one if lower else one for one, lower in sure), default=0.0)
     sure_of_all = total / len(name)
-    if sure_of_all >= OTHER_SCRIPT or not UNSPACED_RUN.search(text):
+    if sure_of_all >= OTHER_SCRIPT or not UNSPACED.search(text):
         return sure_of_all
-    if UNSPACED_RUN.search("".join(name)):
+    if UNSPACED.search("".join(name)):
         # Two signs may be the beginning of a longer name: 王伟, 王伟明.
         whole = fold("".join(name))
         return WHOLE if len(whole) > 2 and whole in fold(text) else sure_of_all
@@ -127,6 +132,11 @@ def name_mentioned(text: str, name: Sequence[str]) -> float:
 
 @lru_cache(maxsize=16_384)
 def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of ``text`` that may be names, in order: without function words and possessive endings."""
+    return _words_read(text)
+
+
+def _words_read(text: str) -> tuple[str, ...]:
     words = [word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION]
     # "Berlin-based" has the name Berlin, but "Ann-Kathrin" is one name.
     return (*words, *(found[1] for word in words if (found := _DESCRIBES.fullmatch(word)) and word[0].isupper()))
@@ -137,7 +147,7 @@ def _pieces(text: str) -> frozenset[str]:
     """Return what may be a name in scripts without spaces: two to six neighbouring signs."""
     return frozenset(
         run[at : at + size]
-        for run in UNSPACED_RUN.findall(fold(text))
+        for run in UNSPACED.findall(fold(text))
         for at in range(len(run))
         for size in range(2, 7)
         if at + size <= len(run)
@@ -153,7 +163,7 @@ def _same_name(one: str, other: str) -> float:
     scripts = {_script(one), _script(other)}
     declined = scripts & {"CYRILLIC", "GREEK"}
     if len(scripts) == 1:
-        same = one.casefold().translate(_UMLAUTS) == other.casefold().translate(_UMLAUTS)
+        same = umlauts_written_out(one) == umlauts_written_out(other)
         if same or (declined and min(len(left), len(right)) > 2 and stem(left) == stem(right)):
             return INFLECTED
         # "Tchaikovsky" and "Chaikovsky", but not "Ann" and "Anna".

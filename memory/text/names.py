@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memory.text.folding import UNSPACED_SIGNS, WORD, fold, latin
-from memory.text.name_match import ARTICLE, sounds_searched
+from memory.text.name_match import ARTICLE, sounds_searched, umlauts_written_out
 from memory.text.word_lists import wordset
 
 # In scripts without spaces between words, each character is a word.
@@ -32,7 +32,6 @@ _UNISEX = wordset(
 # Spellings that differ between systems of transliteration: "Yuriy", "Jurij" and "Iurii" are one name.
 _SPELLED = "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
 _SPELLINGS = tuple(pair.split("=") for pair in _SPELLED.split())
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
 _DECLINED = re.compile("[\u0370-\u04ff]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 
@@ -73,7 +72,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 def _keys(word: _Word) -> frozenset[str]:
     """Return the index keys of a word: as it is, and with its umlauts written out."""
-    return frozenset(map(_key, {word.folded, _umlauts_written_out(word.text)})) - {""}
+    return frozenset(map(_key, {word.folded, umlauts_written_out(word.text)})) - {""}
 
 
 @lru_cache(maxsize=65536)
@@ -82,10 +81,6 @@ def _key(folded: str) -> str:
     for one, other in _SPELLINGS:
         key = key.replace(one, other)
     return re.sub(r"([a-z])\1+", r"\1", key)
-
-
-def _umlauts_written_out(text: str) -> str:
-    return text.casefold().translate(_UMLAUTS)
 
 
 def _roots(word: str, endings: Sequence[str]) -> set[str]:

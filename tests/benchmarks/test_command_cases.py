@@ -13,7 +13,7 @@ from tests.erasure.cases import FAMILIES, case_run, cases_load, failures_list, t
 
 FOLDER = Path(__file__).parent / "commands"
 FLOOR = 0.84
-"""Below this share, something broke: it is no aim."""
+"""Below this share, something broke. It is not a target."""
 
 
 @pytest.mark.bench

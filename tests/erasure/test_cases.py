@@ -23,7 +23,7 @@ from tests.erasure.cases import (
 )
 
 FLOOR = 0.80
-"""Below this share of a family, something broke: it is no aim."""
+"""Below this share of a family, something broke. It is not a target."""
 
 KNOWN_FAILURES: frozenset[str] = frozenset()
 """Ids of cases that are right and still fail. One that passes has to leave this list."""

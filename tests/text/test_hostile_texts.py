@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.finding.finder import asks_for_all, request_divide
+from memory.finding.request import asks_for_all, request_divide
 from memory.text.keys import keys_of
 from memory.text.layout import blocks_find
 from memory.text.name_match import name_mentioned, names_of
