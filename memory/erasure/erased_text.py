@@ -4,7 +4,7 @@ reveal nothing (``Weight.NONE``), and texts that another topic still states, are
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.backends.utils import CursorWrapper
@@ -16,8 +16,6 @@ from memory.erasure.redact_text import (
     anchors_of,
     anchors_pattern,
     distinctive_words,
-    identifier_core,
-    identifiers_strong,
     names_of,
     passage_of,
     passage_weight,
@@ -25,7 +23,7 @@ from memory.erasure.redact_text import (
 )
 from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
 from memory.models.identities import ids_of_others
-from memory.text.identifiers import Identifier, identifiers_index
+from memory.text.keys import keys_certain, keys_index
 from memory.text.names import words_index
 
 # If more than this number of topics contain all words of a passage, these topics are not read. One of them is assumed
@@ -33,8 +31,6 @@ from memory.text.names import words_index
 MAX_HOLDERS = 200
 # The most patterns in a query. With more patterns, the query is slower than reading every row.
 MAX_ANCHORS = 300
-
-LEAST_CORE = 2
 
 # The ends of sentences, and the pauses between the pieces of a sentence. All texts are cut by these rules, so the hash
 # of a sentence is enough to find the sentence in a longer text.
@@ -138,21 +134,10 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     whole |= parts
     still_stated = _still_stated(cursor, sorted(whole | names))
     passages = whole - still_stated
-    identifiers = {each for text in {*found.texts, *request_texts} for each in identifiers_strong(text)}
-    # The core of an identifier must have at least two characters, because a code such as "0" identifies nothing.
-    identifiers = {
-        each for each in identifiers if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE
-    }
-    sought = {each: _index_keys(each) for each in identifiers}
-    still_named = _still_named(cursor, {key for each, keys in sought.items() for key in (*keys, *each.stored)})
-    # Of topics with "invoice 350" and "ticket 350", only the number is in both.
-    erased = {
-        key
-        for each, keys in sought.items()
-        if keys.isdisjoint(still_named)
-        for key in each.stored
-        if key not in still_named
-    }
+    identifiers = {keys for text in {*found.texts, *request_texts} for keys in _identifiers(text)}
+    every_key = frozenset().union(*identifiers)
+    still_named = _still_named(cursor, every_key)
+    erased = {key for keys in identifiers if keys.isdisjoint(still_named) for key in keys}
     # The rows of the purged topics are already deleted. So an id that still exists belongs to something else: a run, a
     # job, or a field of another topic.
     ids = found.ids - {str(each) for each in ids_of_others(cursor, [uuid.UUID(each) for each in found.ids])}
@@ -162,16 +147,14 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     everything |= {passage_of(text) for text in request_texts} | names | parts
     return ErasedContent(
         eraser=Eraser(passages | (names - still_stated), erased, ids),
-        strict=Eraser(
-            {passage for passage in everything if passage}, {key for each in identifiers for key in each.stored}, ids
-        ),
+        strict=Eraser({passage for passage in everything if passage}, set(every_key), ids),
         passages=passages,
         identifiers=erased,
         elsewhere={
             name: times
             for name, times in (
                 ("texts", len(still_stated & {passage_of(text) for text in found.texts if text} - names)),
-                ("identifiers", sum(not keys.isdisjoint(still_named) for keys in sought.values())),
+                ("identifiers", sum(not keys.isdisjoint(still_named) for keys in identifiers)),
             )
             if times
         },
@@ -234,14 +217,15 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     return stated
 
 
-def _index_keys(one: Identifier) -> set[str]:
-    """Return the keys under which the index has topics that name ``one``. For codes, the index has keys of its own."""
-    if one.kind != "code":
-        return set(one.search_keys)
-    return {*one.search_keys, *(key for key in identifiers_index(one.text) if key[0] not in "*~")}
+def _identifiers(text: str) -> set[frozenset[str]]:
+    """Return the keys of each identifier in ``text``. A telephone number has a key without its country code, too."""
+    places: dict[tuple[int, int], set[str]] = {}
+    for key, place in keys_certain(text).items():
+        places.setdefault(place, set()).add(key)
+    return set(map(frozenset, places.values()))
 
 
-def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
+def _still_named(cursor: CursorWrapper, search_keys: Collection[str]) -> set[str]:
     """Return those of the keys that still occur in other topics, or in names of scopes, API keys or accounts."""
     if not search_keys:
         return set()
@@ -251,5 +235,5 @@ def _still_named(cursor: CursorWrapper, search_keys: set[str]) -> set[str]:
     for (address,) in cursor.fetchall():
         # Each segment of a path may be an identifier.
         for part in (address, *address.split("/")):
-            named.update(key for found in identifiers_strong(part) for key in found.stored)
+            named |= keys_index(part)
     return named

@@ -6,7 +6,7 @@ from typing import Final
 from memory.core.errors import ValueRefused
 from memory.core.field_values import value_as_text
 from memory.text.grammar import verb_place, words_tag
-from memory.text.identifiers import identifiers_find
+from memory.text.keys import DATE, dates_of
 from memory.text.negation import negated
 from memory.text.stems import stems
 
@@ -64,7 +64,10 @@ def _typed(text: str, field_type: str) -> str | None:
     elif field_type == "bool":
         found = [word for word, pattern in (("false", _NO), ("true", _YES)) if pattern.search(text)][:1]
     else:
-        found = [one.canonical for one in identifiers_find(text) if one.kind == field_type]
+        keys = [key.removeprefix(DATE) for key in dates_of(text)]
+        found, times = [key for key in keys if len(key) == len("2024-03-23")], [key for key in keys if "h" in key]
+        if field_type == "datetime":
+            found = [f"{date}T{time.replace('h', ':')}" for date in found for time in times]
     if len(set(found)) != 1:
         return None
     try:

@@ -17,7 +17,7 @@ from memory.models import ForgetListing, Rung, Topic, TopicMention
 from memory.models.labels import labels_read
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
-from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.keys import CODE, codes_of
 
 # The request of a list is kept for this time after the list has expired.
 KEPT_FOR = dt.timedelta(days=7)
@@ -101,16 +101,19 @@ def listing_others(matches: Sequence[ForgetMatch], *, query: str) -> dict[str, l
 
     At most ``MAX_OTHERS`` for each topic. One query, or none if ``query`` contains no identifier.
     """
-    asked = {key for each in identifiers_find(query) for key in each.search_keys | each.stored}
+    asked = codes_of(query).keys()
     if not asked:
         return {}
     found: dict[str, list[str]] = {}
     rows = TopicMention.objects.filter(topic_id__in=[match["topic_id"] for match in matches])
     for topic_id, identifiers in rows.values_list("topic_id", "identifiers"):
-        parts = [each.partition(":") for each in identifiers if each not in asked]
-        others = [canonical for kind, _colon, canonical in parts if kind in STRONG]
-        if others:
-            found[str(topic_id)] = others[:MAX_OTHERS]
+        others = [key.removeprefix(CODE) for key in identifiers if key not in asked]
+        # A part of an identifier is not another one.
+        whole = [
+            one for one in others if "…" not in one and not any(one in key for key in (*others, *asked) if key != one)
+        ]
+        if whole:
+            found[str(topic_id)] = whole[:MAX_OTHERS]
     return found
 
 

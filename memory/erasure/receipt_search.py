@@ -10,10 +10,11 @@ from functools import lru_cache
 from django.db import connection
 
 from memory.erasure.erased_text import parts_of
-from memory.erasure.receipts import identifier_hash, passage_hash
-from memory.erasure.redact_text import Eraser, Passage, Weight, identifiers_strong, passage_of, passage_weight
+from memory.erasure.receipts import identifier_hashes, passage_hash
+from memory.erasure.redact_text import Eraser, Passage, Weight, passage_of, passage_weight
 from memory.models import ErasureReceipt
 from memory.models.identities import ids_of_others
+from memory.text.keys import keys_index
 
 _BATCH = 1_000
 
@@ -72,9 +73,9 @@ def match_finder(erased: ErasedHashes) -> MatchFinder:
         if erased["identifier"]:
             found |= {
                 ErasedMatch("identifier", digest, identifier=key)
-                for each in identifiers_strong(text)
-                for key in each.search_keys
-                if (digest := identifier_hash(key)) in erased["identifier"]
+                for key in keys_index(text)
+                for digest in identifier_hashes(key)
+                if digest in erased["identifier"]
             }
         return tuple(sorted(found, key=lambda match: (match.type != "text", match.passage != passage, match.digest)))
 

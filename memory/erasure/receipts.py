@@ -25,7 +25,13 @@ from memory.models import AuditEvent, ErasureReceipt
 from memory.models.locks import Lock, lock_wait
 from memory.models.newest_first import Order, sorted_page
 from memory.predicates.binding import path_q
+from memory.text.keys import CODE
 
+# What receipts of earlier versions have in front of the key of an identifier.
+_EARLIER_KINDS = (
+    *("email:", "phone:", "phone:+", "url:", "domain:", "path:", "uuid:", "card:", "ip:", "cidr:", "iban:"),
+    *("handle:", "code:", "isbn:", "doi:", "hash:", "vin:", "ssn:"),
+)
 # Salts of the hash keys, so that hashes of different types never match.
 _TEXT, _IDENTIFIER, _SEAL = "memory.erasure.text", "memory.erasure.identifier", "memory.erasure.seal"
 _REASON = "memory.erasure.reason"
@@ -157,8 +163,15 @@ def passage_hash(passage: Passage) -> str:
 
 
 def identifier_hash(key: str) -> str:
-    """Return the keyed hash of the key of an identifier, such as ``email:a@x.io``."""
+    """Return the keyed hash of the key of an identifier, such as ``key:a@x.io``."""
     return _keyed_hash(_IDENTIFIER, key)
+
+
+def identifier_hashes(key: str) -> set[str]:
+    """Return the hashes that receipts may contain for a key: the present one, and those of earlier versions, which
+    hashed the kind of the identifier, too."""
+    plain = key.removeprefix(CODE)
+    return {identifier_hash(key), *(identifier_hash(f"{kind}{plain}") for kind in _EARLIER_KINDS)}
 
 
 def text_hash(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.text.folding import WORD, fold
-from memory.text.identifiers import STRONG, Identifier, identifiers_find
+from memory.text.keys import CODE, keys_placed
 
 ERASED = "[erased]"
 
@@ -134,15 +134,10 @@ def distinctive_words(request: str) -> set[Passage]:
     return {(word,) for word, *_place in words_of(request) if len(word) >= NAME_SIGNS and word not in COMMON}
 
 
-def identifiers_strong(text: str) -> list[Identifier]:
-    """Return the identifiers in ``text`` that identify one person or thing."""
-    return [found for found in identifiers_find(text) if found.kind in STRONG]
-
-
 @dataclass(slots=True)
 class Eraser:
-    """Masks erased content in texts. ``identifiers`` are keys in the form that is stored with a topic
-    (``Identifier.stored``). ``ids`` are ids of rows, in lower case with hyphens."""
+    """Masks erased content in texts. ``identifiers`` are keys as ``keys_of`` returns them. ``ids`` are ids of rows, in
+    lower case with hyphens."""
 
     passages: set[Passage] = field(default_factory=set)
     identifiers: set[str] = field(default_factory=set)
@@ -197,9 +192,9 @@ class Eraser:
 
     def _identifiers_in(self, text: str) -> Iterator[tuple[int, int]]:
         if self.identifiers and self._may_name(text):
-            for found in identifiers_find(text):
-                if found.kind in STRONG and not found.search_keys.isdisjoint(self.identifiers):
-                    yield found.start, found.end
+            for key, start, end in keys_placed(text):
+                if key in self.identifiers:
+                    yield start, end
 
     def _may_name(self, text: str) -> bool:
         """Return whether ``text`` may contain an erased identifier. This is a hundred times as fast as parsing."""
@@ -275,9 +270,8 @@ def identifier_core(key: str) -> str | None:
     Zeros, and characters other than letters and digits, may come between them. Few other texts contain the core, so it
     is a cheap test before parsing. Return None if the identifier has no core.
     """
-    kind, colon, canonical = key.lstrip("*~").partition(":")
-    plain = fold(canonical if colon else kind)
-    if not plain.isascii():
+    plain = fold(key.removeprefix(CODE))
+    if not plain.isascii() or plain.startswith("#"):
         return None
     if plain.endswith("@gmail.com"):
         # The address may also end with googlemail.com.

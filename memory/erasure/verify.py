@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from memory.erasure.encoded_columns import ENCODINGS
 from memory.erasure.receipt_search import ErasedHashes, erased_hashes, match_finder
-from memory.erasure.receipts import Chain, identifier_hash, is_anchor, receipts_verify, seals_are_ours
+from memory.erasure.receipts import Chain, identifier_hashes, is_anchor, receipts_verify, seals_are_ours
 from memory.erasure.redact_text import Eraser, strings_of
 from memory.erasure.related_rows import (
     DOCUMENTS,
@@ -224,8 +224,7 @@ class ErasureSearch:
             return
         for text, short in _searched_texts(column, value):
             if column.label == "memory_topicmention.identifiers":
-                digest = identifier_hash(text)
-                if digest in self.erased["identifier"]:
+                for digest in self.erased["identifier"].keys() & identifier_hashes(text):
                     self._match_add(column, key, written, "identifier", digest)
                 continue
             for match in self._matches(text, short):

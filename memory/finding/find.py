@@ -28,7 +28,7 @@ from memory.recall.probe import question_probe
 from memory.recall.ranking import candidates_rank
 from memory.text.aliases import ALIAS_ROUNDS, aliases_add
 from memory.text.folding import fold
-from memory.text.identifiers import STRONG, identifier_search_keys, identifiers_find
+from memory.text.keys import codes_of, keys_certain
 from memory.text.name_match import names_of
 from memory.text.names import name_keys
 from memory.text.stems import UNSPACED, stems
@@ -124,12 +124,23 @@ def facts_meant(
     body, _kept = request_divide(query)
     everything = asks_for_all(body)
     _identifiers_check(body)
-    ids = _ids_identified(body, conditions, bound)
     question = RequestVectors(body)
-    if not ids:
+
+    def chosen(ids: Sequence[uuid.UUID]) -> Choice:
+        topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
+        divided = len(topics) <= MAX_DIVIDED
+        facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
+        choice = meant(query, facts, question.similarities, any_script=any_script)
+        choice.divided = divided
+        return choice
+
+    identified = _ids_identified(body, conditions, bound)
+    choice = chosen(identified) if identified else Choice()
+    if not choice.candidates:
+        # The wanted fact may be stored without the identifier.
         extra = ExtraCondition(conditions, bound.values)
         pool = topic_contents(_ranked([(question.text, question.vector)], scope, extra))
-        ids = [*pool, *_ids_titled(body, conditions, bound)]
+        ids = [*identified, *pool, *_ids_titled(body, conditions, bound)]
         names = _names_counted(body, pool)
         one_fact = not everything and bool(frozenset(stems(body)) - frozenset(stems(" ".join(names))))
         ids += _ids_named(names, scope, conditions, bound, near=question.vector if one_fact else None)
@@ -138,11 +149,7 @@ def facts_meant(
             words = [word for word in body.split() if stems(word) and not UNSPACED.search(word)]
             if wanted := _worded_sql([keys for word in words for keys in name_keys(word)], bound):
                 ids += _ids_mentioning(wanted, conditions, bound)
-    topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
-    divided = len(topics) <= MAX_DIVIDED
-    facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
-    choice = meant(query, facts, question.similarities, any_script=any_script)
-    choice.divided = divided
+        choice = chosen(ids)
     return _refined(choice, lambda texts: matches_refine(query, texts))
 
 
@@ -220,7 +227,7 @@ def _scaled(cosine: Any) -> float:
 
 
 def _identifiers_check(text: str) -> None:
-    if sum(one.kind in STRONG for one in identifiers_find(text)) > MAX_NAMED:
+    if len(set(keys_certain(text).values())) > MAX_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
 
 
@@ -285,7 +292,7 @@ def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
 
 
 def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MAX_IDS) -> list[uuid.UUID]:
-    keys = sorted(identifier_search_keys(text))
+    keys = sorted(codes_of(text))
     wanted = f"m.identifiers && {bound.bind(keys)}::text[]"
     return _ids_mentioning(wanted, conditions, bound, most=most) if keys else []
 

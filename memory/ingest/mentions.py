@@ -13,7 +13,7 @@ from memory.ingest.load import KnownTopic
 from memory.ingest.plan import WritePlan
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
-from memory.text.identifiers import identifiers_index
+from memory.text.keys import keys_index
 from memory.text.name_match import sounds_index
 from memory.text.names import words_index
 
@@ -56,7 +56,7 @@ class Mentions:
         for text in texts:
             if not text:
                 continue
-            self.identifiers |= identifiers_index(text)
+            self.identifiers |= keys_index(text)
             self.read_words(text)
             self.words |= {sound for sound in sounds_index(text) if len(sound) <= MAX_WORD_BYTES}
             for pair in aliases_find(text):

@@ -15,7 +15,7 @@ from memory.llm.chat_request import model_configured
 from memory.llm.client import complete_text
 from memory.llm.wire import ModelProblem
 from memory.text.folding import fold
-from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.keys import keys_missing
 from memory.text.word_lists import wordset
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> s
     if not known.issuperset(_numbers(text)):
         raise _Untrue("it has a number that is not in the source.")
     source = "\n".join(sources)
-    if not _identifiers(text) <= _identifiers(source):
+    if keys_missing(text, source):
         raise _Untrue("it has an address, a code or another identifier that is not in the source.")
     if _foreign_names(text, source):
         raise _Untrue("it has a name that is not in the source.")
@@ -134,10 +134,6 @@ def _numbers(text: str) -> Iterator[str]:
     for number in _NUMBER.findall(text):
         plain = number.replace(",", "") if _THOUSANDS.match(number) else number
         yield plain.lstrip("0") or "0"
-
-
-def _identifiers(text: str) -> set[tuple[str, str]]:
-    return {(found.kind, found.canonical) for found in identifiers_find(text) if found.kind in STRONG}
 
 
 def _foreign_names(text: str, source: str) -> bool:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from memory.text.folding import fold
-from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.keys import keys_missing
 from memory.text.negation import negated
 from memory.text.word_lists import wordset
 
@@ -35,15 +35,14 @@ class Source:
         self.words |= {re.sub(r"'s?$", "", word) for word in self.words}
         self.stems = {word[:STEM] for word in self.words}
         self.digits = {number.lstrip("0") for number in _DIGITS.findall(fold(whole))}
-        self.identifiers = {(each.kind, each.canonical) for each in identifiers_find(whole)}
+        self.text = whole
         self.signs = set(_UNSPACED.findall(whole))
         # A pair for each sentence of the text: whether it is negated, and its stems.
         self.units = [(negated(unit), _stems(unit)) for unit in units]
 
     def objection(self, fact: str) -> str:
         """Return why the text does not support ``fact``, for example ``number``; empty if the text supports it."""
-        strong = [each for each in identifiers_find(fact) if each.kind in STRONG]
-        if any((each.kind, each.canonical) not in self.identifiers for each in strong):
+        if keys_missing(fact, self.text):
             return "identifier"
         if any(number.lstrip("0") not in self.digits for number in _DIGITS.findall(fold(fact))):
             return "number"

@@ -11,7 +11,9 @@ class TopicMention(models.Model):
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
-    identifiers = ArrayField(models.TextField(), default=list, help_text="<kind>:<canonical form>, sorted.")
+    identifiers = ArrayField(
+        models.TextField(), default=list, help_text="Keys of addresses, codes and numbers, sorted."
+    )
     words = ArrayField(
         models.TextField(), default=list, help_text="Folded words, sorted; one per character in scripts without spaces."
     )

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Final
 
 from memory.text.folding import fold
-from memory.text.lazy_pattern import lazy_pattern
 
 # How many times aliases are followed: "Bob" is also "Robert", who is also "R. Miller".
 ALIAS_ROUNDS: Final = 3
@@ -69,15 +68,15 @@ _BOTH = (
 )
 _POSSESSED = rf"{_name(1)}['’]s\s+{_NOUNS}\s+(?:is|was|:)\s+{_name(2)}"
 _SPELLING = rf"{_NOUNS}\s+(?:of|for)\s+(?:the\s+name\s+)?{_name(1)}\s+(?:is|reads|:|=)\s+{_name(2)}"
-_STATEMENTS = tuple(map(lazy_pattern, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
+_STATEMENTS = tuple(map(re.compile, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
 # "Samir (سمير)": the same name in two scripts.
-_TWO_SCRIPTS = lazy_pattern(
+_TWO_SCRIPTS = re.compile(
     rf"(?:({_WORDS})\s*[(（\[]\s*({_FOREIGN})|({_FOREIGN})\s*[(（\[]\s*({_UPPER}(?:\s{_UPPER}){{0,5}}))\s*[)）\]]"
 )
 _MAX_CHARS = 20_000
-_SPACES = lazy_pattern(r"\s{2,}")
+_SPACES = re.compile(r"\s{2,}")
 # A cheap test: an ASCII text that does not match this pattern states no alias.
-_SIGNS = lazy_pattern(
+_SIGNS = re.compile(
     r"known|alias|a\.?\s?k\.?\s?a|same|going|goes|nick|name|nee|born|identical|short|abbrev|written|spel|trans|romani|"
     r"called|script|letters|alphabet|bekannt|conhecid|dite? |detto|=|\bin (?:latin|english)",
     re.IGNORECASE,

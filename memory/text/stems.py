@@ -10,7 +10,6 @@ from typing import Final
 
 import snowballstemmer
 
-from memory.text.codes import code_canonical, humps_split
 from memory.text.folding import UNSPACED_SIGNS, fold, fold_apart
 from memory.text.grammar import verb_place, words_tag
 from memory.text.word_lists import CALENDAR, FUNCTION, wordset
@@ -41,6 +40,12 @@ _LETTER: Final = re.compile(r"(?<!\w)[^\W\d_](?!\w)")
 _PLAN_A: Final = re.compile(r"(?<!\w)A(?!\s+[a-z]|\w)")
 _PARTS: Final = re.compile("[-_/]")
 _ARTICLES: Final = wordset("a an the")
+# "maxRetries" and "OrderSyncWorker" are several words, "JavaScript" is one.
+_HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_RUN: Final = re.compile(r"\d+|[^\W\d_]+")
+# "5th", "10am", "16gb": a number with its unit.
+_MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|mhz|ghz)")
 
 
 @lru_cache(maxsize=16_384)
@@ -50,9 +55,9 @@ def stems(text: str) -> tuple[str, ...]:
     # A single letter is a name only as a capital ("plan B"), and "A" only if no word in lower case follows it.
     letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
     plan_a = _PLAN_A.search(text) is not None
-    for match in _WORD.finditer(fold_apart(humps_split(text, " "))):
+    for match in _WORD.finditer(fold_apart(_HUMPED.sub(lambda found: _HUMP.sub(" ", found[0]), text))):
         word = match.group()
-        if code := code_canonical(word) if word.isascii() else "":
+        if code := _code(word) if word.isascii() else "":
             found.append(code)
             continue
         if _PARTS.search(word):
@@ -70,6 +75,17 @@ def stems(text: str) -> tuple[str, ...]:
             continue
         found.append(stem(word))
     return tuple(found)
+
+
+def _code(word: str) -> str:
+    """Return one folded word with separators only between its numbers; empty if it is not a code."""
+    mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    if _MEASURE.fullmatch(word) or not (mixed or "_" in word or word.count("-") > 1):
+        return ""
+    runs = [run.lstrip("0") or "0" if run.isdigit() else run for run in _RUN.findall(word)]
+    return "".join(
+        f"-{run}" if before.isdigit() and run.isdigit() else run for before, run in zip(["", *runs], runs, strict=False)
+    )
 
 
 @lru_cache(maxsize=65_536)

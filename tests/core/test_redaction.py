@@ -8,16 +8,15 @@ from memory.erasure.redact_text import (
     anchors_of,
     anchors_pattern,
     distinctive_words,
-    identifiers_strong,
     names_of,
     passage_of,
     passage_weight,
 )
+from memory.text.keys import keys_certain
 
 
 def eraser(*texts: str, identifiers: str = "", ids: tuple[str, ...] = ()) -> Eraser:
-    keys = {key for found in identifiers_strong(identifiers) for key in found.stored}
-    return Eraser({passage_of(text) for text in texts}, keys, set(ids))
+    return Eraser({passage_of(text) for text in texts}, set(keys_certain(identifiers)), set(ids))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_signs_of_scripts_without_spaces_are_words() -> None:
 SPELLINGS = [
     ("anna+work@X.io", "write to ANNA@x.io", "write to anna@x.io.example"),
     ("+48 601 234 567", "call 0048601234567 now", "call 00486012345678 now"),
-    ("INV-2024-001", "see inv 2024-1", "see INV-2024-0012"),
+    ("INV-2024-001", "see inv 2024 001", "see INV-2024-0012"),
     ("https://www.x.io/a/", "at x.io/a", "at x.io/ab"),
     ("2001:db8::1", "host 2001:0db8:0000:0000:0000:0000:0000:0001", "host 2001:db8::11"),
     ("{6F9619FF-8B86-D011-B42D-00CF4FC964FF}", "6f9619ff8b86d011b42d00cf4fc964ff", "6f9619ff8b86d011b42d00cf4fc964fe"),

@@ -20,7 +20,7 @@ from memory.ingest.mentions import MAX_WORD_BYTES
 from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
-from memory.text.identifiers import identifiers_index
+from memory.text.keys import keys_index
 from memory.text.name_match import sounds_index
 from memory.text.names import words_index
 from tests.cast import Caller, Cast, Clock, worker_turn
@@ -28,6 +28,7 @@ from tests.transfer.shop import emptied, exported, imported, rich
 
 pytestmark = pytest.mark.django_db
 UPGRADE = importlib.import_module("memory.migrations.0008_names_in_other_scripts")
+KEYS_UPGRADE = importlib.import_module("memory.migrations.0009_keys_of_every_notation")
 SCRIPTS = [
     ("Mohammed al-Haddad", "محمد الحداد يسكن في عمّان."),
     ("Olga Petrova", "Телефон Ольги Петровой записан."),
@@ -48,6 +49,17 @@ def test_a_purge_finds_a_name_in_another_script_among_many_memories(operator: Ca
     UPGRADE.names_add(None, connection.schema_editor(collect_sql=True))
     done = operator.post("/v1/forget", {"verb": "purge", "query": f"everything about {name}"}).ok()
     assert {other, *own} == {match["topic_id"] for match in done["matches"]}
+
+
+def test_the_upgrade_gives_every_row_the_keys_of_present_and_earlier_texts(operator: Caller) -> None:
+    topic = operator.remember("Contract INV-100", values={"phone": "+49 170 1234567"})
+    operator.patch(f"/v1/topics/{topic}", {"title": "Contract INV-200", "summary": "of anna@x.io"}).ok()
+    plain = operator.remember("She likes tea")
+    TopicMention.objects.update(identifiers=["email:anna@x.io", "code:inv100"])
+    KEYS_UPGRADE.keys_set(None, connection.schema_editor(collect_sql=True))
+    assert {"key:inv100", "key:inv200", "key:anna@x.io", "key:491701234567"} <= set(row(topic).identifiers)
+    assert row(plain).identifiers == []
+    assert holds_all(topic)
 
 
 def row(topic_id: str) -> TopicMention:
@@ -71,7 +83,7 @@ def holds_all(topic_id: object) -> bool:
     texts = said(topic)
     names = set(Field.objects.filter(topic=topic).values_list("name", flat=True))
     mention = TopicMention.objects.get(pk=topic_id)
-    identifiers = set().union(*map(identifiers_index, texts))
+    identifiers = set().union(*map(keys_index, texts))
     words = set().union(*map(words_index, texts | names), *map(sounds_index, texts))
     words = {word for word in words if len(word.encode()) <= MAX_WORD_BYTES}
     assert mention.identifiers == sorted(identifiers)
@@ -92,7 +104,7 @@ def test_a_new_topic_is_indexed_with_title_summary_values_and_reasons(agent: Cal
         },
     ).ok()["topic_id"]
     found = row(topic)
-    assert {"email:mara@x.io", "phone:+491701234567", "code:abc123"} <= set(found.identifiers)
+    assert {"key:mara@x.io", "key:491701234567", "key:abc123"} <= set(found.identifiers)
     assert {"robert", "bob"} <= set(found.aliases)
     assert holds_all(topic)
 
@@ -107,14 +119,14 @@ def test_versions_and_extensions_add_and_take_nothing_away(agent: Caller) -> Non
         "/v1/ingest",
         {"placement": "extend_topic", "topic_id": topic, "fields": [{"name": "owner", "value": "ann@x.io"}]},
     ).ok()
-    assert {"ip:10.0.0.1", "ip:10.0.0.12", "email:ann@x.io"} <= set(row(topic).identifiers)
+    assert {"key:10.0.0.1", "key:10.0.0.12", "key:ann@x.io"} <= set(row(topic).identifiers)
     assert holds_all(topic)
 
 
 def test_an_edit_adds_the_new_title_and_keeps_the_old_one(operator: Caller) -> None:
     topic = operator.remember("Contract INV-100")
     operator.patch(f"/v1/topics/{topic}", {"title": "Contract INV-200", "summary": "of anna@x.io"}).ok()
-    assert {"code:inv100", "code:inv200", "email:anna@x.io"} <= set(row(topic).identifiers)
+    assert {"key:inv100", "key:inv200", "key:anna@x.io"} <= set(row(topic).identifiers)
     assert holds_all(topic)
 
 
@@ -122,7 +134,7 @@ def test_a_deferred_ingest_is_indexed_at_once(agent: Caller) -> None:
     topic = agent.post(
         "/v1/ingest?defer=1", {"placement": "new_topic", "title": "a@x.io", "fields": [{"name": "n", "value": "1"}]}
     ).ok()["topic_id"]
-    assert "email:a@x.io" in row(topic).identifiers
+    assert "key:a@x.io" in row(topic).identifiers
     assert holds_all(topic)
 
 
@@ -144,8 +156,8 @@ def test_a_batch_indexes_new_and_stored_topics_and_several_items_of_one(agent: C
         ],
     ).ok()
     assert reply["refused"] == 0
-    assert {"code:abc2", "code:abc3"} <= set(row(fresh).identifiers)
-    assert {"code:abc1", "code:abc4", "code:abc5"} <= set(row(stored).identifiers)
+    assert {"key:abc2", "key:abc3"} <= set(row(fresh).identifiers)
+    assert {"key:abc1", "key:abc4", "key:abc5"} <= set(row(stored).identifiers)
     assert holds_all(fresh)
     assert holds_all(stored)
 

@@ -148,8 +148,6 @@ def _only_matched() -> set[str]:
 
 
 def _is_call_of_re(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id == "lazy_pattern"
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -218,10 +216,6 @@ def test_a_quadratic_expression_would_be_noticed() -> None:
     assert not slow(re.compile(r"\bno\b|(?<!\w)\w{1,20}n't\b"))
 
 
-def test_an_expression_that_is_compiled_at_its_first_use_is_found() -> None:
-    assert {"memory.text.aliases._STATEMENTS", "memory.text.identifiers.web._URL"} <= set(patterns().values())
-
-
 def test_an_expression_that_is_made_at_run_time_is_one_of_few() -> None:
     """What is put together from values is not found above, so it is named here and tested where it is used."""
     made = {
@@ -230,15 +224,13 @@ def test_an_expression_that_is_made_at_run_time_is_one_of_few() -> None:
         for call in _calls_within_functions(tree)
         if not isinstance(call.args[0], ast.Constant)
     }
-    # Escaped names, also between boundaries; two signs; the patterns of rules, which have a time limit of their own;
-    # and those that modules declare to be compiled later, which are found above.
+    # Escaped names, also between boundaries; two signs; the patterns of rules, which have a time limit of their own.
     assert made <= {
         "memory/core/patterns.py",
         "memory/core/summary.py",
         "memory/erasure/remainder.py",
         "memory/recall/search_hits.py",
         "memory/templatetags/console.py",
-        "memory/text/lazy_pattern.py",
         "memory/text/statements.py",
     }
 

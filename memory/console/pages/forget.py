@@ -31,7 +31,7 @@ from memory.forgetting.run_list import run_detail
 from memory.forgetting.runs import run_get
 from memory.jobs.tasks import erasure_check_enqueue
 from memory.models import ForgetListing
-from memory.text.identifiers import identifiers_find
+from memory.text.keys import keys_placed
 from memory.text.name_match import names_of
 
 # The most words of names that are offered as lookups.
@@ -189,7 +189,9 @@ def _name_parts(listing: ForgetListing, names: Sequence[str]) -> list[str]:
 
 def _sought(listing: ForgetListing, names: Sequence[str]) -> list[str]:
     """Return the ``names`` and the identifiers of the request, which the page marks, longest first."""
-    return sorted({*names, *(each.text for each in identifiers_find(listing.query))}, key=len, reverse=True)
+    return sorted(
+        {*names, *(listing.query[start:end] for _key, start, end in keys_placed(listing.query))}, key=len, reverse=True
+    )
 
 
 def _filter_words(listing: ForgetListing) -> str:
