@@ -31,6 +31,9 @@ class ReceiptOut(TypedDict):
     topic_ids: list[str]
     content_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased text that no other topic contains.")]
     identifier_hashes: Annotated[list[str], doc("HMAC-SHA-256 of each erased identifier that no other topic contains.")]
+    spelling_hashes: Annotated[
+        list[str], doc("HMAC-SHA-256 of each spelling of names and identifiers that was searched.")
+    ]
     counts: dict[str, int]
     elsewhere: Annotated[
         dict[str, int],
@@ -74,6 +77,7 @@ def _receipt_as_dict(receipt: ErasureReceipt) -> ReceiptOut:
         "topic_ids": receipt.topic_ids,
         "content_hashes": receipt.content_hashes,
         "identifier_hashes": receipt.identifier_hashes,
+        "spelling_hashes": receipt.spelling_hashes,
         "counts": receipt.counts,
         "elsewhere": receipt.elsewhere,
         "previous_hash": receipt.previous_hash,

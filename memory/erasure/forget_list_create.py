@@ -26,6 +26,8 @@ from memory.ingest.apply import ingest_prepare
 from memory.models import ForgetListing
 from memory.predicates.binding import Bound
 from memory.recall.access_fold import fold_wait
+from memory.text.keys import CODE, keys_certain
+from memory.text.name_match import names_of
 
 VERBS = ("release", "purge")
 # Long enough to read the list, and short enough that its topics have hardly changed.
@@ -58,11 +60,14 @@ def forget_list(
     reason: str = "",
     principal: Principal,
     now: dt.datetime,
+    choose_all: bool = False,
 ) -> ForgetListing:
     """Find the topics that ``query`` and ``wanted`` select, and store them as a list to release or purge (``verb``).
 
-    If the query matches several things equally well, the list cannot be executed. A list for an agent omits topics that
-    only operators may release. About ten statements. Raises ``NotAllowed`` and ``ValueRefused``.
+    Topics that only perhaps have the name, in another spelling, are on the list, but a release does not choose them
+    unless ``choose_all`` is true. If the query matches several things equally well, the list cannot be executed. A list
+    for an agent omits topics that only operators may release. About ten statements. Raises ``NotAllowed`` and
+    ``ValueRefused``.
     """
     forget_require(principal, verb)
     if verb not in VERBS:
@@ -78,6 +83,8 @@ def forget_list(
     wanted = wanted or ForgetFilter()
     place = scope_of(wanted, scope, principal)
     found, ambiguous, question = _find(verb, query, wanted, place, now=now)
+    if choose_all:
+        found = [dataclasses.replace(match, chosen=True) for match in found]
     if not principal.covers("operator"):
         protected = topics_protected([match.topic_id for match in found], now=now)
         if protected:
@@ -102,7 +109,7 @@ def forget_list(
         expires_at=now + LISTED_FOR,
         ambiguous=ambiguous,
         question=question,
-        count=len(found),
+        count=sum(match.chosen for match in found),
     )
     states = _states([match.topic_id for match in found])
     row.entries = [
@@ -114,6 +121,8 @@ def forget_list(
             "by": match.by,
             "state": states.get(match.topic_id),
             "keeps": match.remainder or None,
+            "spelling": match.spelling,
+            "chosen": match.chosen,
         }
         for match in found
     ]
@@ -132,7 +141,7 @@ def listing_narrow(
     """
     wanted = ForgetFilter(ids=ids)
     replaced = [listing.pk]
-    made = _repeat(listing, listing.query, wanted, principal=principal, now=now)
+    made = _repeat(listing, listing.query, wanted, principal=principal, now=now, choose_all=True)
     if listing.query and (made.state_at(now) != "open" or made.count != len(ids)):
         replaced.append(made.pk)
         made = _repeat(listing, "", wanted, principal=principal, now=now)
@@ -146,7 +155,13 @@ def listing_repeat(listing: ForgetListing, *, principal: Principal, now: dt.date
 
 
 def _repeat(
-    listing: ForgetListing, query: str, wanted: ForgetFilter, *, principal: Principal, now: dt.datetime
+    listing: ForgetListing,
+    query: str,
+    wanted: ForgetFilter,
+    *,
+    principal: Principal,
+    now: dt.datetime,
+    choose_all: bool = False,
 ) -> ForgetListing:
     return forget_list(
         listing.verb,
@@ -156,6 +171,7 @@ def _repeat(
         reason=listing.reason,
         principal=principal,
         now=now,
+        choose_all=choose_all,
     )
 
 
@@ -171,7 +187,7 @@ def forget_execute(
     forget_require(principal, verb or "release")
     row = _list_of(token, principal)
     reason = row.reason if reason is None else reason
-    remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
+    remainders = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.chosen if entry.get("keeps")}
     items = remainder_items(remainders, reason=reason, verb=row.verb)
     # A remainder gets the age and salience of its original topic, and only operators may set these.
     writer = dataclasses.replace(principal, role="operator")
@@ -186,7 +202,7 @@ def forget_execute(
                 code=ProblemCode.LIST_FOR_ANOTHER_VERB,
             )
         _state_check(row, now)
-        ids = [uuid.UUID(entry["id"]) for entry in row.entries]
+        ids = [uuid.UUID(entry["id"]) for entry in row.chosen]
         purges = row.verb == ForgetListing.Verb.PURGE
         if purges:
             # All purges take these locks in this order.
@@ -197,7 +213,7 @@ def forget_execute(
             agent_release_check(ids, principal=principal, now=now)
         states = _states(ids, lock=True)
         changed = {
-            uuid.UUID(entry["id"]) for entry in row.entries if states.get(uuid.UUID(entry["id"])) != entry["state"]
+            uuid.UUID(entry["id"]) for entry in row.chosen if states.get(uuid.UUID(entry["id"])) != entry["state"]
         }
         if is_agent:
             changed |= topics_protected(ids, now=now)
@@ -213,8 +229,10 @@ def forget_execute(
             made = remainders_store(kept, list(remainders), principal=writer, now=now)
         run = receipt = None
         if purges:
-            request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
-            receipt = topics_purge(ids, principal=principal, reason=reason, now=now, request_texts=request_texts)
+            request_texts = [row.query, *(str(entry["excerpt"]) for entry in row.chosen)]
+            receipt = topics_purge(
+                ids, principal=principal, reason=reason, now=now, request_texts=request_texts, spellings=_spellings(row)
+            )
             row.refresh_from_db()
         else:
             run = topics_release(ids, principal=principal, reason=reason, now=now)
@@ -247,6 +265,14 @@ def _find(
     return [TopicMatch(topic_id, f"It is {why}.", 1.0) for topic_id in ids], False, question
 
 
+def _spellings(row: ForgetListing) -> set[str]:
+    """Return the spellings of names and identifiers that were searched for a list: those of its request, and those in
+    which its topics have the names."""
+    names = {" ".join(name) for name in names_of(row.query, [])}
+    found = {part for entry in row.entries for part in entry.get("spelling", "").split(", ")}
+    return {*names, *found, *(key.removeprefix(CODE) for key in keys_certain(row.query))} - {""}
+
+
 def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
     """Replace each merged topic by the topic into which it was merged, because a purge erases both. One query."""
     with connection.cursor() as cursor:
@@ -257,7 +283,7 @@ def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:
         root = roots.get(match.topic_id, match.topic_id)
         if root != match.topic_id:
             why = f"A matching memory was merged into it. {match.why}"
-            found.setdefault(root, TopicMatch(root, why, match.confidence, match.excerpt, by=match.by))
+            found.setdefault(root, dataclasses.replace(match, topic_id=root, why=why, remainder=None))
         else:
             found[root] = match
     return list(found.values())

@@ -31,7 +31,7 @@ SELECT count(*) FILTER (WHERE v.pinned), count(*) FILTER (WHERE coalesce(e.entry
 FROM memory_forgetlisting l
 CROSS JOIN LATERAL jsonb_array_elements(l.entries) e (entry)
 JOIN memory_vitality v ON v.topic_id = (e.entry->>'id')::uuid
-WHERE l.id = %s
+WHERE l.id = %s AND coalesce((e.entry->>'chosen')::boolean, true)
 """
 
 
@@ -141,5 +141,7 @@ def _match(entry: dict[str, Any], topic: Topic | None, labels: dict[uuid.UUID, s
         "confidence": entry["confidence"],
         "by": entry.get("by", "filter"),
         "excerpt": entry.get("excerpt", ""),
+        "spelling": entry.get("spelling", ""),
+        "chosen": entry.get("chosen", True),
         "keeps": remainder_summary(entry["keeps"]) if entry.get("keeps") else "",
     }

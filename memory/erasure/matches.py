@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memory.core.truncate import line_cut
@@ -20,7 +20,8 @@ EXCERPT = 160
 class TopicMatch:
     """A topic to which a request refers. ``why`` is the reason, ``confidence`` is from 0 to 1, and ``excerpt`` has the
     words that matched. ``remainder`` is the part of the topic that is kept. ``by`` is how the topic was found:
-    ``identifier``, ``name``, ``meaning`` or ``filter``."""
+    ``identifier``, ``name``, ``meaning`` or ``filter``. ``spelling`` is the name as the topic writes it, if in another
+    script or spelling. If ``chosen`` is false, the topic is shown but not forgotten."""
 
     topic_id: uuid.UUID
     why: str
@@ -28,15 +29,24 @@ class TopicMatch:
     excerpt: str = ""
     remainder: dict[str, Any] | None = None
     by: str = "filter"
+    spelling: str = ""
+    chosen: bool = True
 
 
 def matches_of(choice: Choice, request: str) -> list[TopicMatch]:
-    """Return the topics of the facts that were chosen for ``request``, highest confidence first. No query."""
+    """Return the topics of the facts that were chosen for ``request``, highest confidence first, then those that have
+    its name in another spelling and were not chosen. No query."""
     grouped: dict[uuid.UUID, list[Candidate]] = {}
     for one in choice.candidates:
         grouped.setdefault(one.fact.topic.id, []).append(one)
+    chosen = set(grouped)
+    for one in choice.perhaps:
+        if one.fact.topic.id not in chosen:
+            grouped.setdefault(one.fact.topic.id, []).append(one)
     evidence = _Evidence.of(request)
-    return [_match_of(topic_id, group, evidence, divide=choice.divided) for topic_id, group in grouped.items()]
+    found = [_match_of(topic_id, group, evidence, divide=choice.divided) for topic_id, group in grouped.items()]
+    found = [replace(match, chosen=match.topic_id in chosen) for match in found]
+    return sorted(found, key=lambda match: (not match.chosen, bool(match.spelling)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,8 @@ def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], evidence: _Eviden
     if first.by == "identifier":
         why = f"It contains the identifier: “{words}”"
     elif first.by == "name":
-        why = f"It {'mentions' if first.confidence == 1 else 'may mention'} the name: “{words}”"
+        named = f"may mention the name as {first.spelling}" if first.spelling else "mentions the name"
+        why = f"It {named}: “{words}”"
     facts = [fact for one in group for fact in facts_repeated(one.fact, divide=divide)]
     remainder = remainder_if_forgotten(first.fact.topic, facts)
-    return TopicMatch(topic_id, why, round(first.confidence, 3), words, remainder, first.by)
+    return TopicMatch(topic_id, why, round(first.confidence, 3), words, remainder, first.by, first.spelling)

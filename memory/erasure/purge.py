@@ -4,7 +4,7 @@ receipt."""
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -62,11 +62,18 @@ SELECT * FROM events
 
 
 def topics_purge(
-    ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, request_texts: Sequence[str] = ()
+    ids: Sequence[uuid.UUID],
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    request_texts: Sequence[str] = (),
+    spellings: Collection[str] = (),
 ) -> ErasureReceipt:
     """Erase topics for good, and return the receipt. Topics that were merged into them, and texts from which they were
-    extracted, are also erased. ``request_texts`` are masked in reasons and logs, too. In journals outside the caller's
-    scope, only ids are removed. About a hundred statements. Each journal is read once, and other purges wait.
+    extracted, are also erased. ``request_texts`` are masked in reasons and logs, too; the receipt has hashes of
+    ``spellings``. In journals outside the caller's scope, only ids are removed. About a hundred statements. Each
+    journal is read once, and other purges wait.
 
     Raises ``NotAllowed`` if the caller is not an operator, ``NotVisible``, ``ValueRefused``, and ``Conflict`` for a
     topic that was merged into a topic that is not purged.
@@ -117,6 +124,7 @@ def topics_purge(
             wanted,
             passages=erased.passages,
             identifiers=erased.identifiers,
+            spellings=spellings,
             counts=counts,
             elsewhere=erased.elsewhere,
             scope=scope_common(list(scopes.values())),

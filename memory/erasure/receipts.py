@@ -80,6 +80,7 @@ def receipt_write(
     *,
     passages: Iterable[Passage],
     identifiers: Iterable[str],
+    spellings: Iterable[str],
     counts: dict[str, int],
     elsewhere: dict[str, int],
     scope: str,
@@ -99,6 +100,7 @@ def receipt_write(
         topic_ids=sorted(map(str, ids)),
         content_hashes=sorted(map(passage_hash, passages)),
         identifier_hashes=sorted(map(identifier_hash, identifiers)),
+        spelling_hashes=sorted(map(text_hash, spellings)),
         counts=dict(sorted(counts.items())),
         elsewhere=elsewhere,
         previous_hash=last or "",
@@ -151,9 +153,11 @@ def receipt_hash(receipt: ErasureReceipt) -> str:
         "counts": receipt.counts,
         "previous_hash": receipt.previous_hash,
     }
+    # Receipts of earlier versions do not have these.
     if receipt.elsewhere:
-        # Receipts of earlier versions do not have it.
         members["elsewhere"] = receipt.elsewhere
+    if receipt.spelling_hashes:
+        members["spelling_hashes"] = receipt.spelling_hashes
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -175,7 +179,7 @@ def identifier_hashes(key: str) -> set[str]:
 
 
 def text_hash(text: str) -> str:
-    """Return the keyed hash that the receipt of a purge contains if the purge erased ``text``."""
+    """Return the keyed hash that the receipt of a purge contains if the purge erased or searched ``text``."""
     return passage_hash(passage_of(text))
 
 

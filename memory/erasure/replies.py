@@ -25,6 +25,8 @@ class ForgetMatch(TypedDict):
     confidence: Annotated[float, doc("0 to 1.")]
     by: Annotated[str, one_of((*_FOUND_BY, "filter")), doc("By what it was found.")]
     excerpt: str
+    spelling: Annotated[str, doc("The name as the topic writes it, if in another script or spelling.")]
+    chosen: Annotated[bool, doc("Whether the token forgets it. If not, it is perhaps meant, in another spelling.")]
     keeps: Annotated[str, doc("The remaining content of the topic; it is kept as a separate topic.")]
 
 
@@ -34,7 +36,7 @@ class ForgetReply(TypedDict):
     token: str | None
     expires_at: dt.datetime
     verb: Annotated[str, one_of(get_args(Verb))]
-    count: int
+    count: Annotated[int, doc("How many topics the token forgets.")]
     ambiguous: bool
     question: Annotated[str, doc("The question to the caller, or why nothing was found.")]
     matches: Annotated[list[ForgetMatch], doc("At most 200 topics.")]

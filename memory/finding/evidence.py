@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from memory.finding.facts import Fact
 from memory.finding.request import BEFORE, asks_for_all
 from memory.text.aliases import aliases_of
+from memory.text.folding import fold
 from memory.text.keys import Spans, codes_of, dates_of, keys_of, spans_hidden, spelled
-from memory.text.name_match import OTHER_SCRIPT, name_mentioned
+from memory.text.name_match import OTHER_SCRIPT, name_mentioned, name_spelled
 from memory.text.stems import stems
 
 # Anna Berg is not meant by "Berg" alone.
@@ -101,23 +103,44 @@ def _grouped_otherwise(request: str, key: str, fact: Fact) -> bool:
     return len(groups) == len(others) and list(map(int, groups)) != list(map(int, others))
 
 
+@dataclass(slots=True)
+class Mentioned:
+    """The facts that mention the names of a request, and those that perhaps do, in another script or spelling. By the
+    id of a fact, ``sure`` is from 0 to 1, and ``spellings`` has the names as the fact writes them, if otherwise."""
+
+    facts: list[Fact] = field(default_factory=list)
+    perhaps: list[Fact] = field(default_factory=list)
+    sure: dict[int, float] = field(default_factory=dict)
+    spellings: dict[int, str] = field(default_factory=dict)
+
+
 def facts_with_names(
     request: str, names: Sequence[Sequence[str]], facts: Sequence[Fact], *, everything: bool, any_script: bool
-) -> tuple[list[Fact], float]:
-    """Return (the facts that mention ``names``, how sure that is). Names in different parts of the request ("Anna and
-    Ben") are alternatives unless a fact mentions all."""
+) -> Mentioned:
+    """Return the facts that mention ``names``. Names in different parts of the request ("Anna and Ben") are
+    alternatives unless a fact mentions all."""
     if not names:
-        return [], 0.0
+        return Mentioned()
     spread = SURE_IN_ANY_SCRIPT if everything or any_script else SURE
     texts = [fact.found_by for fact in facts]
     forms = [[tuple(also.split()) for also in aliases_of(" ".join(name), texts)] for name in names]
     scores = [[max(name_mentioned(text, form) for form in each) for each in forms] for text in texts]
     parts = [part for part in _AND.split(request) if any(all(word in part for word in name) for name in names)]
     if len(names) > 1 and len(parts) > 1 and (everything or not any(min(each) >= OTHER_SCRIPT for each in scores)):
-        return [fact for fact, each in zip(facts, scores, strict=True) if max(each) >= OTHER_SCRIPT], OTHER_SCRIPT
-    sums = [sum(each) for each in scores]
-    best = max(sums, default=0.0)
-    if best <= HALF * len(names):
-        return [], 0.0
-    held = [fact for fact, each in zip(facts, sums, strict=True) if 0 < each >= best - spread]
-    return held, min(1.0, best / len(names))
+        sums, least, most = [max(each) for each in scores], OTHER_SCRIPT, 1
+    else:
+        sums, most = [sum(each) for each in scores], len(names)
+        best = max(sums, default=0.0)
+        if best <= HALF * len(names):
+            return Mentioned()
+        least = max(best - spread, 0.01)
+    found = Mentioned()
+    for fact, each in zip(facts, sums, strict=True):
+        if each >= min(least, OTHER_SCRIPT * most):
+            (found.facts if each >= least else found.perhaps).append(fact)
+            found.sure[id(fact)] = min(1.0, each / most)
+            spelled_so = (
+                name_spelled(fact.found_by, name) for name in names if fold(" ".join(name)) not in fold(fact.found_by)
+            )
+            found.spellings[id(fact)] = ", ".join(filter(None, spelled_so))
+    return found

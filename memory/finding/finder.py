@@ -6,7 +6,7 @@ text, and the shares of the request's words and numbers that it holds. The weigh
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from memory.finding.evidence import HALF, YEAR, facts_with_dates, facts_with_keys, facts_with_names
@@ -82,6 +82,8 @@ class Candidate:
     exact: bool = False
     score: float = 0.0
     relevance: float = 1.0
+    # How the fact writes the name of the request, if it does so in another script or spelling.
+    spelling: str = ""
 
     @property
     def text(self) -> str:
@@ -95,6 +97,8 @@ class Choice:
 
     candidates: list[Candidate] = field(default_factory=list)
     ambiguous: bool = False
+    # Facts that may be meant, too: they have the name in another script or spelling. They are not chosen.
+    perhaps: list[Candidate] = field(default_factory=list)
     # All ranked facts, best first. A language model may choose among these.
     ranked: list[Candidate] = field(default_factory=list)
     # Whether the facts are sentences and clauses, not whole texts.
@@ -118,7 +122,8 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
         return Choice()
     beside = spans_hidden(undated, [(_label_start(undated, start), end) for start, end in spans])
     names = names_of(beside, [fact.found_by for fact in found or facts])
-    mentioned, sure = facts_with_names(undated, names, found or facts, everything=everything, any_script=any_script)
+    by_name = facts_with_names(undated, names, found or facts, everything=everything, any_script=any_script)
+    mentioned = by_name.facts
     if everything and names and not found and not mentioned:
         return Choice()
     pool = mentioned or found or facts
@@ -127,11 +132,16 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
         rest -= frozenset(stems(" ".join(word for name in names for word in name)))
     known = rest & frozenset().union(*map(_words, pool))
     states = bool(_STATES.match(body))
-    by, confidence = ("identifier", 1.0) if found else ("name", sure) if mentioned else ("meaning", 1.0)
+    by = "identifier" if found else "name" if mentioned else "meaning"
+
+    def candidate(fact: Fact) -> Candidate:
+        return Candidate(fact, by_name.sure.get(id(fact), 1.0), by, spelling=by_name.spellings.get(id(fact), ""))
 
     def chosen(these: Iterable[Fact], *, ambiguous: bool = False) -> Choice:
-        sureness = DOUBTED if ambiguous else confidence
-        return Choice([Candidate(fact, sureness, by) for fact in these], ambiguous)
+        candidates = sorted(map(candidate, these), key=lambda one: -one.confidence)
+        for one in candidates if ambiguous else ():
+            one.confidence = DOUBTED
+        return Choice(candidates, ambiguous, [] if found or ambiguous else list(map(candidate, by_name.perhaps)))
 
     if (found or mentioned or dated) and not states:
         if not rest or (everything and not known):
@@ -148,13 +158,16 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
     elif known and not states and (everything or len(rest) == 1 or UNSPACED.fullmatch(plain)):
         return chosen(_with_most(known, pool, body))
     asked, names = frozenset(stems(body)), _names_about(body, names)
-    ranked = [
-        one
-        for one in _ranked(body, "", pool, near)
-        if one.relevance >= RELEVANT
-        and not _other_value(beside, one.fact)
-        and not _about_another(asked, one.fact, names)
-    ]
+    ranked, perhaps = (
+        [
+            replace(one, spelling=by_name.spellings.get(id(one.fact), ""))
+            for one in _ranked(body, "", these, near)
+            if one.relevance >= RELEVANT
+            and not _other_value(beside, one.fact)
+            and not _about_another(asked, one.fact, names)
+        ]
+        for these in (pool, by_name.perhaps)
+    )
     if not ranked:
         return Choice()
     best, further = ranked[0], _of_other_sentences(ranked)
@@ -164,7 +177,11 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
     if rivals := [one for one in close if _rivals(best.fact, one.fact, asked)]:
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
     same = [one for one in further if not _words(one.fact) - _words(best.fact) - asked]
-    return Choice([best, *(one for one in same if best.score - one.score <= 3 * EQUAL)], ranked=ranked)
+    return Choice(
+        [best, *(one for one in same if best.score - one.score <= 3 * EQUAL)],
+        perhaps=[one for one in perhaps if best.score - one.score <= EQUAL],
+        ranked=ranked,
+    )
 
 
 def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Similarities) -> Choice:

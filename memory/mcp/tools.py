@@ -204,7 +204,7 @@ def _forget_tool(principal: Principal, clock: Clock) -> Tool[Any]:
             listing = forget_execute(
                 asked.confirm, verb="release", principal=principal, now=now, reason=asked.reason or None
             )
-        shown = listing_matches(listing)[:_MAX_LISTED]
+        shown = [each for each in listing_matches(listing) if each["chosen"]][:_MAX_LISTED]
         result = {
             "forgotten": listing.executed_at is not None,
             "count": listing.count,

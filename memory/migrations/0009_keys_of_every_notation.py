@@ -66,5 +66,17 @@ class Migration(migrations.Migration):
                 size=None,
             ),
         ),
+        migrations.AddField(
+            model_name="erasurereceipt",
+            name="spelling_hashes",
+            field=models.JSONField(
+                default=list, help_text="HMAC-SHA-256 of each spelling of names and identifiers that was searched."
+            ),
+        ),
+        migrations.AlterField(
+            model_name="forgetlisting",
+            name="count",
+            field=models.PositiveIntegerField(default=0, help_text="How many of the topics are chosen."),
+        ),
         migrations.RunPython(keys_set, migrations.RunPython.noop),
     ]

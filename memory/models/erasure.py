@@ -39,7 +39,7 @@ class ForgetListing(models.Model):
         blank=True, default="", help_text="The question to the caller, or why nothing was found."
     )
     entries = models.JSONField(default=list, help_text="Per topic: id, why, confidence, and its state when listed.")
-    count = models.PositiveIntegerField(default=0)
+    count = models.PositiveIntegerField(default=0, help_text="How many of the topics are chosen.")
     executed_at = models.DateTimeField(null=True, blank=True)
     run = models.ForeignKey(
         "memory.ForgetRun", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
@@ -73,6 +73,11 @@ class ForgetListing(models.Model):
         return self.state_at(timezone.now())
 
     @property
+    def chosen(self) -> list[dict[str, Any]]:
+        """The entries that are forgotten. The others perhaps mean the same, in another spelling, and are only shown."""
+        return [entry for entry in self.entries if entry.get("chosen", True)]
+
+    @property
     def token(self) -> str | None:
         """The token that executes the list; None if it cannot be executed."""
         return str(self.id) if self.state == "open" else None
@@ -94,6 +99,9 @@ class ErasureReceipt(models.Model):
     )
     identifier_hashes = models.JSONField(
         default=list, help_text="HMAC-SHA-256 of each erased identifier that nothing else in the store names."
+    )
+    spelling_hashes = models.JSONField(
+        default=list, help_text="HMAC-SHA-256 of each spelling of names and identifiers that was searched."
     )
     counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
     elsewhere = models.JSONField(

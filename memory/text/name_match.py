@@ -122,12 +122,28 @@ def name_mentioned(text: str, name: Sequence[str]) -> float:
         # Two signs may be the beginning of a longer name: 王伟, 王伟明.
         whole = fold("".join(name))
         return WHOLE if len(whole) > 2 and whole in fold(text) else sure_of_all
+    return OTHER_SCRIPT if _pieces_alike(text, name) else sure_of_all
+
+
+def name_spelled(text: str, name: Sequence[str]) -> str:
+    """Return the words of ``text`` that are ``name`` in another script or spelling; empty if the text has the name as
+    it is, or inflected."""
+    found: list[str] = []
+    for word in name:
+        best = max(words_of(text), key=lambda other: _same_name(word, other), default="")
+        if 0 < _same_name(word, best) < INFLECTED and best not in found:
+            found.append(best)
+    if found or not UNSPACED.search(text) or UNSPACED.search("".join(name)):
+        return " ".join(found)
+    return min(_pieces_alike(text, name), key=len, default="")
+
+
+def _pieces_alike(text: str, name: Sequence[str]) -> list[str]:
+    """Return what sounds like ``name`` in a text without spaces between words."""
     # Korean has one letter for g and k, for d and t, and for b and p.
     sounds = {_skeleton("".join(order)).translate(_VOICELESS) for order in (name, name[::-1])}
-    pieces = (_skeleton(piece).translate(_VOICELESS) for piece in _pieces(text))
-    if any(len(sound) >= 2 and sound in sounds for sound in pieces):
-        return OTHER_SCRIPT
-    return sure_of_all
+    sounds = {sound for sound in sounds if len(sound) >= 2}
+    return [piece for piece in _pieces(text) if _skeleton(piece).translate(_VOICELESS) in sounds]
 
 
 @lru_cache(maxsize=16_384)

@@ -77,7 +77,7 @@ def test_everything_about_a_person_is_released_but_for_what_is_unticked_and_one_
     # The list as it is now cannot be confirmed.
     expect(page.get_by_role("button", name=re.compile("^Release"))).to_be_hidden()
     spared_id = spared.get_attribute("value")
-    clicks.click(page.get_by_role("button", name="Leave out the unticked"))
+    clicks.click(page.get_by_role("button", name="List only the ticked"))
     clicks.click(page.get_by_role("button", name=f"Release {listed - 1} memories"))
     assert Topic.objects.filter(released_at__isnull=False).count() >= listed - 1
     assert not released(str(spared_id))

@@ -462,3 +462,18 @@ def test_receipts_are_listed_and_shown_and_say_whether_the_chain_is_whole(
     ErasureReceipt.objects.filter(number=1).update(actor="somebody else")
     assert "Broken at receipt 1" in text_of(looker.get("/forget/receipts/chain/"))
     assert looker.get(f"/forget/receipts/{uuid.uuid4()}/").status_code == 404
+
+
+@pytest.mark.meaning
+def test_a_memory_with_the_name_in_another_script_is_apart_and_can_be_ticked(op: Client, operator: Caller) -> None:
+    latin = operator.remember("Olga Petrova pays the rent of the garage.")
+    other = operator.remember("Телефон Ольги Петровой записан в тетради.")
+    page = listed(op, query="Olga Petrova")
+    shown = body_of(op.get(page))
+    assert shown.count(" checked data-pick") == 1
+    assert shown.index(latin) < shown.index("forget-group") < shown.index(other)
+    assert listing_of(page).count == 1
+    picked = op.post(f"{page}pick/", {"shown": [latin, other], "topic": [latin, other]}).headers["Location"]
+    assert [listing_of(picked).count, body_of(op.get(picked)).count(" checked data-pick")] == [2, 2]
+    op.post(picked, {"reason": "tidy"})
+    assert set(map(str, Topic.objects.exclude(released_at=None).values_list("pk", flat=True))) == {latin, other}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.erasure.receipts import receipts_verify
+from memory.erasure.receipts import receipts_verify, text_hash
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Topic
@@ -292,3 +292,28 @@ def test_a_receipt_counts_what_other_memories_contain_too(operator: Caller) -> N
     assert receipts_verify().ok
     ErasureReceipt.objects.update(elsewhere={})
     assert not receipts_verify().ok
+
+
+def test_a_release_leaves_a_name_in_another_script_to_a_person_and_a_purge_takes_it(operator: Caller) -> None:
+    latin = remember(operator, "Olga Petrova pays the rent of the garage.")
+    other = remember(operator, "Телефон Ольги Петровой записан в тетради.")
+    remember(operator, "Olga Smirnova pays the rent of the shop.")
+    listed = forget(operator, query="Olga Petrova")
+    assert [(each["topic_id"], each["chosen"], bool(each["spelling"])) for each in listed["matches"]] == [
+        (latin, True, False),
+        (other, False, True),
+    ]
+    assert listed["count"] == 1
+    assert forget(operator, token=listed["token"])["executed"]
+    assert Topic.objects.get(released_at__isnull=False).pk == uuid.UUID(latin)
+    purged = forget(operator, "purge", query="Olga Petrova", dry_run=False, reason="her wish")
+    assert {each["topic_id"] for each in purged["matches"]} == {latin, other}
+    receipt = operator.get(f"/v1/receipts/{purged['receipt_id']}").ok()
+    assert {text_hash(name) for name in ("Olga Petrova", "Ольги Петровой")} <= set(receipt["spelling_hashes"])
+    assert erasure_verify().ok
+
+
+def test_a_name_that_is_only_stored_in_another_script_is_chosen(operator: Caller) -> None:
+    other = remember(operator, "Телефон Ольги Петровой записан в тетради.")
+    (match,) = forget(operator, query="Olga Petrova")["matches"]
+    assert (match["topic_id"], match["chosen"], match["spelling"]) == (other, True, "Ольги Петровой")

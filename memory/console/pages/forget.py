@@ -1,7 +1,7 @@
 """Forget: release and purge by text or by filter. First create a list of topics, then execute exactly this list."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -36,7 +36,20 @@ from memory.text.name_match import names_of
 
 # The most words of names that are offered as lookups.
 MAX_PARTS = 6
-COLUMNS = ("topic_id", "title", "scope", "kind", "standing", "pinned", "why", "confidence", "excerpt", "keeps")
+COLUMNS = (
+    "topic_id",
+    "title",
+    "scope",
+    "kind",
+    "standing",
+    "pinned",
+    "why",
+    "confidence",
+    "excerpt",
+    "spelling",
+    "chosen",
+    "keeps",
+)
 
 
 @page(get=READER, post=OPERATOR)
@@ -103,7 +116,9 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "form": form,
             "refused": refused,
             "is_first": not request.GET.get("cursor"),
-            "rows": [{"match": match, "others": others.get(match["topic_id"], ())} for match in matches],
+            "rows": _rows(matches, others),
+            "ticked": sum(match["chosen"] for match in matches),
+            "offered": len(listing.entries) - listing.count,
             "sure": len({match["confidence"] for match in matches}) < 2,
             "tally": listing_tally(listing_id),
             "heading": _heading(listing, run),
@@ -112,7 +127,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "run": run,
             "parts": _name_parts(listing, names),
             "sought": _sought(listing, names),
-            "can_pick": operates and listing.state != "executed" and listing.count > 1,
+            "can_pick": operates and listing.state != "executed" and len(listing.entries) > 1,
         },
         status=status,
     )
@@ -122,7 +137,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
 def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     """Create a list without the topics that are unticked in another list."""
     listing = listing_get(listing_id, principal=request.principal)
-    form = PickForm(request.POST, listed=[entry["id"] for entry in listing.entries])
+    form = PickForm(request.POST, listed=[entry["id"] for entry in listing.chosen])
     if not form.is_valid():
         (wrong, *_more) = form.non_field_errors().as_data()
         return refusal(request, 422, "No list created", " ".join(wrong.messages), str(wrong.code))
@@ -136,6 +151,18 @@ def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     listing = listing_get(listing_id, principal=request.principal)
     made = listing_repeat(listing, principal=request.principal, now=timezone.now())
     return go(request, "console:forget_list", made.id)
+
+
+def _rows(matches: Sequence[ForgetMatch], others: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """Return the rows of the table. ``begins`` marks the first one with another spelling of the name."""
+    return [
+        {
+            "match": match,
+            "others": others.get(match["topic_id"], ()),
+            "begins": bool(match["spelling"]) and not (before is not None and before["spelling"]),
+        }
+        for before, match in zip([None, *matches], matches, strict=False)
+    ]
 
 
 def _execute(request: ConsoleRequest, listing: ForgetListing, *, verify: bool, reason: str | None) -> HttpResponse:

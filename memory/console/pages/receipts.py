@@ -31,6 +31,7 @@ COLUMNS = (
     "elsewhere",
     "content_hashes",
     "identifier_hashes",
+    "spelling_hashes",
     "previous_hash",
     "reason_hash",
     "hash",
