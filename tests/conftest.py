@@ -172,7 +172,6 @@ THOROUGH = (
     "tests/stores/test_console.py",
     "tests/stores/test_door.py::test_stores_are_migrated_side_by_side",
     "tests/text/test_hostile_texts.py",
-    "tests/text/test_identifiers.py::test_no_text_of_20_000_signs",
     "tests/text/test_patterns_are_linear.py",
     "tests/transfer/test_commands.py",
     "tests/transfer/test_damaged.py::test_a_damaged_file_gets_a_sentence",

@@ -32,7 +32,7 @@ from memory.models import DuplicateLook, DuplicatePair, Scope, Topic
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
-from memory.text.likeness import differences_that_matter
+from memory.text.likeness import differences_of
 
 logger = structlog.get_logger(__name__)
 
@@ -186,7 +186,7 @@ def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: P
 
 
 def _is_same(text: str, stored: Sequence[str]) -> bool:
-    return any(each and not differences_that_matter(text, each) for each in stored)
+    return any(all(found.kind == "wording" for found in differences_of(text, each)) for each in stored if each)
 
 
 def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:

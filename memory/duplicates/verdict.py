@@ -36,6 +36,7 @@ _SENTENCES = {
     "name": ("A name differs: {}.", "Names differ: {}."),
     "negation": ("Only one of them has a negation: {}.", "Only one of them has negations: {}."),
     "word": ("A word differs: {}.", "Words differ: {}."),
+    "wording": ("Only small words, inflection or notation differ.",) * 2,
     "order": ("The same words come in another order: {}.",) * 2,
     "title_only": ("The titles are equal, but the texts are less similar than those of duplicates.",) * 2,
 }

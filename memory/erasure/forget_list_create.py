@@ -15,6 +15,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.agent_release import agent_release_check, forget_require, topics_protected
 from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
+from memory.erasure.forget_lists import spellings_of
 from memory.erasure.matches import TopicMatch, matches_of
 from memory.erasure.purge import topics_purge
 from memory.erasure.receipts import purges_wait
@@ -269,8 +270,7 @@ def _spellings(row: ForgetListing) -> set[str]:
     """Return the spellings of names and identifiers that were searched for a list: those of its request, and those in
     which its topics have the names."""
     names = {" ".join(name) for name in names_of(row.query, [])}
-    found = {part for entry in row.entries for part in entry.get("spelling", "").split(", ")}
-    return {*names, *found, *(key.removeprefix(CODE) for key in keys_certain(row.query))} - {""}
+    return {*names, *spellings_of(row), *(key.removeprefix(CODE) for key in keys_certain(row.query))}
 
 
 def _survivors(matches: Sequence[TopicMatch]) -> list[TopicMatch]:

@@ -96,6 +96,11 @@ def listing_tally(listing_id: uuid.UUID) -> ListTally:
         return ListTally(*cursor.fetchone())
 
 
+def spellings_of(listing: ForgetListing) -> set[str]:
+    """Return the spellings in which topics of a list have the names of its request, other than the request's own."""
+    return {part for entry in listing.entries for part in entry.get("spelling", "").split(", ")} - {""}
+
+
 def listing_others(matches: Sequence[ForgetMatch], *, query: str) -> dict[str, list[str]]:
     """Return, by topic id, the identifiers that are forgotten with the topic although ``query`` does not contain them.
 

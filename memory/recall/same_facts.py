@@ -9,14 +9,12 @@ from typing import Final
 from memory.models.prepared import rows_prepared
 from memory.recall.ranking import Ranked
 from memory.text.folding import fold
-from memory.text.likeness import ComparedTexts, Difference, topics_compare
+from memory.text.likeness import FIRM, ComparedTexts, Difference, topics_compare
 from memory.text.stems import stems
 
 # From this cosine on, a text that replaces a word says the same: "lives in Porto", "resides in Porto". Below it, and
 # from ``ranking.SAME_COSINE`` on, a text may only add words. docs/benchmarks.md has the measurement.
 REPLACED_COSINE: Final = 0.98
-# Differences of these kinds make two facts of any two texts.
-_FIRM: Final = frozenset({"negation", "number", "date", "identifier", "name", "order"})
 
 _TEXTS_SQL = """
 SELECT t.id, t.title, t.summary, (
@@ -78,7 +76,7 @@ def _same(above: ComparedTexts, below: ComparedTexts, cosine: float, first: Comp
     if not below.fields.keys() <= first.fields.keys():
         return False
     differences = topics_compare(above, below)
-    if any(each.kind in _FIRM for each in (*differences, *(topics_compare(first, below) if first != above else ()))):
+    if any(each.kind in FIRM for each in (*differences, *(topics_compare(first, below) if first != above else ()))):
         return False
     return cosine >= REPLACED_COSINE or not _replaced(differences)
 

@@ -31,6 +31,11 @@ _MOST_PAIRS = 4
 _UNSPACED = re.compile(f"[{UNSPACED_SIGNS}]")
 
 
+def negates(word: str) -> bool:
+    """Return whether one word, or one sign of a script without spaces, is a negation."""
+    return bool(_NOT.fullmatch(fold(word))) or word in "不没沒无無未"
+
+
 def opposites(one: str, other: str) -> bool:
     """Return whether two statements are equal but for a negation."""
     if negated(one) == negated(other):

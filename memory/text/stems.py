@@ -18,7 +18,7 @@ _WRITTEN: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand"
 )
-_NUMBERS: Final = dict(
+NUMBER_WORDS: Final = dict(
     zip(_WRITTEN.split(), map(str, (*range(21), 30, 40, 50, 60, 70, 80, 90, 100, 1000)), strict=True)
 )
 UNSPACED: Final = re.compile(f"[{UNSPACED_SIGNS}]+")
@@ -91,8 +91,8 @@ def _code(word: str) -> str:
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the stem of a case-folded word. Number words become digits ("three" becomes "3")."""
-    if word in _NUMBERS:
-        return _NUMBERS[word]
+    if word in NUMBER_WORDS:
+        return NUMBER_WORDS[word]
     if word.isdigit():
         return word.lstrip("0") or "0"
     if word.isalpha():
@@ -131,7 +131,7 @@ def numbers(text: str) -> frozenset[str]:
     found = {_number(number) for number in _NUMBER.findall(folded)}
     found |= {number.partition(":")[0] for number in found if ":" in number}
     return frozenset(
-        found | {_NUMBERS[word] for word in re.findall("[a-z]+", folded) if _NUMBERS.get(word, "1") != "1"}
+        found | {NUMBER_WORDS[word] for word in re.findall("[a-z]+", folded) if NUMBER_WORDS.get(word, "1") != "1"}
     )
 
 

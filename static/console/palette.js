@@ -82,6 +82,8 @@ document.addEventListener("htmx:afterSwap", (event) => {
   paletteHere();
   const first = paletteOptions()[0];
   paletteChoose(first);
+  // An answer to what was typed before says nothing of what is typed now.
+  if (event.detail.requestConfig.parameters.q !== paletteInput().value) return;
   if (paletteAwaited === "follow") first?.click();
   paletteAwaited = null;
 });

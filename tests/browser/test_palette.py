@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from memory.models import Topic, Vitality
 from tests.browser.axe import findings
@@ -37,11 +37,15 @@ def test_it_is_opened_typed_in_walked_and_followed_by_keys(enter: Enter) -> None
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/salience/backtest/$"))
 
-    # Enter waits for what was typed.
+    # Enter waits for what was typed, although the answer to the opening comes after it.
     settled(page)
-    page.keyboard.press("Control+k")
-    page.keyboard.type(str(topic.pk))
+    held: list[Route] = []
+    page.route("**/palette/**", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/palette/**"):
+        page.keyboard.press("Control+k")
+    page.keyboard.insert_text(str(topic.pk))
     page.keyboard.press("Enter")
+    held[0].continue_()
     expect(page).to_have_url(re.compile(f"/topics/{topic.pk}/$"))
 
 

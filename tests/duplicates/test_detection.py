@@ -197,7 +197,8 @@ def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operato
     facts(
         agent,
         "Anna prefers oat milk in her coffee",
-        "In her coffee, Anna really prefers oat milk.",
+        "Anna prefers oat-milk in her coffee!",
+        "anna prefers oat milk in her coffee.",
         "The dentist appointment is on Monday at 9 am",
         "The dentist appointment is on Tuesday at 9 am",
         "Bob does not eat fish",
@@ -207,7 +208,7 @@ def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operato
     look()
     merged = pairs(PairFilter(state="merged"))
     assert [{each["newer"]["title"], each["older"]["title"]} for each in merged] == [
-        {"Anna prefers oat milk in her coffee", "In her coffee, Anna really prefers oat milk."}
+        {"Anna prefers oat milk in her coffee", "anna prefers oat milk in her coffee."}
     ]
     assert all(each["held"] for each in pairs(PairFilter(state="open")))
     assert {"date", "negation"} <= {row["sort"] for each in DuplicatePair.objects.all() for row in each.differences}

@@ -25,6 +25,7 @@ from memory.erasure.forget_lists import (
     listing_tally,
     listings_count,
     listings_list,
+    spellings_of,
 )
 from memory.erasure.replies import ForgetMatch
 from memory.forgetting.run_list import run_detail
@@ -215,10 +216,9 @@ def _name_parts(listing: ForgetListing, names: Sequence[str]) -> list[str]:
 
 
 def _sought(listing: ForgetListing, names: Sequence[str]) -> list[str]:
-    """Return the ``names`` and the identifiers of the request, which the page marks, longest first."""
-    return sorted(
-        {*names, *(listing.query[start:end] for _key, start, end in keys_placed(listing.query))}, key=len, reverse=True
-    )
+    """Return what the page marks, longest first: ``names``, their other spellings and the request's identifiers."""
+    keys = (listing.query[start:end] for _key, start, end in keys_placed(listing.query))
+    return sorted({*names, *spellings_of(listing), *keys}, key=len, reverse=True)
 
 
 def _filter_words(listing: ForgetListing) -> str:
