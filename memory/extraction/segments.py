@@ -11,11 +11,12 @@ from django.conf import settings
 from django.core.cache.backends.locmem import LocMemCache
 
 from memory.extraction.known import fact_key
+from memory.extraction.parts import parts_cut
 from memory.llm.chat_request import model_configured
 from memory.llm.facts import CheckedFacts, facts_ask
 from memory.llm.wire import ModelProblem
 from memory.text.sentences import sentences_find
-from memory.text.statements import Reading, facts_read, segments_cut
+from memory.text.statements import Reading, facts_read
 from memory.text.statements import Statement as Fact
 
 LLM, EXTRACTIVE = "llm", "extractive"
@@ -43,11 +44,11 @@ class SegmentFacts:
 
 
 class Segments:
-    """A text cut at the ends of sentences. The same text is cut the same way each time."""
+    """A text cut at its breaks. The same text is cut the same way each time."""
 
     def __init__(self, content: str) -> None:
         self.content = content
-        self.spans = segments_cut(content, at_most=SEGMENT_CHARS)
+        self.spans = parts_cut(content, at_most=SEGMENT_CHARS)
 
     def __len__(self) -> int:
         return len(self.spans)

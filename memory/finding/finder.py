@@ -16,7 +16,7 @@ from memory.text.folding import fold
 from memory.text.keys import codes_of, keys_of, spans_hidden, spelled
 from memory.text.name_match import OTHER_SCRIPT, is_capital, name_mentioned, name_shared, names_of, words_of
 from memory.text.negation import negated, opposites
-from memory.text.stems import UNSPACED, Rarity, numbers, same_text, stem, stems, subject, verbs
+from memory.text.stems import UNSPACED, Rarity, numbers, same_text, stem, stems, subject
 from memory.text.word_lists import FUNCTION, wordset
 
 # The weights of the measures. The nearness to the request has the weight 1.
@@ -227,7 +227,7 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Similarit
 def _states_the_same(one: Fact, best: Fact, new: frozenset[str]) -> bool:
     """Return whether two dated facts state one attribute of one subject at two times: "In 2014 Mira lived in Basel"."""
     subjects = [frozenset(word for word in _subject(fact) or () if not word.isdigit()) for fact in (one, best)]
-    needed = verbs(best.text) | (_words(best) & new)
+    needed = _words(best) & new
     return (
         subjects[0] == subjects[1] != frozenset()
         and {word for word in needed if not word.isdigit()} <= _words(one)
@@ -332,9 +332,7 @@ def _about_another(asked: frozenset[str], fact: Fact, names: Sequence[tuple[str,
 def _label_start(request: str, key_start: int) -> int:
     """Return where the label before a key begins: "VAT number DE123456789". A label excludes nothing."""
     label = _LABEL.search(request, 0, key_start)
-    if label is None or fold(label["word"]) in FUNCTION or verbs(request) & frozenset(stems(label["word"])):
-        return key_start
-    return label.start()
+    return key_start if label is None or fold(label["word"]) in FUNCTION else label.start()
 
 
 def _whole_records(

@@ -3,7 +3,6 @@ and small talk are left out. A fact begins with its heading and, where needed, i
 its grammar: a sentence of another language is kept, because losing one is worse than storing a heading."""
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -178,21 +177,6 @@ def _runs(
             runs.append([piece])
             size = len(text)
     return runs
-
-
-def segments_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
-    """Return spans that cover the text. Each ends with a sentence, and has at most ``at_most`` characters unless a
-    single sentence is longer."""
-    ends = [sentence.end for sentence in sentences_find(content)]
-    if not ends:
-        return []
-    spans, start, at = [], 0, 0
-    while at < len(ends):
-        at = max(at, bisect_left(ends, start + at_most + 1) - 1)
-        spans.append((start, ends[at]))
-        start, at = ends[at], at + 1
-    spans[-1] = (spans[-1][0], len(content))
-    return spans
 
 
 def cut_to(text: str, most: int) -> Iterator[str]:

@@ -159,22 +159,6 @@ def subject(text: str) -> frozenset[str] | None:
 
 
 @lru_cache(maxsize=8_192)
-def verbs(text: str) -> frozenset[str]:
-    """Return the stems of the verbs of ``text``; empty if it has non-Latin letters."""
-    if _FOREIGN.search(text):
-        return frozenset()
-    return frozenset(one for word in words_tag(text[:400]) if word.tag.startswith("V") for one in stems(word.text))
-
-
-@lru_cache(maxsize=8_192)
-def things(text: str) -> frozenset[str]:
-    """Return the stems of all words except verbs, dates and numbers. Verbs are included if ``text`` has non-Latin
-    letters. Dates and numbers are included if there are no other words."""
-    plain = frozenset(stems(text)) - verbs(text)
-    return frozenset(one for one in plain if one not in _CALENDAR_STEMS and not one.isdigit()) or plain
-
-
-@lru_cache(maxsize=8_192)
 def same_text(one: str, other: str) -> bool:
     """Return whether two texts are equal except for case, accents, punctuation and articles."""
     return _plain(one) == _plain(other)

@@ -71,17 +71,17 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_the_same_in_other_words(one: str, other: str):
-    assert {each.kind for each in differences_of(one, other) + differences_of(other, one)} <= {"wording"}
+def test_texts_that_say_the_same_differ_in_wording_only() -> None:
+    pairs = [*SAME, *(pair[::-1] for pair in SAME)]
+    assert [pair for pair in pairs if {each.kind for each in differences_of(*pair)} - {"wording"}] == []
 
 
-@pytest.mark.parametrize(("one", "other", "sort"), DIFFERENT)
-def test_a_difference_that_matters_is_found_from_either_side(one: str, other: str, sort: str):
-    found = differences_of(one, other)
-    assert sort in {each.kind for each in found}
-    assert differences_of(other, one)
-    assert all(each.one in one and each.other in other for each in found)
+def test_a_difference_is_found_from_either_side() -> None:
+    for one, other, kind in DIFFERENT:
+        found = differences_of(one, other)
+        assert kind in {each.kind for each in found}, (one, other)
+        assert differences_of(other, one), (one, other)
+        assert all(each.one in one and each.other in other for each in found)
 
 
 def test_fields_of_one_name_are_compared_and_others_are_not():

@@ -21,9 +21,8 @@ def mentions(text: str, name: str) -> bool:
     return name_mentioned(text, tuple(name.split())) > LEAST
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_a_name_is_found_in_other_spellings_and_scripts() -> None:
+    cases = [
         ("Write to Anna today.", "Anna"),
         ("Anna's car", "Anna"),
         ("ANNA IS HERE", "Anna"),
@@ -45,15 +44,12 @@ def mentions(text: str, name: str) -> bool:
         ("王伟住在北京", "Wang Wei"),
         ("김민수는 부산에 산다", "Kim Minsu"),
         ("タナカさん", "Tanaka"),
-    ],
-)
-def test_a_name_is_found_in_other_spellings_and_scripts(text: str, name: str) -> None:
-    assert mentions(text, name)
+    ]
+    assert [case for case in cases if not mentions(*case)] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_a_name_is_not_found_in_another_one() -> None:
+    cases = [
         ("Annabel sings", "Ann"),
         ("Ann-Kathrin sings", "Ann"),
         ("ann@x.io", "Ann"),
@@ -66,10 +62,8 @@ def test_a_name_is_found_in_other_spellings_and_scripts(text: str, name: str) ->
         ("王伟明来了", "王伟"),
         ("김민지는", "Kim Minsu"),
         ("Maria", "Mario"),
-    ],
-)
-def test_a_name_is_not_found_in_another_one(text: str, name: str) -> None:
-    assert not mentions(text, name)
+    ]
+    assert [case for case in cases if mentions(*case)] == []
 
 
 @settings(max_examples=300)

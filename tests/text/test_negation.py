@@ -5,9 +5,8 @@ import pytest
 from memory.text.negation import negated
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_it_is_denied() -> None:
+    cases = [
         "Anna does not eat fish.",
         "Anna doesn't eat fish.",
         "Anna doesn’t eat fish.",
@@ -24,15 +23,12 @@ from memory.text.negation import negated
         "安娜不吃鱼。",
         "肉を食べない。",
         "안나는 고기를 안 먹는다.",
-    ],
-)
-def test_it_is_denied(text: str) -> None:
-    assert negated(text)
+    ]
+    assert [case for case in cases if not negated(case)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_it_is_stated() -> None:
+    cases = [
         "Anna eats fish.",
         "Anna eats not only fish.",
         "See No. 5.",
@@ -45,10 +41,8 @@ def test_it_is_denied(text: str) -> None:
         "Анна ест рыбу.",
         "安娜吃鱼。",
         "",
-    ],
-)
-def test_it_is_stated(text: str) -> None:
-    assert not negated(text)
+    ]
+    assert [case for case in cases if negated(case)] == []
 
 
 @pytest.mark.parametrize("text", ["Anna eats fish", "The server is in Oslo", "Tea is hot"])
