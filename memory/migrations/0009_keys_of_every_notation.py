@@ -6,8 +6,9 @@ from django.db import migrations, models
 import django.contrib.postgres.fields
 
 from memory.text.keys import keys_index
+from memory.text.name_match import sounds_index
 
-# The index of earlier versions has fewer notations of an identifier, and other names for them.
+# The index of earlier versions has fewer notations of an identifier, and fewer names of other scripts.
 BATCH = 1_000
 _TEXTS_SQL = """
 WITH part AS MATERIALIZED (
@@ -28,11 +29,15 @@ ORDER BY 1
 """
 _SET_SQL = """
 WITH given AS MATERIALIZED (
-    SELECT d.id, ARRAY(SELECT jsonb_array_elements_text(d.keys)) AS keys
-    FROM unnest(%(ids)s::uuid[], %(keys)s::jsonb[]) AS d (id, keys)
+    SELECT d.id, ARRAY(SELECT jsonb_array_elements_text(d.keys)) AS keys,
+           ARRAY(SELECT jsonb_array_elements_text(d.words)) AS words
+    FROM unnest(%(ids)s::uuid[], %(keys)s::jsonb[], %(words)s::jsonb[]) AS d (id, keys, words)
 )
-UPDATE memory_topicmention m SET identifiers = g.keys FROM given g
-WHERE m.topic_id = g.id AND m.identifiers <> g.keys
+UPDATE memory_topicmention m
+SET identifiers = g.keys,
+    words = ARRAY(SELECT e COLLATE "C" FROM (
+        SELECT w FROM unnest(m.words) w WHERE w NOT LIKE '%%~%%' UNION SELECT unnest(g.words)) x (e) ORDER BY 1)
+FROM given g WHERE m.topic_id = g.id
 """
 
 
@@ -44,12 +49,14 @@ def keys_set(apps, schema_editor):
             rows = cursor.fetchall()
             if not rows:
                 return
-            found = {
-                topic_id: sorted(set().union(*(keys_index(text) for _id, text in texts if text)))
-                for topic_id, texts in groupby(rows, key=lambda row: row[0])
-            }
-            cursor.execute(_SET_SQL, {"ids": list(found), "keys": [json.dumps(keys) for keys in found.values()]})
-            after = max(found)
+            keys, words = {}, {}
+            for topic_id, texts in groupby(rows, key=lambda row: row[0]):
+                texts = [text for _id, text in texts if text]
+                keys[topic_id] = json.dumps(sorted(set().union(*map(keys_index, texts))))
+                sounds = set().union(*map(sounds_index, texts))
+                words[topic_id] = json.dumps(sorted(sound for sound in sounds if len(sound) <= 100))
+            cursor.execute(_SET_SQL, {"ids": list(keys), "keys": list(keys.values()), "words": list(words.values())})
+            after = max(keys)
 
 
 class Migration(migrations.Migration):

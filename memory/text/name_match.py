@@ -22,7 +22,13 @@ _DESCRIBES: Final = re.compile(r"([^\W\d_]+)-[a-zà-þ]+")
 _POSSESSIVE: Final = re.compile(r"['’]s\b")
 _NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
 _HARD_C: Final = re.compile("c(?=[aoulrt]|$)")
+# Korean has one letter for g and k, for d and t, for b, p and v; Korean and Japanese have one for l and r.
 _VOICELESS: Final = str.maketrans("gdb", "ktp")
+_SAME_LETTER: Final = str.maketrans("gdbvfl", "ktpppr")
+_COARSE: Final = frozenset({"HANGUL", "KATAKANA", "HIRAGANA"})
+_KATAKANA: Final = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
+# A Korean name is the beginning of a word, and the first sign is the family name: 김민수는.
+_HANGUL_NAME: Final = range(1, 5)
 ARTICLE: Final = re.compile(r"^(?:[ae]l-|ال)(?=\w)")
 _VOWEL_LAST: Final = re.compile("[aeiouy]$")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
@@ -100,7 +106,9 @@ def _mark(word: str) -> str:
 
 def _sounds(word: str) -> set[str]:
     forms = {word, stem(fold(word))} if _script(word) in ("CYRILLIC", "GREEK") else {word}
-    return {sound for sound in map(_skeleton, forms) if len(sound) >= 2}
+    if _script(word) == "HANGUL":
+        forms |= {word[begin:end] for begin in (0, 1) for end in _HANGUL_NAME if begin < end < len(word)}
+    return {sound.translate(_SAME_LETTER) for sound in map(_skeleton, forms) if len(sound) >= 2}
 
 
 def name_shared(text: str, name: Sequence[str]) -> bool:
@@ -140,10 +148,13 @@ def name_spelled(text: str, name: Sequence[str]) -> str:
 
 def _pieces_alike(text: str, name: Sequence[str]) -> list[str]:
     """Return what sounds like ``name`` in a text without spaces between words."""
-    # Korean has one letter for g and k, for d and t, and for b and p.
-    sounds = {_skeleton("".join(order)).translate(_VOICELESS) for order in (name, name[::-1])}
-    sounds = {sound for sound in sounds if len(sound) >= 2}
-    return [piece for piece in _pieces(text) if _skeleton(piece).translate(_VOICELESS) in sounds]
+    sounds = [_skeleton("".join(order)) for order in (name, name[::-1])]
+    return [piece for piece in _pieces(text) if any(_piece_is(piece, sound) for sound in sounds if len(sound) >= 2)]
+
+
+def _piece_is(piece: str, sound: str) -> bool:
+    letters = _VOICELESS if _COARSE.isdisjoint(map(_script, piece)) else _SAME_LETTER
+    return _skeleton(piece).translate(letters) == sound.translate(letters)
 
 
 @lru_cache(maxsize=16_384)
@@ -154,6 +165,8 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def _words_read(text: str) -> tuple[str, ...]:
     words = [word for word in _WORD.findall(_POSSESSIVE.sub(" ", text)) if fold(word) not in FUNCTION]
+    # Japanese has no spaces, but writes foreign names in signs of their own.
+    words += [word for word in _KATAKANA.findall(text) if word not in words]
     # "Berlin-based" has the name Berlin, but "Ann-Kathrin" is one name.
     return (*words, *(found[1] for word in words if (found := _DESCRIBES.fullmatch(word)) and word[0].isupper()))
 
@@ -166,7 +179,8 @@ def _pieces(text: str) -> frozenset[str]:
         for run in UNSPACED.findall(fold(text))
         for at in range(len(run))
         for size in range(2, 7)
-        if at + size <= len(run)
+        # Names in Katakana are words.
+        if at + size <= len(run) and not _KATAKANA.fullmatch(run[at : at + size])
     )
 
 
@@ -195,9 +209,11 @@ def _same_name(one: str, other: str) -> float:
 
 
 def _sounds_alike(one: str, other: str) -> bool:
-    sound, vowels = _skeleton(one), _vowel_groups(one)
+    sound, others, vowels = _skeleton(one), _skeleton(other), _vowel_groups(one)
+    if not _COARSE.isdisjoint((_script(one), _script(other))):
+        sound, others = sound.translate(_SAME_LETTER), others.translate(_SAME_LETTER)
     distinct = len(sound) >= 2 or (len(vowels) >= 2 and vowels == _vowel_groups(other))
-    return distinct and sound == _skeleton(other) and _vowels_alike(one, other)
+    return distinct and sound == others and _vowels_alike(one, other)
 
 
 @lru_cache(maxsize=16_384)
@@ -210,7 +226,10 @@ def _vowels_alike(one: str, other: str) -> bool:
     mine, others = _vowel_groups(one), _vowel_groups(other)
     if not mine or not others:
         return True
-    pairs = zip(mine, others, strict=True) if len(mine) == len(others) else [(mine[0], others[0])]
+    pairs = list(zip(mine, others, strict=True)) if len(mine) == len(others) else [(mine[0], others[0])]
+    if all(_VOWEL_LAST.search(latin(word)) for word in (one, other)):
+        # マリア is Maria, not Mario.
+        pairs.append((mine[-1][-1], others[-1][-1]))
     return all(any(right in _NEAR_VOWELS[left] for left in a for right in b) for a, b in pairs)
 
 

@@ -13,6 +13,7 @@ class TrigramEmbedder:
     """A text is the sum of its runs of three letters, each at a place and with a sign of its own."""
 
     model_name = "trigrams"
+    unrelated = 0.0
 
     def __init__(self) -> None:
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION
